@@ -1,0 +1,53 @@
+# Everything runs inside .venv; `make setup` builds it and is a prerequisite of the rest. Needs Debian/Ubuntu's or any Python >= 3.10.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PY ?= $(shell command -v /usr/bin/python3 || command -v python3)
+BIN := .venv/bin
+STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh 2>/dev/null | cksum | cut -d' ' -f1)
+export PYTHONPATH :=
+
+.PHONY: help setup shell-setup demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(STAMP)  ## install everything into .venv (and Mininet, with root and apt)
+$(STAMP): pyproject.toml setup.sh
+	@PY="$(PY)" bash setup.sh
+	@touch $@
+
+shell-setup: setup  ## install p4runtime-shell into .venv-shell (it pins old libraries)
+	@PY="$(PY)" bash setup.sh shell
+
+demo: setup  ## a collective on three load balancers, a link failure, a table and a picture
+	@$(BIN)/ofan demo
+
+test: setup  ## all tests but the slow ones (root tests too, where root and Mininet allow)
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not root"
+	@bash setup.sh can-mininet && $(BIN)/python -m pytest -q -m "root and not slow" tests/mininet || bash setup.sh why-not-mininet
+
+test-root: setup  ## the tests that need root and Mininet
+	@$(BIN)/python -m pytest -q -m root tests/mininet
+
+test-slow: setup  ## the slow tests
+	@$(BIN)/python -m pytest -q -n 2 -m "slow and not root"
+
+test-all: test test-slow test-root  ## every test
+
+check: setup  ## format, lint, types, import directions
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy ofan.py fabric controller emulation hostagent sim p4src
+	@$(BIN)/lint-imports
+
+format: setup  ## format and fix what can be fixed
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+p4info: setup  ## write p4src/p4info/ again after a change of a program's API
+	@for p in p4src/*.p4; do $(BIN)/ofan p4 compile $$p -o /dev/null --p4runtime-files p4src/p4info/$$(basename $$p .p4).txtpb; done
+
+bench: setup  ## the benchmarks (minutes)
+	@for b in benchmarks/*.py; do $(BIN)/python $$b; done
+
+clean:  ## remove what setup and runs made
+	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,0 +1,204 @@
+"""The experiment file: fabric, load balancers, collective, failures, seeds; every number has its unit in its key.
+
+An `Experiment` is what a TOML file says; it unfolds into one `Scenario` per load balancer and seed, which each of the three
+networks runs as it is.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from fabric.policies import POLICIES, Policy
+from fabric.topology import FatTree
+
+PS_PER_NS = 1_000
+PS_PER_SECOND = 10**12
+DEFAULT_QUEUE_BYTES = 800_000
+
+Matrix = Literal["permutation", "inter_pod_permutation", "all_to_all", "ring", "hierarchical_ring", "fsdp", "pairs", "file"]
+
+
+class Section(BaseModel):
+    """A frozen table of the file; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Fabric(Section):
+    """The fat-tree and its links. `queue_bytes` 0 means unlimited; thresholds are fractions of `threshold_bytes`."""
+
+    k: Annotated[int, Field(ge=2, le=128, multiple_of=2)] = 8
+    rate_gbps: Annotated[float, Field(gt=0, le=10_000)] = 800
+    latency_ns: Annotated[float, Field(ge=0, le=10**9)] = 500
+    queue_bytes: Annotated[int, Field(ge=0)] = DEFAULT_QUEUE_BYTES
+    threshold_bytes: Annotated[int, Field(gt=0)] | None = None
+
+
+class Packets(Section):
+    """What a packet of each class occupies on the wire."""
+
+    payload_bytes: Annotated[int, Field(ge=256, le=65_000)] = 4096
+    header_bytes: Annotated[int, Field(ge=62, le=1_000)] = 62
+    ack_bytes: Annotated[int, Field(ge=1, le=65_000)] = 64
+    gap_bytes: Annotated[int, Field(ge=0, le=1_000)] = 20
+    tunnel_bytes: Annotated[int, Field(ge=0, le=1_000)] = 0
+
+
+class LoadBalancer(Section):
+    """Options of the schemes; which scheme runs is `Scenario.policy`."""
+
+    schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
+    queue_staleness_ns: Annotated[float, Field(ge=0)] = 0
+    bins_percent: tuple[float, float, float] = (5, 10, 20)
+    ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
+    plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
+    plb_gaps: Annotated[int, Field(ge=1)] = 10
+    freeze_us: Annotated[float, Field(ge=0)] = 100
+
+
+class Collective(Section):
+    """Who sends how much to whom (`fabric.traffic`)."""
+
+    matrix: Matrix = "permutation"
+    message_bytes: Annotated[int, Field(gt=0)] = 1 << 20
+    pairs: tuple[tuple[int, int], ...] = ()
+    file: str | None = None
+    start_unit: Literal["ps", "us"] = "ps"
+    servers_per_ring: Annotated[int, Field(ge=2)] | None = None
+    model: str | None = None
+    hidden_size: Annotated[int, Field(gt=0)] | None = None
+    layers: Annotated[int, Field(gt=0)] | None = None
+    parameters: Annotated[int, Field(gt=0)] | None = None
+
+
+class Transport(Section):
+    """Loss recovery, congestion control and pacing."""
+
+    recovery: Literal["erasure", "sack"] = "erasure"
+    congestion: Literal["fixed", "mswift"] = "fixed"
+    sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
+    pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
+    random_phases: bool = True
+    rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
+
+
+class LinkEvent(Section):
+    """A link that fails and perhaps comes back, at given times."""
+
+    link: str
+    down_ns: Annotated[float, Field(ge=0)]
+    up_ns: Annotated[float, Field(ge=0)] | None = None
+
+
+class Failures(Section):
+    """Failed links: drawn at a rate, named, or both; `convergence_rtt` is G in zero-load RTTs (`inf`: routes never change)."""
+
+    rate: Annotated[float, Field(ge=0, le=1)] = 0
+    at_ns: Annotated[float, Field(ge=0)] = 0
+    events: tuple[LinkEvent, ...] = ()
+    convergence_rtt: Annotated[float, Field(ge=0)] = 0
+    local_repair: bool = False
+
+
+class Settings(Section):
+    """What experiments and scenarios share."""
+
+    name: str = "experiment"
+    fabric: Fabric = Fabric()
+    packets: Packets = Packets()
+    load_balancer: LoadBalancer = LoadBalancer()
+    collective: Collective = Collective()
+    transport: Transport = Transport()
+    failures: Failures = Failures()
+
+
+class Scenario(Settings):
+    """One run: one load balancer, one seed. Times that follow from it are integer picoseconds."""
+
+    policy: str = "ofan"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, slug: str) -> str:
+        if slug not in POLICIES:
+            raise ValueError(f"no load balancer {slug!r}; choose from {', '.join(POLICIES)}")
+        return slug
+
+    @property
+    def tree(self) -> FatTree:
+        """Return the fat-tree."""
+        return FatTree(self.fabric.k)
+
+    @property
+    def scheme(self) -> Policy:
+        """Return the load balancer's row of the table."""
+        return POLICIES[self.policy]
+
+    @property
+    def rate_bps(self) -> int:
+        """Return the rate of every link in bit/s."""
+        return round(self.fabric.rate_gbps * 10**9)
+
+    @property
+    def latency_ps(self) -> int:
+        """Return the latency of every link."""
+        return round(self.fabric.latency_ns * PS_PER_NS)
+
+    @property
+    def data_bytes(self) -> int:
+        """Return the wire size of a data packet without gap, tunnel included where the scheme tunnels."""
+        tunnel = self.packets.tunnel_bytes if self.policy == "host_dr" else 0
+        return self.packets.payload_bytes + self.packets.header_bytes + tunnel
+
+    @property
+    def ack_bytes(self) -> int:
+        """Return the wire size of an ACK without gap."""
+        return self.packets.ack_bytes + (self.packets.tunnel_bytes if self.policy == "host_dr" else 0)
+
+    @property
+    def threshold_bytes(self) -> int:
+        """Return the buffer that ECN and queue bins are fractions of."""
+        return self.fabric.threshold_bytes or self.fabric.queue_bytes or DEFAULT_QUEUE_BYTES
+
+    def tx_ps(self, size: int) -> int:
+        """Return how long `size` bytes occupy a link."""
+        return -(-size * 8 * PS_PER_SECOND // self.rate_bps)
+
+    @property
+    def slot_ps(self) -> int:
+        """Return the time a data packet and its gap hold a link."""
+        return self.tx_ps(self.data_bytes + self.packets.gap_bytes)
+
+    @property
+    def zero_load_rtt_ps(self) -> int:
+        """Return 2 T_p + 6 (T_d + T_a), 6.253 us by default (design, decision 4)."""
+        return 12 * self.latency_ps + 6 * (self.tx_ps(self.data_bytes) + self.tx_ps(self.ack_bytes))
+
+    @property
+    def bdp_packets(self) -> int:
+        """Return the data packets in one zero-load RTT at line rate."""
+        return -(-self.zero_load_rtt_ps // self.slot_ps)
+
+    @property
+    def convergence_ps(self) -> int | None:
+        """Return G, or None for never."""
+        rtts = self.failures.convergence_rtt
+        return None if rtts == float("inf") else round(rtts * self.zero_load_rtt_ps)
+
+
+class Experiment(Settings):
+    """A file: the shared settings, the load balancers and the seeds to run."""
+
+    policies: tuple[str, ...] = ("ofan",)
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
+
+    def scenarios(self) -> Iterator[Scenario]:
+        """Yield one scenario per seed and load balancer; a seed fixes matrix and failures for all schemes alike."""
+        shared = {name: getattr(self, name) for name in Settings.model_fields}
+        for seed in range(self.seed, self.seed + self.seeds):
+            for policy in self.policies:
+                yield Scenario(policy=policy, seed=seed, **shared)

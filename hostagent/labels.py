@@ -1,0 +1,155 @@
+"""Which flow label (UDP source port) a packet carries: fixed, fresh, PLB, REPS (load balancers, "Hosts").
+
+`next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before `transport.on_ack`. Labels have 16 bits.
+"""
+
+from numba.extending import register_jitable
+
+from fabric.draws import Stream, below, component, mix
+from fabric.policies import LabelRule
+from hostagent.state import RING, PacketState
+from hostagent.transport import timeout_ps
+
+FRESH, PLB, REPS = int(LabelRule.FRESH), int(LabelRule.PLB), int(LabelRule.REPS)
+LABEL, PATIENCE = int(Stream.LABEL), int(Stream.PLB)
+ACKED = int(PacketState.ACKED)
+NO_LABEL = -1
+
+
+@register_jitable
+def start(sender, rules):  # type: ignore[no-untyped-def]
+    """Draw the flow's first label and empty its ring."""
+    sender.label = random_label(sender, rules)
+    for entry in range(RING):
+        sender.ring[entry] = NO_LABEL
+    if rules.label_rule == PLB:
+        draw_patience(sender, rules)
+
+
+@register_jitable
+def random_label(sender, rules):  # type: ignore[no-untyped-def]
+    """Return the flow's next random label."""
+    label = mix(rules.seed, component(LABEL, sender.flow), sender.draws) & 0xFFFF
+    sender.draws += 1
+    return label
+
+
+@register_jitable
+def next_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+    """Return the label of the packet that leaves at `now_ps`."""
+    if rules.label_rule == FRESH:
+        return random_label(sender, rules)
+    if rules.label_rule == PLB:
+        if expire(sender, rules, packets, now_ps, False):
+            change_label(sender, rules, now_ps)
+    elif rules.label_rule == REPS:
+        return recycled_label(sender, rules, packets, now_ps)
+    return sender.label
+
+
+@register_jitable
+def on_ack(sender, rules, label, marked, now_ps):  # type: ignore[no-untyped-def]
+    """Learn from an ACK that echoes `label` and whether its data packet was marked."""
+    if rules.label_rule == PLB:
+        judge_path(sender, rules, marked, now_ps)
+    elif rules.label_rule == REPS and not marked:
+        keep_label(sender, label)
+
+
+@register_jitable
+def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-def]
+    """Return how many packets have gone unacknowledged for a timeout since the last call; `forget` their labels."""
+    expired = 0
+    limit_ps = timeout_ps(sender, rules)
+    while sender.oldest < sender.sent:
+        packet = packets[sender.oldest & (len(packets) - 1)]
+        if packet.state != ACKED:
+            if packet.sent_ps + limit_ps > now_ps:
+                break
+            expired += 1
+            if forget:
+                forget_label(sender, packet.label)
+        sender.oldest += 1
+    return expired
+
+
+@register_jitable
+def judge_path(sender, rules, marked, now_ps):  # type: ignore[no-untyped-def]
+    """PLB: the path is good while fewer than `plb_percent` of the last `plb_acks` ACKs are marked; leave one that stays bad."""
+    sender.acks_seen = min(sender.acks_seen + 1, rules.plb_acks)
+    sender.history = ((sender.history << 1) | (1 if marked else 0)) & ((1 << rules.plb_acks) - 1)
+    marks = 0
+    for bit in range(rules.plb_acks):
+        marks += (sender.history >> bit) & 1
+    if marks * 100 < rules.plb_percent * sender.acks_seen or sender.good_ps < 0:
+        sender.good_ps = now_ps
+    elif now_ps - max(sender.good_ps, sender.changed_ps) > sender.patience_ps:
+        change_label(sender, rules, now_ps)
+
+
+@register_jitable
+def change_label(sender, rules, now_ps):  # type: ignore[no-untyped-def]
+    """PLB: take a new label and draw how long it may stay bad."""
+    sender.label = random_label(sender, rules)
+    sender.changed_ps = now_ps
+    draw_patience(sender, rules)
+
+
+@register_jitable
+def draw_patience(sender, rules):  # type: ignore[no-untyped-def]
+    """PLB: `plb_gaps` packet gaps and up to two more, at random."""
+    draw = mix(rules.seed, component(PATIENCE, sender.flow), sender.draws)
+    sender.patience_ps = rules.plb_gaps * sender.gap_ps + below(draw, 2 * sender.gap_ps)
+
+
+@register_jitable
+def recycled_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+    """REPS: explore, or (frozen) cycle through the ring, or reuse the oldest fresh label, or draw one."""
+    if sender.frozen_until_ps > 0 and now_ps >= sender.frozen_until_ps:
+        thaw(sender, rules)
+    if expire(sender, rules, packets, now_ps, True) and sender.frozen_until_ps == 0 and sender.explore == 0:
+        sender.frozen_until_ps = now_ps + rules.freeze_ps
+        sender.frozen_head = sender.head
+        sender.freezes += 1
+    if sender.explore > 0:
+        sender.explore -= 1
+        return random_label(sender, rules)
+    first = sender.frozen_head if sender.frozen_until_ps > 0 else sender.head
+    for step in range(RING):
+        entry = (first + step) % RING
+        if sender.ring[entry] != NO_LABEL and (sender.frozen_until_ps > 0 or sender.ring_valid[entry]):
+            sender.fresh -= sender.ring_valid[entry]
+            sender.ring_valid[entry] = 0
+            sender.frozen_head = (entry + 1) % RING
+            return sender.ring[entry]
+    return random_label(sender, rules)
+
+
+@register_jitable
+def thaw(sender, rules):  # type: ignore[no-untyped-def]
+    """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
+    sender.frozen_until_ps = 0
+    sender.explore = rules.bdp_packets
+    sender.fresh = 0
+    for entry in range(RING):
+        sender.ring[entry] = NO_LABEL
+        sender.ring_valid[entry] = 0
+
+
+@register_jitable
+def keep_label(sender, label):  # type: ignore[no-untyped-def]
+    """REPS: an unmarked ACK writes its label at the head."""
+    sender.fresh += 1 - sender.ring_valid[sender.head]
+    sender.ring[sender.head] = label
+    sender.ring_valid[sender.head] = 1
+    sender.head = (sender.head + 1) % RING
+
+
+@register_jitable
+def forget_label(sender, label):  # type: ignore[no-untyped-def]
+    """REPS: a label that timed out leaves the ring until it is acknowledged again."""
+    for entry in range(RING):
+        if sender.ring[entry] == label:
+            sender.ring[entry] = NO_LABEL
+            sender.fresh -= sender.ring_valid[entry]
+            sender.ring_valid[entry] = 0

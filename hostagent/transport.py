@@ -1,0 +1,190 @@
+"""When a flow may send, what it sends, and what an acknowledgement changes (load balancers, "Transport").
+
+Every function takes records (or `state.blank` objects) and integers, changes them in place and reads no clock, so that the
+agents, the virtual network and the simulator's kernels share it. A host calls `ready_ps` to order its flows, `next_psn` at the
+moment its link takes the packet, and `on_ack` when an acknowledgement has arrived. Timers are therefore looked at when
+the flow could send, not by events of their own.
+"""
+
+from numba.extending import register_jitable
+
+from fabric.draws import Stream, below, component, mix, scramble
+from hostagent.state import NEVER, PSN_WINDOW, PacketState, Recovery
+
+for rule in (scramble, mix, below, component):
+    register_jitable(rule)
+
+ERASURE = int(Recovery.ERASURE)
+JITTER = int(Stream.JITTER)
+OUT, RESENT, ACKED = int(PacketState.OUT), int(PacketState.RESENT), int(PacketState.ACKED)
+
+
+@register_jitable
+def start(sender, flow, packets, gap_ps, due_ps):  # type: ignore[no-untyped-def]
+    """Make a zeroed record the sender of `packets` packets, the first due at `due_ps`, paced by `gap_ps`."""
+    sender.flow = flow
+    sender.packets = packets
+    sender.gap_ps = gap_ps
+    sender.due_ps = due_ps
+    sender.resume_ps = NEVER
+    sender.done_ps = NEVER
+    sender.highest = -1
+    sender.srtt_ps = -1
+    sender.good_ps = -1
+
+
+@register_jitable
+def timeout_ps(sender, rules):  # type: ignore[no-untyped-def]
+    """Return the retransmission timeout: srtt + 4 rttvar, three zero-load RTTs before the first sample, one at least."""
+    if sender.srtt_ps < 0:
+        return 3 * rules.zero_load_rtt_ps
+    return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.zero_load_rtt_ps)
+
+
+@register_jitable
+def sample_rtt(sender, rtt_ps):  # type: ignore[no-untyped-def]
+    """Feed one round-trip time into srtt and rttvar (gains 1/8 and 1/4, in integers)."""
+    if sender.srtt_ps < 0:
+        sender.srtt_ps = rtt_ps
+        sender.rttvar_ps = rtt_ps >> 1
+        return
+    error = rtt_ps - sender.srtt_ps
+    sender.rttvar_ps += (abs(error) - sender.rttvar_ps) >> 2
+    sender.srtt_ps += error >> 3
+
+
+@register_jitable
+def ready_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
+    """Return when the flow may send its next packet if nothing arrives until then, NEVER if it will not."""
+    if sender.done_ps != NEVER:
+        return NEVER
+    if rules.recovery == ERASURE:
+        return sender.due_ps if sender.resume_ps == NEVER else max(sender.due_ps, sender.resume_ps)
+    if sender.round_next < sender.round_end or has_new(sender):
+        return sender.due_ps
+    return max(sender.due_ps, deadline_ps(sender, rules, packets))
+
+
+@register_jitable
+def next_psn(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+    """Take the packet number that leaves at `now_ps` and set when the next one is due: actual start + gap, no catching up."""
+    if rules.recovery == ERASURE:
+        psn = next_symbol(sender, rules, now_ps)
+    else:
+        psn = next_hole_or_new(sender, rules, packets, now_ps)
+    sender.transmissions += 1
+    sender.due_ps = now_ps + sender.gap_ps
+    if rules.jitter_permille > 0:
+        draw = mix(rules.seed, component(JITTER, sender.flow), sender.transmissions)
+        sender.due_ps += below(draw, sender.gap_ps * rules.jitter_permille // 1000)
+    return psn
+
+
+@register_jitable
+def next_symbol(sender, rules, now_ps):  # type: ignore[no-untyped-def]
+    """Erasure: every packet is a new symbol; resuming after a pause counts all that is not acknowledged as lost."""
+    if sender.resume_ps != NEVER:
+        sender.lost = sender.sent - sender.acked
+        sender.resume_ps = NEVER
+    psn = sender.sent
+    sender.sent += 1
+    pause_or_go_on(sender, rules, now_ps)
+    return psn
+
+
+@register_jitable
+def pause_or_go_on(sender, rules, now_ps):  # type: ignore[no-untyped-def]
+    """Erasure: pause for one srtt when what is sent and not lost would complete the message."""
+    if sender.sent - sender.lost < sender.packets:
+        sender.resume_ps = NEVER
+    elif sender.resume_ps == NEVER:
+        sender.resume_ps = now_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else timeout_ps(sender, rules))
+
+
+@register_jitable
+def has_new(sender):  # type: ignore[no-untyped-def]
+    """SACK: tell whether a packet that was never sent may go (the bitmap reaches PSN_WINDOW beyond the lowest hole)."""
+    return sender.sent < sender.packets and sender.sent < sender.lowest + PSN_WINDOW
+
+
+@register_jitable
+def deadline_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
+    """SACK: return when the lowest unacknowledged packet times out; the timeout doubles on repetition."""
+    if sender.lowest >= sender.sent:
+        return NEVER
+    return packets[sender.lowest & (len(packets) - 1)].sent_ps + (timeout_ps(sender, rules) << min(sender.backoff, 16))
+
+
+@register_jitable
+def next_hole_or_new(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+    """SACK: resend the holes of the round, else what has timed out, else send the next new packet."""
+    if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
+        start_round(sender, packets, sender.sent, now_ps - timeout_ps(sender, rules))
+        sender.backoff += 1
+    if sender.round_next >= sender.round_end:
+        psn = sender.sent
+        sender.sent += 1
+        packets[psn & (len(packets) - 1)].state = OUT
+        return psn
+    psn = sender.round_next
+    packets[psn & (len(packets) - 1)].state = RESENT
+    sender.round_next += 1
+    skip_to_hole(sender, packets)
+    return psn
+
+
+@register_jitable
+def start_round(sender, packets, end, before_ps):  # type: ignore[no-untyped-def]
+    """SACK: resend every hole below `end` that was last sent at or before `before_ps`."""
+    sender.round_next = sender.lowest
+    sender.round_end = end
+    sender.round_before_ps = before_ps
+    skip_to_hole(sender, packets)
+
+
+@register_jitable
+def skip_to_hole(sender, packets):  # type: ignore[no-untyped-def]
+    """SACK: move the round on to its next hole, or to its end."""
+    while sender.round_next < sender.round_end:
+        packet = packets[sender.round_next & (len(packets) - 1)]
+        if packet.state != ACKED and packet.sent_ps <= sender.round_before_ps:
+            return
+        sender.round_next += 1
+
+
+@register_jitable
+def acknowledge(sender, packets, psn):  # type: ignore[no-untyped-def]
+    """SACK: mark one packet number that the receiver reports; call it for every number of a bitmap, then `on_ack`."""
+    packet = packets[psn & (len(packets) - 1)]
+    if psn < sender.lowest or packet.state == ACKED:
+        return
+    packet.state = ACKED
+    sender.acked += 1
+    sender.highest = max(sender.highest, psn)
+    while sender.lowest < sender.sent and packets[sender.lowest & (len(packets) - 1)].state == ACKED:
+        sender.lowest += 1
+        sender.backoff = 0
+
+
+@register_jitable
+def on_ack(sender, rules, packets, psn, sent_ps, now_ps):  # type: ignore[no-untyped-def]
+    """Account for an ACK of `psn`, last sent at `sent_ps` (negative: no RTT sample, Karn's rule); return whether the flow is done."""
+    if sender.done_ps != NEVER:
+        return False
+    if sent_ps >= 0:
+        sample_rtt(sender, now_ps - sent_ps)
+    if rules.recovery == ERASURE:
+        sender.acked += 1
+        sender.highest = max(sender.highest, psn)
+        sender.lost = sender.highest + 1 - sender.acked
+        pause_or_go_on(sender, rules, now_ps)
+    else:
+        skip_to_hole(sender, packets)
+        late = sender.highest - sender.lowest > rules.sack_threshold
+        if late and sender.round_next >= sender.round_end and sender.lowest >= sender.recover:
+            sender.recover = sender.highest
+            start_round(sender, packets, sender.highest, now_ps)
+    if sender.acked >= sender.packets:
+        sender.done_ps = now_ps
+        return True
+    return False

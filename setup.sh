@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Set up the virtual environment; with root and apt also Mininet. Idempotent; says what it does and what it leaves out.
+#   setup.sh                  everything
+#   setup.sh shell            p4runtime-shell, in .venv-shell
+#   setup.sh can-mininet      succeed if root and Mininet are here
+#   setup.sh why-not-mininet  say what is missing
+set -euo pipefail
+cd "$(dirname "$0")"
+PY=${PY:-$(command -v /usr/bin/python3 || command -v python3)}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+root() { [ "$(id -u)" = 0 ]; }
+apt_can() { root && command -v apt-get >/dev/null; }
+has_mininet() { "$PY" -c 'import mininet.net' 2>/dev/null && command -v mnexec >/dev/null; }
+
+apt_install() {
+    say "apt-get install $*"
+    DEBIAN_FRONTEND=noninteractive apt-get -qq update >/dev/null 2>&1 || true
+    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null
+}
+
+make_venv() {  # a venv that sees the system's Mininet
+    [ -x "$1/bin/pip" ] && return
+    say "making $1 with $("$PY" --version)"
+    "$PY" -m venv "$2" "$1" 2>/dev/null && return
+    apt_can || { say "python3-venv is missing: install it (Debian/Ubuntu: apt install python3-venv)"; exit 1; }
+    apt_install python3-venv
+    "$PY" -m venv --clear "$2" "$1"
+}
+
+install_all() {
+    if [ -z "$PY" ]; then
+        apt_can || { say "Python >= 3.10 is missing"; exit 1; }
+        apt_install python3 python3-venv
+        PY=/usr/bin/python3
+    fi
+    "$PY" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { say "Python >= 3.10 is needed, $PY is older"; exit 1; }
+    if ! has_mininet; then
+        if apt_can; then
+            apt_install mininet iproute2 ethtool || say "apt could not install Mininet: real packets are left out"
+        else
+            say "no root or no apt: Mininet (real packets) is left out, everything else works"
+        fi
+    fi
+    make_venv .venv --system-site-packages
+    say "installing Python packages into .venv (a minute or two)"
+    .venv/bin/pip install -q --disable-pip-version-check -e '.[dev]'
+    rm -f .venv/.installed-*
+    say "done: .venv/bin/ofan, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
+}
+
+case "${1:-all}" in
+    all) install_all ;;
+    shell)
+        make_venv .venv-shell --copies
+        say "installing p4runtime-shell into .venv-shell"
+        .venv-shell/bin/pip install -q --disable-pip-version-check 'setuptools<81' 'p4runtime-shell>=0.0.6'
+        ;;
+    can-mininet) root && has_mininet ;;
+    why-not-mininet)
+        if ! root; then say "no root: the Mininet tests are left out"; exit 0; fi
+        if ! has_mininet; then say "no Mininet: its tests are left out (apt install mininet)"; exit 0; fi
+        exit 1
+        ;;
+    *) say "unknown: $1"; exit 2 ;;
+esac
