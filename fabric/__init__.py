@@ -1,1 +1,1 @@
-"""The vocabulary that every other package speaks: fat-trees, weights, schedules, traffic, experiments. Pure; imports nobody of ours."""
+"""The vocabulary that all packages speak: fat-trees, weights, schedules, traffic, experiments. Pure; imports nobody of ours."""

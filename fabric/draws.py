@@ -2,10 +2,11 @@
 
 A counter-based generator lets the P4 programs, the virtual network and the simulator's kernels draw the same numbers in
 any order. All arithmetic stays below 2**63, so that the very same code runs on Python integers, on numpy int64 arrays and
-inside numba kernels.
+inside numba kernels; `Any` stands for any of the three.
 """
 
 from enum import IntEnum
+from typing import Any
 
 MASK = 0xFFFFFFFF
 
@@ -31,14 +32,14 @@ def component(stream: int, index: int) -> int:
     return (stream << 32) | index
 
 
-def scramble(x):  # type: ignore[no-untyped-def]  # int, int64 array, or a numba integer
+def scramble(x: Any) -> Any:
     """Permute 32-bit integers (xorshift-multiply; both factors are below 2**30, so that products fit 63 bits)."""
     x = ((x ^ (x >> 16)) * 0x2C1B3C6D) & 0xFFFFFFFF
     x = ((x ^ (x >> 12)) * 0x297A2D39) & 0xFFFFFFFF
     return x ^ (x >> 15)
 
 
-def mix(seed, component, n):  # type: ignore[no-untyped-def]  # ints, int64 arrays, or numba integers
+def mix(seed: Any, component: Any, n: Any) -> Any:
     """Return the n-th 32-bit number of a component's stream, uniform over 0 .. 2**32 - 1.
 
     `seed` and `component` are below 2**63, `n` below 2**62; numpy int64 arrays broadcast.
@@ -48,6 +49,6 @@ def mix(seed, component, n):  # type: ignore[no-untyped-def]  # ints, int64 arra
     return scramble(scramble((low + n) & 0xFFFFFFFF) ^ high ^ ((n >> 32) & 0xFFFFFFFF))
 
 
-def below(draw, bound):  # type: ignore[no-untyped-def]  # ints, int64 arrays, or numba integers
-    """Scale a 32-bit draw to 0 .. bound - 1, for bounds up to 2**31."""
-    return (draw * bound) >> 32
+def below(draw: Any, bound: Any) -> Any:
+    """Scale a 32-bit draw to 0 .. bound - 1: draw * bound >> 32 in two halves, so that bounds may reach 2**46."""
+    return (draw * (bound >> 16) + (draw * (bound & 0xFFFF) >> 16)) >> 16

@@ -59,15 +59,16 @@ class LoadBalancer(Section):
 
 
 class Collective(Section):
-    """Who sends how much to whom (`fabric.traffic`)."""
+    """Who sends how much to whom (`fabric.traffic`). `steps` of a ring: by default a whole exchange, one step for fsdp."""
 
     matrix: Matrix = "permutation"
     message_bytes: Annotated[int, Field(gt=0)] = 1 << 20
     pairs: tuple[tuple[int, int], ...] = ()
     file: str | None = None
     start_unit: Literal["ps", "us"] = "ps"
+    steps: Annotated[int, Field(ge=1)] | None = None
     servers_per_ring: Annotated[int, Field(ge=2)] | None = None
-    model: str | None = None
+    model: Literal["llama-7b", "llama-70b", "llama-405b"] | None = None
     hidden_size: Annotated[int, Field(gt=0)] | None = None
     layers: Annotated[int, Field(gt=0)] | None = None
     parameters: Annotated[int, Field(gt=0)] | None = None
@@ -171,6 +172,11 @@ class Scenario(Settings):
     def slot_ps(self) -> int:
         """Return the time a data packet and its gap hold a link."""
         return self.tx_ps(self.data_bytes + self.packets.gap_bytes)
+
+    @property
+    def ack_slot_ps(self) -> int:
+        """Return the time an ACK and its gap hold a link."""
+        return self.tx_ps(self.ack_bytes + self.packets.gap_bytes)
 
     @property
     def zero_load_rtt_ps(self) -> int:

@@ -146,9 +146,7 @@ def _next_hop_sets(weights: Int64, reach: NDArray[np.bool_] | None, orders: Int6
     return state
 
 
-def _switches(
-    tree: FatTree, links: LinkState, policy: Policy, seed: int, schedule_orders: ScheduleOrders
-) -> Iterator[_Switch]:
+def _switches(tree: FatTree, links: LinkState, policy: Policy, seed: int, schedule_orders: ScheduleOrders) -> Iterator[_Switch]:
     edges, pods = np.arange(tree.edges), tree.k
     build = _rotation if policy.per_destination else _next_hop_sets
     edge_blocks = agg_blocks = pods if policy.per_destination else order_count(policy)
@@ -202,9 +200,7 @@ def _offsets(lengths: NDArray[np.int64]) -> Int64:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def _starts(
-    policy: Policy, seed: int, first_group: Int64, first_schedule: Int64, group_schedule: Int32, lengths: Int64
-) -> Int32:
+def _starts(policy: Policy, seed: int, first_group: Int64, first_schedule: Int64, group_schedule: Int32, lengths: Int64) -> Int32:
     """Return random starts (groups, 2); the ACKs' start is half a schedule after the data's (load balancers, Ofan)."""
     counts = np.diff(first_group)
     switch = np.repeat(np.arange(len(counts)), counts)

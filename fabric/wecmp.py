@@ -34,7 +34,8 @@ class LinkState:
 def agg_weights(tree: FatTree, links: LinkState) -> Ints:
     """Return weights[pod, agg position, destination pod, core index]: 1 where that core joins both pods."""
     up = links.agg_core.reshape(tree.k, tree.half, tree.half)
-    return (up[:, :, None, :] & up.transpose(1, 0, 2)[None, :, :, :]).astype(np.int64)
+    joined: Ints = (up[:, :, None, :] & up.transpose(1, 0, 2)[None, :, :, :]).astype(np.int64)
+    return joined
 
 
 def pod_weights(tree: FatTree, links: LinkState) -> Ints:
@@ -45,10 +46,11 @@ def pod_weights(tree: FatTree, links: LinkState) -> Ints:
     cores = agg_weights(tree, links).sum(axis=3)
     own = np.arange(tree.k)
     cores[own, :, own] = 1
-    return np.repeat(cores.transpose(0, 2, 1), tree.half, axis=0) * links.edge_agg[:, None, :]
+    weights: Ints = np.repeat(cores.transpose(0, 2, 1), tree.half, axis=0) * links.edge_agg[:, None, :]
+    return weights
 
 
 def edge_weights(tree: FatTree, links: LinkState, source: int, destination: int) -> Ints:
     """Return the weight of every uplink of edge `source` towards edge `destination`, shape (h,)."""
-    weights = pod_weights(tree, links)[source, destination // tree.half]
-    return weights * links.edge_agg[destination]
+    weights: Ints = pod_weights(tree, links)[source, destination // tree.half] * links.edge_agg[destination]
+    return weights
