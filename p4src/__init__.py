@@ -1,0 +1,29 @@
+"""The P4_16 programs: one file is one load balancer; `include/` is what they share. Imports nobody."""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+INCLUDE = FOLDER / "include"
+DEFAULT_UPLINKS = 8
+
+
+def programs() -> list[str]:
+    """Return the names of the programs."""
+    return sorted(path.stem for path in FOLDER.glob("*.p4"))
+
+
+def defines(k: int) -> dict[str, str]:
+    """Return the macros with which the programs fit a fat-tree of parameter k."""
+    return {"MAX_UPLINKS": str(max(DEFAULT_UPLINKS, 1 << (k // 2 - 1).bit_length()))}
+
+
+def path(program: str) -> Path:
+    """Return the source of a program; raises ValueError where there is none."""
+    if program not in programs():
+        raise ValueError(f"there is no P4 program {program!r}; choose from {', '.join(programs())}")
+    return FOLDER / f"{program}.p4"
+
+
+def p4info_path(program: str) -> Path:
+    """Return the checked-in P4Info of a program, in protobuf's text format; raises ValueError where there is none."""
+    return path(program).parent / "p4info" / f"{program}.txtpb"

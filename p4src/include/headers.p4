@@ -1,0 +1,79 @@
+// What the switches read of a packet, and what they remember about it from ingress to egress.
+#ifndef HEADERS_P4
+#define HEADERS_P4
+
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+const bit<8> VERSION_4_NO_OPTIONS = 0x45;
+const bit<8> PROTOCOL_IPIP = 4;
+const bit<8> PROTOCOL_UDP = 17;
+const bit<2> NOT_ECT = 0;
+const bit<2> CE = 3;
+const bit<16> ACK_BELOW = 256;
+const bit<1> DATA = 0;
+const bit<1> ACK = 1;
+
+header ethernet_t {
+    bit<48> destination;
+    bit<48> source;
+    bit<16> ethertype;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> header_words;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<3> flags;
+    bit<13> fragment_offset;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    bit<32> source;
+    bit<32> destination;
+}
+
+header udp_t {
+    bit<16> source_port;
+    bit<16> destination_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+@controller_header("packet_in")
+header packet_in_t {
+    bit<9> ingress_port;
+    @padding bit<7> padding;
+}
+
+@controller_header("packet_out")
+header packet_out_t {
+    bit<9> egress_port;
+    @padding bit<7> padding;
+}
+
+struct headers_t {
+    packet_in_t packet_in;
+    packet_out_t packet_out;
+    ethernet_t ethernet;
+    ipv4_t ipv4;
+    ipv4_t inner_ipv4;
+    udp_t udp;
+}
+
+// packet_class is DATA or ACK. A northbound packet has a group: the owner of a pointer per class, its schedule of `length`
+// slots, and where its two pointers start. queue_bytes is what waits at the output port before this packet, charged_bytes
+// what the packet adds there.
+struct metadata_t {
+    bit<1> packet_class;
+    bit<16> group;
+    bit<32> schedule;
+    bit<16> length;
+    bit<16> data_start;
+    bit<16> ack_start;
+    bit<32> queue_bytes;
+    bit<32> charged_bytes;
+}
+
+#endif

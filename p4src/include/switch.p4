@@ -1,0 +1,74 @@
+// The whole switch around a LoadBalancer control, for edge, aggregation and core switches alike: their tables differ.
+#ifndef SWITCH_P4
+#define SWITCH_P4
+
+#include "parser.p4"
+#include "checksum.p4"
+#include "waypoint.p4"
+#include "routes.p4"
+#include "punt.p4"
+#include "ecn.p4"
+
+control Forward(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Waypoint() waypoint;
+    Routes() routes;
+    LoadBalancer() load_balancer;
+    bool is_northbound;
+
+    apply {
+        if (headers.inner_ipv4.isValid()) {
+            waypoint.apply(headers, standard_metadata);
+        }
+        if (headers.ipv4.ttl < 2) {
+            mark_to_drop(standard_metadata);
+        } else {
+            headers.ipv4.ttl = headers.ipv4.ttl - 1;
+            meta.packet_class = headers.ipv4.total_length < ACK_BELOW ? ACK : DATA;
+            routes.apply(headers, meta, standard_metadata, is_northbound);
+            if (is_northbound) {
+                load_balancer.apply(headers, meta, standard_metadata);
+            }
+        }
+    }
+}
+
+control SwitchIngress(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Forward() forward;
+    Punt() punt;
+    Enqueue() enqueue;
+    Ecn() ecn;
+
+    apply {
+        if (headers.packet_out.isValid()) {
+            standard_metadata.egress_spec = headers.packet_out.egress_port;
+        } else if (standard_metadata.parser_error != error.NoError || standard_metadata.checksum_error == 1) {
+            mark_to_drop(standard_metadata);
+        } else if (headers.ipv4.isValid()) {
+            forward.apply(headers, meta, standard_metadata);
+        } else {
+            punt.apply(headers, standard_metadata);
+        }
+        if (standard_metadata.egress_spec != DROP_PORT) {
+            enqueue.apply(meta, standard_metadata);
+            ecn.apply(headers, meta);
+        }
+    }
+}
+
+control SwitchEgress(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Dequeue() dequeue;
+
+    apply {
+        dequeue.apply(meta, standard_metadata);
+        if (standard_metadata.egress_port == CPU_PORT) {
+            headers.packet_in.setValid();
+            headers.packet_in.ingress_port = standard_metadata.ingress_port;
+            headers.packet_in.padding = 0;
+        }
+    }
+}
+
+V1Switch(SwitchParser(), SwitchVerifyChecksum(), SwitchIngress(), SwitchEgress(), SwitchComputeChecksum(),
+         SwitchDeparser()) main;
+
+#endif
