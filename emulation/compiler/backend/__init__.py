@@ -1,0 +1,1 @@
+"""Intermediate representation to BMv2 JSON and to P4Info."""

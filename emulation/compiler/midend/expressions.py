@@ -1,0 +1,312 @@
+"""Expressions to operands; what has effects is emitted into the frame's flow on the way, left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.midend import ir
+from emulation.compiler.midend.assignments import as_value, assign, freeze
+from emulation.compiler.midend.frame import BlockObject, Frame, Packet
+from emulation.compiler.midend.layout import flat_fields, header_field
+from emulation.compiler.midend.operands import binary, cast, number, slice_of, unary
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.scope import fail
+
+
+def lower(node: t.Expression, frame: Frame) -> ir.Operand:  # noqa: C901 one line for each kind of node
+    """Return the operand that an expression stands for."""
+    match node:
+        case t.Literal():
+            return _literal(node, frame)
+        case t.Ref(span, _, declaration):
+            return bound(declaration, span, frame)
+        case t.Field():
+            return member(lower(node.base, frame), node.name, node.span)
+        case t.Element():
+            return _element(node, frame)
+        case t.StackMember():
+            return _stack_member(node, frame)
+        case t.Slice(span, _, base, high, low):
+            return slice_of(lower_value(base, frame), high, low)
+        case t.Unary(span, type_, op, operand):
+            return unary(op, lower_value(operand, frame), type_)
+        case t.Binary():
+            return _binary(node, frame)
+        case t.Ternary():
+            return _ternary(node, frame)
+        case t.Cast(span, type_, operand):
+            return cast(lower_value(operand, frame), type_)
+        case t.Aggregate(span, type_, items):
+            return ir.StructAt(type_, _names(type_), tuple(lower_all(items, frame)))
+        case t.InvalidHeader(_, type_):
+            return ir.Invalid(type_)
+        case t.HeaderMethod(_, _, base, "isValid"):
+            return is_valid(lower(base, frame), node.span)
+        case t.Masked() | t.Range() | t.Everything() | t.ValueSetRef():
+            return fail("this is not a value", node.span)
+        case _:
+            from emulation.compiler.midend.calls import lower_call
+
+            return lower_call(node, frame)
+
+
+def lower_value(node: t.Expression, frame: Frame) -> ir.Value:
+    """Return the single value of an expression."""
+    return as_value(lower(node, frame), node.span)
+
+
+def lower_all(nodes: Sequence[t.Expression], frame: Frame) -> list[ir.Operand]:
+    """Lower operands left to right; effects of a later one cannot change what an earlier one read."""
+    operands: list[ir.Operand] = []
+    for index, node in enumerate(nodes):
+        operand = lower(node, frame)
+        if any(has_effects(later) for later in nodes[index + 1 :]):
+            operand = freeze(operand, node.span, frame)
+        operands.append(operand)
+    return operands
+
+
+def constant(node: t.Expression, frame: Frame, what: str) -> int:
+    """Evaluate an expression of literals and constructor parameters."""
+    value = lower(node, frame)
+    if not isinstance(value, ir.Num | ir.Flag):
+        fail(f"{what} must be known at compile time", node.span)
+    return int(value.value)
+
+
+def bound(declaration: t.Parameter | t.Variable | t.Instance, span: Span, frame: Frame) -> ir.Operand:
+    """Return the operand that a name is bound to."""
+    binding = frame.bindings.get(declaration)
+    if binding is None or isinstance(binding, ir.Object | BlockObject | Packet):
+        fail(f"'{declaration.name}' has no value here", span)
+    return binding
+
+
+def static_place(node: t.Expression, frame: Frame) -> ir.Operand | None:
+    """Return the storage that a path names, or the whole of which it is a part; None for what the body declares."""
+    match node:
+        case t.Ref(_, _, declaration):
+            binding = frame.bindings.get(declaration)
+            return binding if isinstance(binding, ir.Operand) else None
+        case t.Field(span, _, base, name):
+            place = static_place(base, frame)
+            known = isinstance(place, ir.StructAt | ir.HeaderAt | ir.UnionAt)
+            return member(place, name, span) if place is not None and known else place
+        case t.Element(_, _, base, index):
+            place = static_place(base, frame)
+            if isinstance(place, ir.StackAt) and isinstance(index, t.Literal) and int(index.value) < len(place.elements):
+                return place.elements[int(index.value)]
+            return place
+        case t.StackMember(_, _, base) | t.Slice(_, _, base):
+            return static_place(base, frame)
+        case _:
+            return None
+
+
+def _literal(node: t.Literal, frame: Frame) -> ir.Operand:
+    match node.type, node.value:
+        case ty.Simple("bool"), value:
+            return ir.Flag(bool(value))
+        case ty.Simple("error"), str(name):
+            return number(frame.builder.switch.program.errors.index(name), ty.Bits(32))
+        case ty.Enum() as enum, str(name):
+            return number(enum.value(name), enum.underlying or ty.Bits(32))
+        case type_, int(value):
+            return number(value, type_)
+    return fail("the target has no strings", node.span)
+
+
+def _names(type_: ty.Type) -> tuple[str, ...]:
+    match type_:
+        case ty.Struct(fields=fields) | ty.Record(fields):
+            return tuple(item.name for item in fields)
+        case ty.Tuple(elements):
+            return tuple(str(index) for index in range(len(elements)))
+    return ()
+
+
+# Members
+
+
+def member(base: ir.Operand, name: str, span: Span) -> ir.Operand:
+    """Return `base.name`."""
+    match base:
+        case ir.StructAt():
+            return base.item(name)
+        case ir.HeaderAt():
+            return header_field(base, name)
+        case ir.UnionAt(_, union, members):
+            return members[[item.name for item in union.fields].index(name)]
+        case ir.NextAt(stack) if base.type.kind == "header_union":
+            member_type = base.type.field_type(name)
+            assert isinstance(member_type, ty.Struct)
+            return ir.NextMember(stack, name, member_type)
+        case ir.LastAt(stack) if base.type.kind == "header":
+            return ir.LastField(stack.name, name, _plain_type(base.type, name, span))
+        case ir.ElementAt(stack, index) if base.type.kind == "header":
+            names = [field for field, _ in flat_fields(base.type)]
+            return ir.ElementField(stack.name, index, names.index(name), _plain_type(base.type, name, span))
+    return fail("the target cannot reach this field", span)
+
+
+def _plain_type(header: ty.Struct, name: str, span: Span) -> ty.Type:
+    type_ = header.field_type(name)
+    if type_ is None or isinstance(type_, ty.Struct | ty.Varbit):
+        fail("the target cannot reach this field", span)
+    return type_
+
+
+def _element(node: t.Element, frame: Frame) -> ir.Operand:
+    base, index = lower(node.base, frame), lower(node.index, frame)
+    match base, index:
+        case ir.StructAt(), ir.Num(value):
+            return base.items[value]
+        case ir.StackAt(), ir.Num(value):
+            if not 0 <= value < len(base.elements):
+                fail(f"index {value} is outside of 0 .. {len(base.elements) - 1}", node.span)
+            return base.elements[value]
+        case ir.StackAt(), _:
+            return ir.ElementAt(base, as_value(index, node.span))
+    return fail("the target cannot index this", node.span)
+
+
+def _stack_member(node: t.StackMember, frame: Frame) -> ir.Operand:
+    stack = lower(node.base, frame)
+    assert isinstance(stack, ir.StackAt)
+    if frame.where != "parser":
+        fail(f"'{node.which}' can be used in a parser only", node.span)
+    match node.which:
+        case "next":
+            return ir.NextAt(stack)
+        case "last":
+            return ir.LastAt(stack)
+        case _:
+            return ir.LastIndex(stack.name)
+
+
+def is_valid(operand: ir.Operand, span: Span) -> ir.Value:
+    """Return whether a header or union is valid."""
+    match operand:
+        case ir.HeaderAt() | ir.UnionAt() | ir.ElementAt():
+            return ir.Valid(operand)
+        case ir.Invalid():
+            return ir.Flag(False)
+        case ir.StructAt():
+            return ir.Flag(True)
+    return fail("the target cannot tell whether this is valid", span)
+
+
+# Operators
+
+
+def _binary(node: t.Binary, frame: Frame) -> ir.Operand:
+    if node.op in ("&&", "||") and has_effects(node.right):
+        return _short_circuit(node, frame)
+    left, right = lower_all((node.left, node.right), frame)
+    if node.op in ("==", "!="):
+        equal = equality(left, right, node.span)
+        return equal if node.op == "==" else unary("!", equal, ty.BOOL) if _negated(left) else _unequal(node, left, right)
+    type_ = node.left.type if node.type == ty.BOOL and node.op not in ("&&", "||") else node.type
+    return binary(node.op, as_value(left, node.span), as_value(right, node.span), type_, node.span)
+
+
+def _negated(left: ir.Operand) -> bool:
+    return not isinstance(left, ir.Value)
+
+
+def _unequal(node: t.Binary, left: ir.Operand, right: ir.Operand) -> ir.Value:
+    return binary("!=", as_value(left, node.span), as_value(right, node.span), ty.BOOL, node.span)
+
+
+def _short_circuit(node: t.Binary, frame: Frame) -> ir.Operand:
+    """`a && f()` calls f only if a is true."""
+    result = frame.temporary(ty.BOOL, node.span)
+    assign(result, lower(node.left, frame), node.span, frame)
+    with frame.collect() as inner:
+        assign(result, lower(node.right, inner), node.span, inner)
+    then, otherwise = (tuple(inner.out), ()) if node.op == "&&" else ((), tuple(inner.out))
+    frame.emit(ir.Test(as_value(result, node.span), then, otherwise, node.span))
+    return result
+
+
+def equality(left: ir.Operand, right: ir.Operand, span: Span) -> ir.Value:
+    """Return whether two operands are equal; headers are if both are invalid, or both valid with equal fields."""
+    match left, right:
+        case ir.StructAt(), ir.StructAt():
+            return _all(equality(one, other, span) for one, other in zip(left.items, right.items, strict=True))
+        case ir.HeaderAt(), ir.HeaderAt():
+            return _headers_equal(left, right, span)
+        case ir.HeaderAt(), ir.StructAt():
+            fields = _all(
+                equality(header_field(left, name), item, span) for name, item in zip(right.names, right.items, strict=True)
+            )
+            return binary("&&", ir.Valid(left), fields, ty.BOOL, span)
+        case ir.StructAt(), ir.HeaderAt():
+            return equality(right, left, span)
+        case (ir.HeaderAt() | ir.UnionAt()) as header, ir.Invalid():
+            return unary("!", ir.Valid(header), ty.BOOL)
+        case ir.Invalid(), _:
+            return equality(right, left, span)
+        case ir.StackAt(), ir.StackAt():
+            return _all(equality(one, other, span) for one, other in zip(left.elements, right.elements, strict=True))
+        case _:
+            return binary("==", as_value(left, span), as_value(right, span), left.type, span)
+
+
+def _all(conditions: object) -> ir.Value:
+    result: ir.Value = ir.Flag(True)
+    for condition in conditions:  # type: ignore[attr-defined]
+        result = condition if result == ir.Flag(True) else ir.Compute("and", result, condition, ty.BOOL)
+    return result
+
+
+def _headers_equal(left: ir.HeaderAt, right: ir.HeaderAt, span: Span) -> ir.Value:
+    if any(isinstance(item.type, ty.Varbit) for item in left.type.fields):
+        fail("the target cannot compare headers with a varbit field", span)
+    fields = _all(equality(header_field(left, item.name), header_field(right, item.name), span) for item in left.type.fields)
+    valid, other = ir.Valid(left), ir.Valid(right)
+    both = ir.Compute("and", ir.Compute("and", valid, other, ty.BOOL), fields, ty.BOOL)
+    neither = ir.Compute("and", unary("!", valid, ty.BOOL), unary("!", other, ty.BOOL), ty.BOOL)
+    return ir.Compute("or", neither, both, ty.BOOL)
+
+
+def _ternary(node: t.Ternary, frame: Frame) -> ir.Operand:
+    condition = lower_value(node.condition, frame)
+    if isinstance(condition, ir.Flag):
+        return lower(node.then if condition.value else node.otherwise, frame)
+    simple = not has_effects(node.then) and not has_effects(node.otherwise)
+    with frame.collect() as then, frame.collect() as otherwise:
+        left, right = lower(node.then, then), lower(node.otherwise, otherwise)
+        if simple and isinstance(left, ir.Value) and isinstance(right, ir.Value):
+            return ir.Choose(condition, left, right, node.type)
+        result = frame.temporary(node.type, node.span)
+        assign(result, left, node.span, then)
+        assign(result, right, node.span, otherwise)
+    frame.emit(ir.Test(condition, tuple(then.out), tuple(otherwise.out), node.span))
+    return result
+
+
+# Effects
+
+
+def has_effects(node: t.Expression) -> bool:
+    """Say whether evaluating an expression emits steps."""
+    match node:
+        case t.MethodCall(_, _, _, method) if method.name == "lookahead":
+            return False
+        case t.FunctionCall() | t.ExternCall() | t.MethodCall() | t.TableApply() | t.ActionCall() | t.BlockApply():
+            return True
+        case t.Field(_, _, base) | t.StackMember(_, _, base) | t.Slice(_, _, base) | t.HeaderMethod(_, _, base):
+            return has_effects(base)
+        case t.Unary(_, _, _, operand) | t.Cast(_, _, operand):
+            return has_effects(operand)
+        case t.Binary(_, _, _, left, right) | t.Element(_, _, left, right):
+            return has_effects(left) or has_effects(right)
+        case t.Ternary(_, _, condition, then, otherwise):
+            return any(map(has_effects, (condition, then, otherwise)))
+        case t.Aggregate(_, _, items):
+            return any(map(has_effects, items))
+        case _:
+            return False

@@ -1,0 +1,104 @@
+"""What the lowering knows while it walks the typed tree: bindings, names, and what it has made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.midend import ir
+from emulation.compiler.midend.layout import allocate
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.annotations import string_annotation
+from emulation.compiler.syntax.nodes import Annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """The `packet_in` or `packet_out` of a parser or deparser."""
+
+
+@dataclass(slots=True, eq=False)
+class BlockObject:
+    """A control or parser instance: its own bindings, made once, and how often it was applied."""
+
+    name: str
+    source: t.Control | t.ParserBlock
+    bindings: Bindings
+    applied: bool = False
+
+
+Binding = ir.Operand | ir.Object | BlockObject | Packet
+Bindings = dict[t.Parameter | t.Variable | t.Instance, Binding]
+
+
+@dataclass(slots=True, eq=False)
+class Builder:
+    """The program being made and the counters that keep names apart."""
+
+    switch: ir.Switch
+    numbers: Iterator[int] = field(default_factory=count)
+    table_names: set[str] = field(default_factory=set)
+    action_names: dict[str, t.Action] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
+    globals: Bindings = field(default_factory=dict)
+
+    def unique_path(self, path: str) -> str:
+        """Return a path that nothing else has; anonymous instances of one control get numbers."""
+        candidate, number = path, 0
+        while candidate in self.paths:
+            candidate, number = f"{path}_{number}", number + 1
+        self.paths.add(candidate)
+        return candidate
+
+    def temporary(self, type_: ty.Type, span: Span, name: str = "tmp") -> ir.Operand:
+        """Allocate a place for an intermediate result."""
+        return allocate(self.switch.layout, name, type_, span)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """One inlined block: `where` is `parser`, `ingress`, `egress`, `deparser`, `verify` or `compute`."""
+
+    builder: Builder
+    where: str
+    path: str
+    bindings: Bindings
+    out: list[ir.Item]
+    end: ir.Label | None = None
+    result: ir.Operand | None = None
+    in_action: bool = False
+    tables: dict[t.Table, ir.Table] = field(default_factory=dict)
+    actions: dict[t.Action, ir.Action] = field(default_factory=dict)
+    loop: tuple[ir.Label, ir.Label] | None = None
+
+    def emit(self, *items: ir.Item) -> None:
+        self.out.extend(items)
+
+    def inner(self, **changes: object) -> Frame:
+        """Return a frame that shares the bindings."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    @contextmanager
+    def collect(self, **changes: object) -> Iterator[Frame]:
+        """Enter a frame with a flow of its own, found in its `out`."""
+        yield replace(self, out=[], **changes)  # type: ignore[arg-type]
+
+    def qualify(self, name: str, annotations: Annotations) -> str:
+        """Return the control plane name of something declared here: `@name`, or the path and its own name."""
+        given = string_annotation(annotations, "name") or name
+        if given.startswith("."):
+            return given[1:]
+        return f"{self.path}.{given}" if self.path else given
+
+    def action_name(self, action: t.Action) -> str:
+        """Return the control plane name of an action; those of the top level have no path."""
+        if action.top_level:
+            return (string_annotation(action.annotations, "name") or action.name).removeprefix(".")
+        return self.qualify(action.name, action.annotations)
+
+    def temporary(self, type_: ty.Type, span: Span, name: str = "tmp") -> ir.Operand:
+        return self.builder.temporary(type_, span, name)

@@ -1,0 +1,102 @@
+"""From `main` to everything that the switch needs."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.midend import ir
+from emulation.compiler.midend.blocks import inline_control, make_block, make_object
+from emulation.compiler.midend.calls import Bound
+from emulation.compiler.midend.externs import collect_field_lists
+from emulation.compiler.midend.frame import Bindings, BlockObject, Builder, Frame, Packet
+from emulation.compiler.midend.layout import allocate, standard_metadata
+from emulation.compiler.midend.states import lower_parser
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.scope import fail
+
+ROLES = ("parser", "verify", "ingress", "egress", "compute", "deparser")
+"""What the arguments of V1Switch are, in order."""
+
+
+def lower_program(program: t.Program) -> ir.Switch:
+    """Lower a checked v1model program; raises CompileError for what the target cannot do."""
+    main = program.main
+    assert isinstance(main.type, ty.BlockDefinition)
+    if main.type.name != "V1Switch" or len(main.args) != len(ROLES):
+        fail(f"'main' must be a V1Switch, not {main.type.name}", main.span)
+    switch = ir.Switch(program, ir.Layout())
+    builder = Builder(switch)
+    frame = Frame(builder, "top", "", builder.globals, [])
+    for instance in program.instances:
+        builder.globals[instance] = make_object(instance, frame)
+    blocks = {role: _block(arg, frame) for role, arg in zip(ROLES, main.args, strict=True)}
+    _lower_blocks(blocks, frame, switch)
+    return switch
+
+
+def _block(arg: t.Expression | t.Instance, frame: Frame) -> BlockObject:
+    if not isinstance(arg, t.Instance) or not isinstance(arg.type, t.Control | t.ParserBlock):
+        fail("expected a parser or control", arg.span)
+    frame.builder.paths.add(arg.type.name)
+    return make_block(arg.type, arg.args, arg.type.name, frame)
+
+
+def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switch) -> None:
+    """Lower all blocks over the same headers and metadata."""
+    _, headers, metadata, standard = blocks["parser"].source.params
+    assert isinstance(standard.type, ty.Struct)
+    storage = {
+        headers.type: allocate(switch.layout, "", headers.type, headers.span),
+        metadata.type: _user_metadata(metadata, headers, switch),
+        standard.type: standard_metadata(standard.type),
+    }
+    collect_field_lists(storage[metadata.type], metadata.type, switch)
+    for role, block in blocks.items():
+        bindings = _parameters(block, storage)
+        inner = frame.inner(where=role, out=[])
+        if role == "parser":
+            switch.states = lower_parser(block, bindings, inner)
+            continue
+        inline_control(block, Bound(bindings, ()), block.source.span, inner)
+        _keep(role, block, tuple(inner.out), switch)
+
+
+def _user_metadata(metadata: t.Parameter, headers: t.Parameter, switch: ir.Switch) -> ir.Operand:
+    if metadata.type == headers.type:
+        fail("headers and metadata must have different types", metadata.span)
+    return allocate(switch.layout, "userMetadata", metadata.type, metadata.span)
+
+
+def _parameters(block: BlockObject, storage: dict[ty.Type, ir.Operand]) -> Bindings:
+    """Bind the parameters of a top block, which are told apart by their types."""
+    bindings: Bindings = {}
+    for param in block.source.params:
+        bindings[param] = Packet() if isinstance(param.type, ty.Extern) else storage[param.type]
+    return bindings
+
+
+def _keep(role: str, block: BlockObject, flow: ir.Flow, switch: ir.Switch) -> None:
+    span: Span = block.source.span
+    match role:
+        case "ingress":
+            switch.ingress, switch.ingress_span = flow, span
+        case "egress":
+            switch.egress, switch.egress_span = flow, span
+        case _:
+            _refuse_steps(role, flow, span)
+
+
+def _refuse_steps(role: str, flow: ir.Flow, span: Span) -> None:
+    """The deparser and the checksum controls of the target have no steps of their own."""
+    if flow:
+        wanted = "calls of emit()" if role == "deparser" else "calls of the checksum functions"
+        fail(f"the target allows only {wanted} here", _first_span(flow) or span)
+
+
+def _first_span(flow: ir.Flow) -> Span | None:
+    for item in flow:
+        if isinstance(item, ir.Scope):
+            return _first_span(item.body)
+        if not isinstance(item, ir.Leave):
+            return item.span
+    return None

@@ -1,0 +1,204 @@
+"""Tables: their keys as fields, their actions as flow, and their application."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.midend import ir
+from emulation.compiler.midend.assignments import as_value, freeze
+from emulation.compiler.midend.blocks import make_object
+from emulation.compiler.midend.expressions import constant, lower_value
+from emulation.compiler.midend.frame import Bindings, Frame
+from emulation.compiler.midend.operands import is_signed, reduce_to
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.annotations import string_annotation
+from emulation.compiler.semantics.scope import fail
+
+DEFAULT_SIZE = 1024
+MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional")
+
+Cases = tuple[tuple[tuple[ir.Action, ...], ir.Flow], ...]
+
+
+def apply_table(
+    node: t.Table,
+    span: Span,
+    frame: Frame,
+    hit: ir.Flow = (),
+    miss: ir.Flow = (),
+    cases: Cases = (),
+    default: ir.Flow = (),
+) -> None:
+    """Emit the application of a table; the branches go by hit and miss, or by the action that ran."""
+    table = frame.tables.get(node)
+    if table is None:
+        table = frame.tables[node] = _table(node, frame)
+    else:
+        _reapply(table, node, span, frame)
+    frame.emit(ir.Apply(table, hit, miss, cases, default, not (hit or miss), span))
+
+
+def _reapply(table: ir.Table, node: t.Table, span: Span, frame: Frame) -> None:
+    """A second application must look up the very same fields; the back end decides whether it is possible at all."""
+    if _keys(node, frame)[0] != table.keys:
+        fail(f"table '{node.name}' is applied more than once, which the target cannot do", span)
+
+
+def table_actions(node: t.Table, frame: Frame) -> tuple[ir.Action, ...]:
+    """Return the actions of a table in the order of its list."""
+    return tuple(_action(entry, frame) for entry in node.actions)
+
+
+def _table(node: t.Table, frame: Frame) -> ir.Table:
+    name = frame.qualify(node.name, node.annotations)
+    if name in frame.builder.table_names:
+        fail(f"there is more than one table '{name}'", node.span)
+    frame.builder.table_names.add(name)
+    keys, selectors = _keys(node, frame)
+    actions = table_actions(node, frame)
+    by_entry = dict(zip(node.actions, actions, strict=True))
+    size = constant(node.size, frame, "'size'") if node.size else 0
+    return ir.Table(
+        name,
+        node,
+        keys,
+        selectors,
+        actions,
+        by_entry[node.default.entry],
+        _arguments(node.default, frame),
+        _entries(node, by_entry, frame),
+        size or DEFAULT_SIZE,
+        _object(node.implementation, frame),
+        _object(node.counters, frame),
+        _object(node.meters, frame),
+    )
+
+
+def _object(instance: t.Instance | None, frame: Frame) -> ir.Object | None:
+    if instance is None:
+        return None
+    found = frame.bindings.get(instance)
+    if isinstance(found, ir.Object):
+        return found
+    return make_object(instance, frame)
+
+
+# Keys
+
+
+def _keys(node: t.Table, frame: Frame) -> tuple[tuple[ir.Key, ...], tuple[ir.Value, ...]]:
+    keys = []
+    selectors = []
+    for key in node.keys:
+        operand = _key_operand(lower_value(key.expression, frame), key, frame)
+        if key.match_kind == "selector":
+            selectors.append(operand)
+        elif key.match_kind in MATCH_KINDS:
+            keys.append(ir.Key(key.match_kind, operand, key.name, key))
+        else:
+            fail(f"the target does not know the match kind '{key.match_kind}'", key.span)
+    return tuple(keys), tuple(selectors)
+
+
+def _key_operand(operand: ir.Value, key: t.Key, frame: Frame) -> ir.Value:
+    """Return a field or validity bit; anything else is computed into a temporary before the lookup."""
+    match operand:
+        case ir.FieldRef():
+            return operand
+        case ir.Valid(ir.HeaderAt()) if key.match_kind != "selector":
+            return operand
+        case ir.Num() | ir.RunTime() | ir.Flag():
+            copy = frame.temporary(key.expression.type, key.span, "key")
+            assert isinstance(copy, ir.FieldRef)
+            frame.emit(ir.Assign(copy, operand, key.span))
+            return copy
+    return as_value(freeze(operand, key.span, frame), key.span)
+
+
+# Actions
+
+
+def _action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
+    """Return an action; one without bound arguments is shared by all tables of its control."""
+    shared = not entry.args
+    if shared and entry.action in frame.actions:
+        return frame.actions[entry.action]
+    made = _make_action(entry, frame)
+    if shared:
+        frame.actions[entry.action] = made
+    return made
+
+
+def _make_action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
+    from emulation.compiler.midend.calls import bind, close, copy_out
+    from emulation.compiler.midend.statements import lower_body
+
+    action = entry.action
+    label = ir.Label("return")
+    with frame.collect(in_action=True, end=label, loop=None) as inner:
+        bound = bind(action.bound_params, entry.args, entry.span, inner, action.body)
+        run_time: Bindings = {param: _run_time(index, param) for index, param in enumerate(action.runtime_params)}
+        with inner.collect(bindings={**frame.bindings, **bound.bindings, **run_time}) as body:
+            lower_body(action.body, body)
+        inner.emit(*close(label, body.out))
+        copy_out(bound, entry.span, inner)
+    name = frame.action_name(action)
+    if frame.builder.action_names.setdefault(name, action) is not action:
+        fail(f"there is more than one action '{name}'", action.span)
+    params = tuple(
+        (string_annotation(param.annotations, "name") or param.name, ty.width_of(param.type)) for param in action.runtime_params
+    )
+    return ir.Action(name, params, tuple(inner.out), action.span, action)
+
+
+def _run_time(index: int, param: t.Parameter) -> ir.Value:
+    """Return an argument from the control plane, which arrives as an unsigned number."""
+    value = ir.RunTime(index, param.type)
+    return reduce_to(value, param.type) if is_signed(param.type) else value
+
+
+def _arguments(choice: t.ActionChoice, frame: Frame) -> tuple[int, ...]:
+    return tuple(constant(arg, frame, "an argument of an action") for arg in choice.args)
+
+
+# Entries
+
+
+def _entries(node: t.Table, actions: dict[t.ActionEntry, ir.Action], frame: Frame) -> tuple[ir.Entry, ...]:
+    if not node.entries:
+        return ()
+    if not node.entries_const:
+        fail("the target supports const entries only", node.entries[0].span)
+    matched = [key for key in node.keys if key.match_kind != "selector"]
+    made = []
+    for priority, entry in enumerate(node.entries, start=1):
+        if entry.priority is not None:
+            priority = constant(entry.priority, frame, "a priority")
+        matches = tuple(_match(written, key, frame) for written, key in zip(entry.keys, matched, strict=True))
+        action = actions[entry.choice.entry]
+        made.append(ir.Entry(matches, action, _arguments(entry.choice, frame), priority, entry.span))
+    return tuple(made)
+
+
+def _match(written: t.Expression, key: t.Key, frame: Frame) -> ir.Match:
+    width = ty.width_of(key.expression.type)
+    full = (1 << width) - 1
+    match written:
+        case t.Everything():
+            return ir.Match(0, full if key.match_kind == "range" else 0)
+        case t.Masked(_, _, value, mask):
+            bits = constant(mask, frame, "a mask") & full
+            if key.match_kind == "lpm" and bits not in {full ^ ((1 << tail) - 1) for tail in range(width + 1)}:
+                fail("the mask of an lpm key must be a prefix", written.span)
+            return ir.Match(constant(value, frame, "a key") & bits, bits)
+        case t.Range(_, _, low, high):
+            return _range(constant(low, frame, "a key") & full, constant(high, frame, "a key") & full, written)
+        case _:
+            exact = constant(written, frame, "a key") & full
+            return ir.Match(exact, exact if key.match_kind == "range" else full)
+
+
+def _range(low: int, high: int, written: t.Expression) -> ir.Match:
+    if low > high:
+        fail(f"the range {low} .. {high} is empty", written.span)
+    return ir.Match(low, high)

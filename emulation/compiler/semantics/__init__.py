@@ -1,0 +1,1 @@
+"""Syntax tree to typed tree: names resolved, types checked, generics inferred, constants folded."""

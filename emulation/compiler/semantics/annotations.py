@@ -1,0 +1,53 @@
+"""What annotations say."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import CompileError
+from emulation.compiler.syntax.lexer import Kind, number, string
+from emulation.compiler.syntax.nodes import Annotation, Annotations
+
+
+def find_annotation(annotations: Annotations, name: str) -> Annotation | None:
+    """Return the first annotation of a name."""
+    return next((item for item in annotations if item.name == name), None)
+
+
+def string_annotation(annotations: Annotations, name: str) -> str | None:
+    """Return the string of `@name("...")`."""
+    item = find_annotation(annotations, name)
+    if item is None:
+        return None
+    if len(item.tokens) != 1 or item.tokens[0].kind is not Kind.STRING:
+        raise CompileError(f"@{name} needs one string", item.span)
+    return string(item.tokens[0])
+
+
+def int_annotation(annotations: Annotations, name: str) -> int | None:
+    """Return the number of `@name(...)`."""
+    item = find_annotation(annotations, name)
+    if item is None:
+        return None
+    numbers = int_list(item)
+    if len(numbers) != 1:
+        raise CompileError(f"@{name} needs one number", item.span)
+    return numbers[0]
+
+
+def int_list(item: Annotation) -> tuple[int, ...]:
+    """Return the numbers of `@name(1, 2, ...)`."""
+    values = item.tokens[::2]
+    if any(token.kind is not Kind.NUMBER for token in values) or any(token.text != "," for token in item.tokens[1::2]):
+        raise CompileError(f"@{item.name} needs numbers", item.span)
+    return tuple(number(token).value for token in values)
+
+
+def has_annotation(annotations: Annotations, name: str) -> bool:
+    """Say whether there is an annotation of a name."""
+    return find_annotation(annotations, name) is not None
+
+
+def write_annotation(item: Annotation) -> str:
+    """Return an unstructured annotation as P4Info keeps it."""
+    if not item.tokens:
+        return f"@{item.name}"
+    return f"@{item.name}({' '.join(token.text for token in item.tokens)})"

@@ -1,0 +1,433 @@
+"""Calls: functions, actions, methods of externs and headers, `apply`, constructors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.conversion import coerce, unify
+from emulation.compiler.semantics.expressions import check, check_value, is_left_value
+from emulation.compiler.semantics.scope import (
+    Context,
+    GenericFunction,
+    Overloads,
+    Symbol,
+    TypeName,
+    fail,
+)
+from emulation.compiler.semantics.type_names import constant_int, resolve_type
+from emulation.compiler.syntax import nodes as n
+
+Bound = dict[ty.TypeVariable, ty.Type]
+HEADER_METHODS = {"isValid": ty.BOOL, "setValid": ty.VOID, "setInvalid": ty.VOID}
+STACK_METHODS = ("push_front", "pop_front")
+SIZES = ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
+
+
+def check_call(node: n.Call, context: Context) -> t.Expression:
+    """Type a call."""
+    if isinstance(node.function, n.Member):
+        return _member_call(node, node.function, context)
+    if not isinstance(node.function, n.Name):
+        return fail("this cannot be called", node.function.span)
+    name = node.function
+    symbol = (context.scope.root() if name.absolute else context.scope).find(name.name)
+    match symbol:
+        case Overloads(signatures):
+            return _extern_call(node, signatures, context)
+        case t.Function():
+            args = _match_args(symbol.params, node, context, {})
+            return t.FunctionCall(node.span, symbol.returns, symbol, args)
+        case GenericFunction():
+            return _generic_call(node, symbol, context)
+        case t.Action():
+            return _action_call(node, symbol, context)
+        case None:
+            return fail(f"'{name.name}' is not declared", name.span)
+        case _:
+            return fail(f"'{name.name}' cannot be called here", name.span)
+
+
+# Arguments
+
+
+def align(params: tuple[t.Parameter, ...], args: Iterable[n.Argument], span: Span) -> list[n.Argument | None]:
+    """Return the argument of every parameter, None where its default is to be used."""
+    positional = [arg for arg in args if arg.name is None]
+    named = {arg.name: arg for arg in args if arg.name is not None}
+    if len(positional) > len(params):
+        fail(f"expected {len(params)} arguments, found {len(positional)}", positional[len(params)].span)
+    aligned: list[n.Argument | None] = []
+    for index, param in enumerate(params):
+        arg = positional[index] if index < len(positional) else named.pop(param.name, None)
+        if arg is None and param.default is None:
+            fail(f"the argument for '{param.name}' is missing", span)
+        aligned.append(arg)
+    for name, arg in named.items():
+        fail(f"there is no parameter '{name}' left", arg.span)
+    return aligned
+
+
+def _match_args(params: tuple[t.Parameter, ...], node: n.Call, context: Context, bound: Bound) -> t.Args:
+    """Check the arguments against the parameters, binding the type variables in `bound`."""
+    aligned = align(params, node.args, node.span)
+    raw = [_raw_argument(arg, param, context) for arg, param in zip(aligned, params, strict=True)]
+    for known_only in (True, False):
+        for value, param in zip(raw, params, strict=True):
+            if value is not None and (value.type != ty.INT) == known_only:
+                unify(param.type, value.type, bound)
+    return tuple(_argument(value, param, bound) for value, param in zip(raw, params, strict=True))
+
+
+def _raw_argument(arg: n.Argument | None, param: t.Parameter, context: Context) -> t.Expression | None:
+    if arg is None:
+        return param.default
+    if isinstance(arg.value, n.DefaultExpression) and param.direction == "out":
+        return None
+    value = check_value(arg.value, context)
+    if param.direction in ("out", "inout") and not is_left_value(value):
+        fail(f"the argument for {param.direction} parameter '{param.name}' must be writable", arg.span)
+    if isinstance(value, t.StackMember) and value.which == "next" and param.direction != "out":
+        fail("'next' may only be written to", arg.span)
+    return value
+
+
+def _argument(value: t.Expression | None, param: t.Parameter, bound: Bound) -> t.Expression | None:
+    if value is None:
+        return None
+    wanted = ty.substitute(param.type, bound)
+    if param.direction in ("out", "inout") and value.type != wanted:
+        fail(f"expected {ty.show(wanted)}, found {ty.show(value.type)}", value.span)
+    if wanted == ty.DONT_CARE:
+        fail(f"cannot infer the type of '{param.name}'", value.span)
+    return coerce(value, wanted)
+
+
+def _bind_types(params: tuple[ty.TypeVariable, ...], args: tuple[n.TypeExpression, ...], context: Context, span: Span) -> Bound:
+    """Start the inference with the type arguments that are given."""
+    if args and len(args) != len(params):
+        fail(f"expected {len(params)} type arguments, found {len(args)}", span)
+    given = [resolve_type(arg, context) for arg in args] or [ty.DONT_CARE] * len(params)
+    return dict(zip(params, given, strict=True))
+
+
+def _pick(signatures: Iterable[ty.Signature], args: tuple[n.Argument, ...], span: Span) -> ty.Signature:
+    """Choose the overload whose parameters take these arguments."""
+    candidates = list(signatures)
+    for signature in candidates:
+        required = sum(param.default is None for param in signature.params)
+        names = {param.name for param in signature.params}
+        if required <= len(args) <= len(signature.params) and all(arg.name in (None, *names) for arg in args):
+            return signature
+    counts = " or ".join(sorted({str(len(signature.params)) for signature in candidates}))
+    return fail(f"'{candidates[0].name}' takes {counts} arguments, found {len(args)}", span)
+
+
+# Functions and actions
+
+
+def _extern_call(node: n.Call, signatures: list[ty.Signature], context: Context) -> t.Expression:
+    signature = _pick(signatures, node.args, node.span)
+    bound = _bind_types(signature.type_params, node.type_args, context, node.span)
+    args = _match_args(signature.params, node, context, bound)
+    if signature.name == "static_assert":
+        return _static_assert(node, args)
+    returns = ty.substitute(signature.returns, bound)
+    types = tuple(bound[param] for param in signature.type_params)
+    return t.ExternCall(node.span, returns, signature, types, args)
+
+
+def _static_assert(node: n.Call, args: t.Args) -> t.Expression:
+    condition = args[0]
+    if not isinstance(condition, t.Literal):
+        fail("the condition of static_assert must be known at compile time", node.span)
+    if not condition.value:
+        message = args[1].value if len(args) > 1 and isinstance(args[1], t.Literal) else "failed"
+        fail(f"static_assert: {message}", node.span)
+    return t.Literal(node.span, ty.BOOL, 1)
+
+
+def _generic_call(node: n.Call, symbol: GenericFunction, context: Context) -> t.Expression:
+    from emulation.compiler.semantics.declarations import instantiate_function
+
+    signature = symbol.signature
+    bound = _bind_types(signature.type_params, node.type_args, context, node.span)
+    args = _match_args(signature.params, node, context, bound)
+    types = tuple(bound[param] for param in signature.type_params)
+    if ty.DONT_CARE in types or ty.INT in types:
+        fail(f"cannot infer the type arguments of '{signature.name}'", node.span)
+    function = instantiate_function(symbol, types, context)
+    return t.FunctionCall(node.span, function.returns, function, args)
+
+
+def _action_call(node: n.Call, action: t.Action, context: Context) -> t.Expression:
+    if context.place not in ("control", "action"):
+        fail("actions can be called in controls and actions only", node.span)
+    return t.ActionCall(node.span, ty.VOID, action, _match_args(action.params, node, context, {}))
+
+
+# Methods
+
+
+def _member_call(node: n.Call, member: n.Member, context: Context) -> t.Expression:
+    if isinstance(member.base, n.Name):
+        symbol = context.scope.find(member.base.name)
+        handled = _symbol_call(node, member, symbol, context)
+        if handled is not None:
+            return handled
+    return _value_method(node, member, context)
+
+
+def _symbol_call(node: n.Call, member: n.Member, symbol: Symbol | None, context: Context) -> t.Expression | None:
+    """Calls on something that is not a value: a table, an instance, a control, an extern parameter, a type."""
+    match symbol:
+        case t.Table() if member.name == "apply":
+            return _table_apply(node, symbol, context)
+        case t.Instance(type=ty.Extern() as extern) | t.Parameter(type=ty.Extern() as extern):
+            return _extern_method(node, member, symbol, extern, context)
+        case t.Instance(type=t.Control() | t.ParserBlock()) if member.name == "apply":
+            return _block_apply(node, symbol, context)
+        case t.Control() | t.ParserBlock() if member.name == "apply":
+            return _direct_application(node, member, symbol, context)
+        case TypeName(type_) if member.name in SIZES:
+            return t.Literal(node.span, ty.INT, _size(member.name, type_))
+        case t.Table() | t.Instance() | t.Control() | t.ParserBlock():
+            return fail(f"'{symbol.name}' has no method '{member.name}'", member.name_span)
+        case _:
+            return None
+
+
+def _table_apply(node: n.Call, table: t.Table, context: Context) -> t.Expression:
+    if context.place != "control":
+        fail("tables can be applied in the apply block of a control only", node.span)
+    if node.args:
+        fail("apply() of a table takes no arguments", node.args[0].span)
+    return t.TableApply(node.span, t.RESULT, table, "")
+
+
+def _block_apply(node: n.Call, instance: t.Instance, context: Context) -> t.Expression:
+    assert isinstance(instance.type, t.Control | t.ParserBlock)
+    wanted = "control" if isinstance(instance.type, t.Control) else "parser"
+    if context.place != wanted:
+        fail(
+            f"a {wanted} can be applied in the {'apply block' if wanted == 'control' else 'states'} of a {wanted} only",
+            node.span,
+        )
+    return t.BlockApply(node.span, ty.VOID, instance, _match_args(instance.type.params, node, context, {}))
+
+
+def _direct_application(node: n.Call, member: n.Member, block: t.Control | t.ParserBlock, context: Context) -> t.Expression:
+    """`C.apply(...)`: an instance without a name of its own, made for this call."""
+    if block.constructor:
+        fail(f"{block.name} has constructor parameters, so it needs an instance", member.span)
+    instance = t.Instance(member.span, block.name, block, (), (), anonymous=True)
+    if context.direct_applications is None:
+        fail(f"{block.name} cannot be applied here", node.span)
+    context.direct_applications.append(instance)
+    return _block_apply(node, instance, context)
+
+
+def _extern_method(
+    node: n.Call, member: n.Member, target: t.Instance | t.Parameter, extern: ty.Extern, context: Context
+) -> t.Expression:
+    methods = [method for method in extern.definition.methods if method.name == member.name]
+    if not methods:
+        fail(f"extern {extern.name} has no method '{member.name}'", member.name_span)
+    method = _pick(methods, node.args, node.span)
+    outer = dict(zip(extern.definition.type_params, extern.args, strict=True))
+    own = _bind_types(method.type_params, node.type_args, context, node.span)
+    params = tuple(_specialised(param, outer) for param in method.params)
+    args = _match_args(params, node, context, own)
+    returns = ty.substitute(ty.substitute(method.returns, outer), own)
+    if returns == ty.DONT_CARE:
+        fail(f"the type argument of '{method.name}' is missing", node.span)
+    types = tuple(own[param] for param in method.type_params)
+    return t.MethodCall(node.span, returns, target, method, types, args)
+
+
+def _specialised(param: t.Parameter, bound: Bound) -> t.Parameter:
+    return t.Parameter(param.span, param.name, param.direction, ty.substitute(param.type, bound), param.default)
+
+
+def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Expression:
+    """Methods of headers, unions and stacks, and the sizes of any value."""
+    base = check(member.base, context)
+    if member.name in SIZES:
+        return t.Literal(node.span, ty.INT, _size(member.name, base.type))
+    match base.type:
+        case ty.Struct(kind="header" | "header_union" as kind) if member.name in HEADER_METHODS:
+            if node.args:
+                fail(f"{member.name}() takes no arguments", node.args[0].span)
+            if member.name != "isValid" and (kind == "header_union" or not is_left_value(base)):
+                fail(f"{member.name}() needs a header that can be written to", member.base.span)
+            return t.HeaderMethod(node.span, HEADER_METHODS[member.name], base, member.name, 0)
+        case ty.Stack(_, size) if member.name in STACK_METHODS:
+            if len(node.args) != 1:
+                fail(f"{member.name}() takes one argument", node.span)
+            amount = constant_int(node.args[0].value, context, "the number of headers", 0, 1 << 16)
+            if not is_left_value(base):
+                fail(f"{member.name}() needs a stack that can be written to", member.base.span)
+            return t.HeaderMethod(node.span, ty.VOID, base, member.name, min(amount, size))
+    return fail(f"{ty.show(base.type)} has no method '{member.name}'", member.name_span)
+
+
+def _size(method: str, type_: ty.Type) -> int:
+    bits = _smallest(type_) if method.startswith("min") else ty.width_of(type_)
+    return (bits + 7) // 8 if method.endswith("Bytes") else bits
+
+
+def _smallest(type_: ty.Type) -> int:
+    match type_:
+        case ty.Varbit():
+            return 0
+        case ty.Struct(kind="header_union"):
+            return 0
+        case ty.Struct(fields=fields):
+            return sum(_smallest(item.type) for item in fields)
+        case _:
+            return ty.width_of(type_)
+
+
+# Constructors
+
+
+def check_constructor(
+    node: n.TypeExpression, args: tuple[n.Argument, ...], span: Span, context: Context
+) -> tuple[t.InstanceType, tuple[t.Expression | t.Instance, ...]]:
+    """Type `T(args)`: what it makes and the checked arguments."""
+    symbol = context.scope.find(node.name) if isinstance(node, n.NamedType) else None
+    if isinstance(symbol, TypeName) and isinstance(symbol.type, ty.Extern):
+        return _extern_object(symbol.type, args, span, context)
+    match symbol:
+        case None if isinstance(node, n.NamedType):
+            return fail(f"unknown type '{node.name}'", node.span)
+        case t.Control() | t.ParserBlock():
+            return symbol, _constructor_args(symbol.constructor, args, span, context, {})
+        case ty.BlockDefinition(kind="package"):
+            assert isinstance(node, n.NamedType)
+            bound = _bind_types(symbol.type_params, node.args, context, span)
+            return symbol, _constructor_args(symbol.params, args, span, context, bound)
+        case ty.ExternDefinition():
+            assert isinstance(node, n.NamedType)
+            return _extern_constructor(symbol, node, args, span, context)
+    return fail("expected the constructor of an extern, control or parser", node.span)
+
+
+def _extern_constructor(
+    definition: ty.ExternDefinition, node: n.NamedType, args: tuple[n.Argument, ...], span: Span, context: Context
+) -> tuple[ty.Extern, tuple[t.Expression | t.Instance, ...]]:
+    if not definition.constructors:
+        fail(f"extern {definition.name} has no constructor", node.span)
+    signature = _pick(definition.constructors, args, span)
+    bound = _bind_types(definition.type_params, node.args, context, node.span)
+    values = _constructor_args(signature.params, args, span, context, bound)
+    types = tuple(bound[param] for param in definition.type_params)
+    if ty.DONT_CARE in types:
+        fail(f"{definition.name} needs {len(types)} type arguments", node.span)
+    return ty.Extern(definition, types), values
+
+
+def _extern_object(
+    extern: ty.Extern, args: tuple[n.Argument, ...], span: Span, context: Context
+) -> tuple[ty.Extern, tuple[t.Expression | t.Instance, ...]]:
+    """Type the constructor of an extern whose type arguments a typedef gives."""
+    signature = _pick(extern.definition.constructors, args, span)
+    bound = dict(zip(extern.definition.type_params, extern.args, strict=True))
+    return extern, _constructor_args(signature.params, args, span, context, bound)
+
+
+def _constructor_args(
+    params: tuple[t.Parameter, ...], args: tuple[n.Argument, ...], span: Span, context: Context, bound: Bound
+) -> tuple[t.Expression | t.Instance, ...]:
+    aligned = align(params, args, span)
+    return tuple(_constructor_arg(arg, param, context, bound, span) for arg, param in zip(aligned, params, strict=True))
+
+
+def _constructor_arg(
+    arg: n.Argument | None, param: t.Parameter, context: Context, bound: Bound, span: Span
+) -> t.Expression | t.Instance:
+    if arg is None:
+        assert param.default is not None
+        return param.default
+    made = constructed(arg.value, context, param.name)
+    if made is not None:
+        _check_block(made, param, bound, arg.span)
+        return made
+    value = check(arg.value, context)
+    unify(param.type, value.type, bound)
+    result = coerce(value, ty.substitute(param.type, bound))
+    if not is_compile_time(result):
+        fail(f"the argument for '{param.name}' must be known at compile time", arg.span)
+    return result
+
+
+def constructed(node: n.Expression, context: Context, name: str) -> t.Instance | None:
+    """Return the instance that an argument makes (`P()`) or names, None if it is a value."""
+    match node:
+        case n.Name(_, instance):
+            symbol = context.scope.find(instance)
+            return symbol if isinstance(symbol, t.Instance) else None
+        case n.Call(span, n.Name(name_span, type_name), type_args, args):
+            symbol = context.scope.find(type_name)
+            if isinstance(symbol, t.Control | t.ParserBlock | ty.ExternDefinition | ty.BlockDefinition):
+                written = n.NamedType(name_span, type_name, type_args)
+                made, values = check_constructor(written, args, span, context)
+                return t.Instance(span, name, made, values, (), anonymous=True)
+    return None
+
+
+def is_compile_time(value: t.Expression) -> bool:
+    """Say whether the mid-end can compute a value from constructor arguments alone."""
+    match value:
+        case t.Literal():
+            return True
+        case t.Ref(_, _, t.Parameter(constructor=constructor)):
+            return constructor
+        case t.Unary(_, _, _, operand) | t.Cast(_, _, operand) | t.Slice(_, _, operand):
+            return is_compile_time(operand)
+        case t.Binary(_, _, _, left, right):
+            return is_compile_time(left) and is_compile_time(right)
+        case t.Ternary(_, _, condition, then, otherwise):
+            return all(map(is_compile_time, (condition, then, otherwise)))
+        case t.Aggregate(_, _, items):
+            return all(map(is_compile_time, items))
+        case _:
+            return False
+
+
+def is_known_set(value: t.Expression) -> bool:
+    """Say whether what a case or entry matches is known at compile time."""
+    match value:
+        case t.Everything() | t.ValueSetRef():
+            return True
+        case t.Masked(_, _, first, second) | t.Range(_, _, first, second):
+            return is_compile_time(first) and is_compile_time(second)
+        case _:
+            return is_compile_time(value)
+
+
+def _check_block(  # noqa: C901 one message for each thing that can differ
+    made: t.Instance, param: t.Parameter, bound: Bound, span: Span
+) -> None:
+    """Check that a parser or control fits the block type of a package's parameter."""
+    if not isinstance(param.type, ty.Block):
+        if isinstance(made.type, ty.Extern) and isinstance(param.type, ty.Extern) and unify(param.type, made.type, bound):
+            return
+        fail(f"expected {ty.show(param.type)}, found {made.name}", span)
+    definition = param.type.definition
+    kind = "control" if isinstance(made.type, t.Control) else "parser" if isinstance(made.type, t.ParserBlock) else ""
+    if kind != definition.kind or not isinstance(made.type, t.Control | t.ParserBlock):
+        fail(f"expected a {definition.kind}, found {made.name}", span)
+    own: Bound = dict.fromkeys(definition.type_params, ty.DONT_CARE)
+    if len(made.type.params) != len(definition.params):
+        fail(f"{made.type.name} has {len(made.type.params)} parameters, {definition.name} {len(definition.params)}", span)
+    for given, wanted in zip(made.type.params, definition.params, strict=True):
+        if given.direction != wanted.direction or not unify(wanted.type, given.type, own):
+            expected = f"{wanted.direction} {ty.show(ty.substitute(wanted.type, own))}".strip()
+            fail(f"parameter '{given.name}' of {made.type.name} must be {expected}", span)
+    for pattern, variable in zip(param.type.args, definition.type_params, strict=True):
+        if not unify(pattern, own[variable], bound):
+            wanted_type = ty.show(ty.substitute(pattern, bound))
+            fail(f"{made.type.name} uses {ty.show(own[variable])} where the others use {wanted_type}", span)

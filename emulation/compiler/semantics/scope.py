@@ -1,0 +1,126 @@
+"""Names and what they stand for, and where in the program the checker is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from emulation.compiler.diagnostics import CompileError, Span
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.syntax import nodes as n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypeName:
+    type: ty.Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GenericStruct:
+    """A struct with type parameters; its instances are made on demand, one per list of arguments."""
+
+    node: n.Struct
+    scope: Scope
+    made: dict[tuple[ty.Type, ...], ty.Struct] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GenericFunction:
+    """A function with type parameters; checked anew for every list of type arguments."""
+
+    node: n.Function
+    scope: Scope
+    signature: ty.Signature
+    made: dict[tuple[ty.Type, ...], t.Function] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overloads:
+    """Extern functions of one name."""
+
+    signatures: list[ty.Signature]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantName:
+    value: t.Expression
+
+
+Symbol = (
+    TypeName
+    | GenericStruct
+    | GenericFunction
+    | Overloads
+    | ConstantName
+    | ty.ExternDefinition
+    | ty.BlockDefinition
+    | t.Parameter
+    | t.Variable
+    | t.ValueSet
+    | t.Function
+    | t.Action
+    | t.Instance
+    | t.Table
+    | t.Control
+    | t.ParserBlock
+)
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """A level of names; inner levels hide outer ones."""
+
+    parent: Scope | None = None
+    symbols: dict[str, Symbol] = field(default_factory=dict)
+
+    def find(self, name: str) -> Symbol | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.symbols:
+                return scope.symbols[name]
+            scope = scope.parent
+        return None
+
+    def root(self) -> Scope:
+        return self.parent.root() if self.parent else self
+
+    def declare(self, name: str, symbol: Symbol, span: Span) -> None:
+        """Add a name; raises CompileError if this level has it."""
+        if name in self.symbols:
+            raise CompileError(f"'{name}' is already declared here", span)
+        self.symbols[name] = symbol
+
+
+@dataclass(slots=True, eq=False)
+class Globals:
+    """What belongs to the program as a whole."""
+
+    errors: list[str] = field(default_factory=list)
+    match_kinds: list[str] = field(default_factory=list)
+    instances: list[t.Instance] = field(default_factory=list)
+    headers: list[ty.Struct] = field(default_factory=list)
+    enums: list[ty.Enum] = field(default_factory=list)
+    spans: dict[ty.Struct, Span] = field(default_factory=dict)
+    main: t.Instance | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """Where the checker is: `place` is `top`, `control`, `parser`, `action`, `function` or `table`."""
+
+    scope: Scope
+    globals: Globals
+    place: str = "top"
+    returns: ty.Type = ty.VOID
+    in_loop: bool = False
+    direct_applications: list[t.Instance] | None = None
+
+    def nested(self, **changes: object) -> Context:
+        """Return the context of an inner scope."""
+        return replace(self, scope=Scope(self.scope), **changes)  # type: ignore[arg-type]
+
+
+def fail(message: str, span: Span) -> NoReturn:
+    """Raise a CompileError."""
+    raise CompileError(message, span)

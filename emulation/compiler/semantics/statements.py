@@ -1,0 +1,219 @@
+"""Statements."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.calls import check_call
+from emulation.compiler.semantics.conversion import coerce, coerce_set
+from emulation.compiler.semantics.expressions import binary, check, check_as, check_value, is_left_value
+from emulation.compiler.semantics.scope import ConstantName, Context, fail
+from emulation.compiler.semantics.type_names import resolve_type
+from emulation.compiler.syntax import nodes as n
+
+
+def check_block(block: n.Block, context: Context) -> t.Body:
+    """Type the statements of a block in a scope of its own."""
+    return check_statements(block.statements, context.nested())
+
+
+def check_statements(statements: tuple[n.Statement, ...], context: Context) -> t.Body:
+    """Type statements in the scope that is open."""
+    checked = (check_statement(statement, context) for statement in statements)
+    return tuple(statement for statement in checked if statement is not None)
+
+
+def check_statement(node: n.Statement, context: Context) -> t.Statement | None:  # noqa: C901 one line for each kind
+    """Type a statement; None for one that does nothing."""
+    match node:
+        case n.Assign():
+            return _assign(node, context)
+        case n.CallStatement(span, call):
+            return _call(span, call, context)
+        case n.If(span, condition, then, otherwise):
+            checked = check_as(condition, ty.BOOL, context)
+            return t.If(span, checked, _branch(then, context), _branch(otherwise, context))
+        case n.Block(span):
+            return t.Block(span, check_block(node, context))
+        case n.Return():
+            return _return(node, context)
+        case n.Exit(span):
+            if context.place not in ("control", "action"):
+                fail("'exit' is allowed in controls and actions only", span)
+            return t.Exit(span)
+        case n.Switch():
+            return _switch(node, context)
+        case n.Variable():
+            return t.Declare(node.span, declare_variable(node, context))
+        case n.Constant():
+            declare_constant(node, context)
+            return None
+        case n.For():
+            return _for(node, context)
+        case n.Break(span):
+            _require_loop("break", span, context)
+            return t.Break(span)
+        case n.Continue(span):
+            _require_loop("continue", span, context)
+            return t.Continue(span)
+        case n.Empty():
+            return None
+
+
+def _branch(node: n.Statement | None, context: Context) -> t.Body:
+    return check_statements((node,), context.nested()) if node is not None else ()
+
+
+# Declarations
+
+
+def declare_variable(node: n.Variable, context: Context) -> t.Variable:
+    """Declare a variable; its initial value cannot refer to it."""
+    declared = resolve_type(node.type, context)
+    _require_storable(declared, node)
+    value = check_as(node.value, declared, context) if node.value is not None else None
+    variable = t.Variable(node.span, node.name, declared, value)
+    context.scope.declare(node.name, variable, node.name_span)
+    return variable
+
+
+def _require_storable(declared: ty.Type, node: n.Variable) -> None:
+    match ty.underlying(declared):
+        case ty.Bits() | ty.Struct() | ty.Stack() | ty.Tuple() | ty.Enum() | ty.Varbit():
+            return
+        case ty.Simple("bool" | "error"):
+            return
+    fail(f"a variable cannot have type {ty.show(declared)}", node.type.span)
+
+
+def declare_constant(node: n.Constant, context: Context) -> None:
+    """Declare a constant: a value known now, or computed from constructor parameters."""
+    from emulation.compiler.semantics.calls import is_compile_time
+
+    declared = resolve_type(node.type, context)
+    value = check_as(node.value, declared, context)
+    if not is_compile_time(value):
+        fail(f"the value of constant '{node.name}' is not known at compile time", node.value.span)
+    context.scope.declare(node.name, ConstantName(value), node.span)
+
+
+# Assignments and calls
+
+
+def _assign(node: n.Assign, context: Context) -> t.Statement:
+    target = check(node.target, context)
+    if not is_left_value(target):
+        fail("this cannot be assigned to", node.target.span)
+    if isinstance(target, t.StackMember):
+        fail(f"'{target.which}' cannot be assigned to", node.target.span)
+    value = check_value(node.value, context)
+    if node.op == "=":
+        return t.Assign(node.span, target, coerce(value, target.type))
+    old = t.Variable(node.span, "old", target.type, None)
+    updated = binary(node.span, node.op[:-1], t.Ref(target.span, target.type, old), value)
+    return t.Update(node.span, target, old, coerce(updated, target.type))
+
+
+def _call(span: Span, node: n.Call, context: Context) -> t.Statement | None:
+    call = check_call(node, context)
+    if isinstance(call, t.Literal):
+        return None
+    return t.Evaluate(span, call)
+
+
+def _return(node: n.Return, context: Context) -> t.Statement:
+    if context.place == "parser":
+        fail("'return' is not allowed in a parser", node.span)
+    if context.returns == ty.VOID:
+        if node.value is not None:
+            fail("this cannot return a value", node.value.span)
+        return t.Return(node.span, None)
+    if node.value is None:
+        fail(f"expected a value of type {ty.show(context.returns)}", node.span)
+    return t.Return(node.span, check_as(node.value, context.returns, context))
+
+
+# Switch and loops
+
+
+def _switch(node: n.Switch, context: Context) -> t.Statement:
+    table = _action_run(node.subject, context)
+    if table is not None:
+        return _switch_action(node, table, context)
+    subject = check_value(node.subject, context)
+    if not isinstance(ty.underlying(subject.type), ty.Bits | ty.Enum) and subject.type != ty.ERROR:
+        fail(f"cannot switch on {ty.show(subject.type)}", node.subject.span)
+    return _switch_value(node, subject, context)
+
+
+def _action_run(node: n.Expression, context: Context) -> t.Table | None:
+    """Return the table of `t.apply().action_run`."""
+    if not isinstance(node, n.Member) or node.name != "action_run":
+        return None
+    result = check(node.base, context)
+    return result.table if isinstance(result, t.TableApply) else None
+
+
+def _switch_action(node: n.Switch, table: t.Table, context: Context) -> t.Statement:
+    known = {entry.action.name for entry in table.actions}
+    cases: list[t.ActionCase] = []
+    seen: set[str] = set()
+    for case in _fallen_through(node):
+        labels = tuple(_action_label(label, known, table) for label in case.labels)
+        for label, written in zip(labels, case.labels, strict=True):
+            if label in seen:
+                fail("this label is given twice", written.span)
+            seen.add(label)
+        cases.append(t.ActionCase(labels, check_block(case.body, context) if case.body else ()))
+    return t.SwitchAction(node.span, table, tuple(cases))
+
+
+def _action_label(label: n.Expression, known: set[str], table: t.Table) -> str:
+    match label:
+        case n.DefaultExpression():
+            return ""
+        case n.Name(_, name) if name in known:
+            return name
+        case _:
+            return fail(f"expected an action of table {table.name} or 'default'", label.span)
+
+
+def _switch_value(node: n.Switch, subject: t.Expression, context: Context) -> t.Statement:
+    cases: list[t.ValueCase] = []
+    for case in _fallen_through(node):
+        labels = tuple(_value_label(label, subject, context) for label in case.labels)
+        cases.append(t.ValueCase(labels, check_block(case.body, context) if case.body else ()))
+    return t.SwitchValue(node.span, subject, tuple(cases))
+
+
+def _value_label(label: n.Expression, subject: t.Expression, context: Context) -> t.Expression:
+    if isinstance(label, n.DefaultExpression):
+        return t.Everything(label.span, ty.Set(subject.type))
+    return coerce_set(check(label, context), subject.type)
+
+
+def _fallen_through(node: n.Switch) -> list[n.SwitchCase]:
+    """Join labels without a body to the next case."""
+    cases: list[n.SwitchCase] = []
+    waiting: tuple[n.Expression, ...] = ()
+    for case in node.cases:
+        waiting += case.labels
+        if case.body is not None:
+            cases.append(n.SwitchCase(case.span, waiting, case.body))
+            waiting = ()
+    return [*cases, n.SwitchCase(node.span, waiting, None)] if waiting else cases
+
+
+def _for(node: n.For, context: Context) -> t.Statement:
+    inner = context.nested()
+    init = check_statements(node.init, inner)
+    condition = check_as(node.condition, ty.BOOL, inner)
+    update = check_statements(node.update, inner)
+    body = check_statements((node.body,), inner.nested(in_loop=True))
+    return t.For(node.span, init, condition, update, body)
+
+
+def _require_loop(word: str, span: Span, context: Context) -> None:
+    if not context.in_loop:
+        fail(f"'{word}' is allowed in a loop only", span)

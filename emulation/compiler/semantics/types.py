@@ -1,0 +1,254 @@
+"""The types of P4_16 (language specification, chapter 7). Structural types compare by value, named ones by identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulation.compiler.semantics.typed import Parameter
+    from emulation.compiler.syntax.nodes import Annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """`bit<width>` or `int<width>`."""
+
+    width: int
+    signed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Varbit:
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A type without parameters: see the constants below."""
+
+    name: str
+
+
+BOOL = Simple("bool")
+INT = Simple("int")
+"""Integers of any size; values of it exist at compile time only."""
+STRING = Simple("string")
+ERROR = Simple("error")
+VOID = Simple("void")
+MATCH_KIND = Simple("match_kind")
+DONT_CARE = Simple("_")
+INDEX = Bits(32)
+"""What `lastIndex` and `size` of a stack are."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NewType:
+    """`type underlying name;`: the same values, but a type of its own."""
+
+    name: str
+    underlying: Type
+    annotations: Annotations = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Enum:
+    """An enum; `values` are given when it has an underlying type, else members are numbered in their order."""
+
+    name: str
+    members: tuple[str, ...]
+    underlying: Bits | None = None
+    values: dict[str, int] = field(default_factory=dict)
+
+    def value(self, member: str) -> int:
+        return self.values[member] if self.underlying else self.members.index(member)
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    name: str
+    type: Type
+    annotations: Annotations = ()
+    field_lists: tuple[int, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Struct:
+    """A struct, header or header_union, by `kind`."""
+
+    kind: str
+    name: str
+    fields: tuple[StructField, ...]
+    annotations: Annotations = ()
+    args: tuple[Type, ...] = ()
+
+    def field_type(self, name: str) -> Type | None:
+        return next((item.type for item in self.fields if item.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """`element[size]`: a stack of headers or unions."""
+
+    element: Struct
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    elements: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What `{a = 1, b = 2}` is before it is converted to a struct."""
+
+    fields: tuple[StructField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """What a select case, a table entry or a value set matches."""
+
+    element: Type
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TypeVariable:
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Signature:
+    """A function or method; `returns` is VOID for a constructor."""
+
+    name: str
+    type_params: tuple[TypeVariable, ...]
+    params: tuple[Parameter, ...]
+    returns: Type
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ExternDefinition:
+    name: str
+    type_params: tuple[TypeVariable, ...]
+    constructors: tuple[Signature, ...]
+    methods: tuple[Signature, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extern:
+    """An extern with its type arguments."""
+
+    definition: ExternDefinition
+    args: tuple[Type, ...]
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BlockDefinition:
+    """The type of a parser, control or package: what its instances must accept."""
+
+    kind: str
+    name: str
+    type_params: tuple[TypeVariable, ...]
+    params: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block type with its type arguments."""
+
+    definition: BlockDefinition
+    args: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """What `t.apply()` returns: a struct of hit, miss and action_run."""
+
+
+Type = Bits | Varbit | Simple | NewType | Enum | Struct | Stack | Tuple | Record | Set | TypeVariable | Extern | Block | TableResult
+
+
+def show(type_: Type) -> str:  # noqa: C901 one line for each type
+    """Return a type as the programmer would write it."""
+    match type_:
+        case Bits(width, signed):
+            return f"{'int' if signed else 'bit'}<{width}>"
+        case Varbit(width):
+            return f"varbit<{width}>"
+        case Stack(element, size):
+            return f"{element.name}[{size}]"
+        case Tuple(elements):
+            return f"tuple<{', '.join(map(show, elements))}>"
+        case Record(fields):
+            return f"{{{', '.join(f'{item.name} = {show(item.type)}' for item in fields)}}}"
+        case Set(element):
+            return f"set<{show(element)}>"
+        case Extern(definition, args) | Block(definition, args):
+            return definition.name + (f"<{', '.join(map(show, args))}>" if args else "")
+        case Struct(name=name, args=args):
+            return name + (f"<{', '.join(map(show, args))}>" if args else "")
+        case TableResult():
+            return "the result of apply()"
+        case _:
+            return type_.name
+
+
+def underlying(type_: Type) -> Type:
+    """Return the type below `type` declarations and enums with an underlying type."""
+    while True:
+        match type_:
+            case NewType(underlying=inner):
+                type_ = inner
+            case Enum(underlying=Bits() as inner):
+                return inner
+            case _:
+                return type_
+
+
+def is_numeric(type_: Type) -> bool:
+    """Say whether a type has arithmetic."""
+    return isinstance(type_, Bits) or type_ == INT
+
+
+def width_of(type_: Type) -> int:
+    """Return the bits of a value; a varbit counts with its maximum, a plain enum or error with 32."""
+    match underlying(type_):
+        case Bits(width) | Varbit(width):
+            return width
+        case Simple("bool"):
+            return 1
+        case Struct(kind="header_union", fields=fields):
+            return max((width_of(item.type) for item in fields), default=0)
+        case Struct(fields=fields) | Record(fields):
+            return sum(width_of(item.type) for item in fields)
+        case Tuple(elements):
+            return sum(width_of(element) for element in elements)
+        case Stack(element, size):
+            return width_of(element) * size
+        case _:
+            return 32
+
+
+def substitute(type_: Type, bound: dict[TypeVariable, Type]) -> Type:
+    """Replace type variables by what they stand for."""
+    if not bound:
+        return type_
+    match type_:
+        case TypeVariable():
+            return bound.get(type_, type_)
+        case Tuple(elements):
+            return Tuple(tuple(substitute(element, bound) for element in elements))
+        case Set(element):
+            return Set(substitute(element, bound))
+        case Extern(definition, args):
+            return Extern(definition, tuple(substitute(arg, bound) for arg in args))
+        case Block(definition, args):
+            return Block(definition, tuple(substitute(arg, bound) for arg in args))
+        case _:
+            return type_

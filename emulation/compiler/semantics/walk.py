@@ -1,0 +1,49 @@
+"""Walking typed bodies: every path from a name down to the part of it that a body uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from emulation.compiler.semantics import typed as t
+
+DECLARATIONS = (t.Parameter, t.Table, t.Instance, t.ValueSet, t.Function, t.Control, t.ParserBlock)
+
+
+def paths(node: object) -> Iterator[t.Expression]:  # noqa: C901 one case for each kind of node
+    """Yield the names and members that a body reads or writes, each at its full length; calls of actions included."""
+    match node:
+        case tuple():
+            for item in node:
+                yield from paths(item)
+        case t.Ref() | t.Field() | t.StackMember():
+            yield node
+            yield from _indices(node)
+        case t.Element():
+            yield node
+            yield from _indices(node)
+        case t.ActionCall(_, _, action, args):
+            yield from paths(args)
+            yield from paths(action.body)
+        case t.Variable():
+            yield from paths(node.value)
+        case None | str() | int():
+            return
+        case _ if not isinstance(node, DECLARATIONS) and hasattr(node, "__dataclass_fields__"):
+            for item in fields(node):  # type: ignore[arg-type]
+                if item.name not in ("span", "type"):
+                    yield from paths(getattr(node, item.name))
+
+
+def _indices(node: t.Expression) -> Iterator[t.Expression]:
+    """Yield what the indices inside a path use, and its base if it is not a name."""
+    match node:
+        case t.Field(_, _, base) | t.StackMember(_, _, base):
+            yield from _indices(base)
+        case t.Element(_, _, base, index):
+            yield from _indices(base)
+            yield from paths(index)
+        case t.Ref():
+            return
+        case _:
+            yield from paths(node)

@@ -1,0 +1,1 @@
+"""Text to syntax tree: lexer, parser and the nodes they produce."""

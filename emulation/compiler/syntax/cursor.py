@@ -1,0 +1,113 @@
+"""A position in the tokens, with the questions and complaints that every production needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeVar
+
+from emulation.compiler.diagnostics import CompileError, Span
+from emulation.compiler.syntax.lexer import Kind, Token
+
+T = TypeVar("T")
+
+MAX_DEPTH = 150
+"""Productions inside each other; deeper input is refused before Python's own limit is met."""
+
+
+@dataclass
+class Cursor:
+    """Tokens, where the parser stands, and the names known to be types (the grammar of P4_16 needs to know them)."""
+
+    tokens: list[Token]
+    position: int = 0
+    type_names: set[str] = field(default_factory=set)
+    depth: int = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    @property
+    def span(self) -> Span:
+        return self.tokens[self.position].span
+
+    @property
+    def previous(self) -> Span:
+        return self.tokens[max(0, self.position - 1)].span
+
+    def since(self, start: Span) -> Span:
+        """Return the span from `start` to the last token taken."""
+        return start.to(self.previous)
+
+    def peek(self, ahead: int = 1) -> Token:
+        return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
+
+    def at(self, *texts: str) -> bool:
+        """Say whether the next token is one of these symbols or keywords."""
+        token = self.tokens[self.position]
+        return token.text in texts and token.kind is Kind.SYMBOL
+
+    def at_word(self, *words: str) -> bool:
+        """Say whether the next token is one of these words, keyword or not."""
+        token = self.tokens[self.position]
+        return token.text in words and token.kind in (Kind.NAME, Kind.SYMBOL)
+
+    def at_name(self) -> bool:
+        return self.tokens[self.position].kind is Kind.NAME
+
+    def take(self) -> Token:
+        token = self.tokens[self.position]
+        if token.kind is not Kind.END:
+            self.position += 1
+        return token
+
+    def accept(self, *texts: str) -> bool:
+        """Take the next token if it is one of these."""
+        if self.at(*texts):
+            self.position += 1
+            return True
+        return False
+
+    def accept_word(self, word: str) -> bool:
+        if self.at_word(word):
+            self.position += 1
+            return True
+        return False
+
+    def expect(self, text: str, where: str = "") -> Token:
+        """Take the next token, which must be `text`."""
+        if not self.at_word(text) and not self.at(text):
+            self.fail(f"expected '{text}'{' ' + where if where else ''}, found {describe(self.token)}")
+        return self.take()
+
+    def expect_name(self, what: str) -> Token:
+        if not self.at_name():
+            self.fail(f"expected {what}, found {describe(self.token)}")
+        return self.take()
+
+    def fail(self, message: str) -> NoReturn:
+        raise CompileError(message, self.span)
+
+    def attempt(self, production: Callable[[Cursor], T]) -> T | None:
+        """Try a production; stay where we are and return None if it does not apply."""
+        position, depth = self.position, self.depth
+        try:
+            return production(self)
+        except CompileError:
+            self.position, self.depth = position, depth
+            return None
+
+    def deeper(self) -> None:
+        """Enter a nested production; balanced by `shallower`."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail("this is nested too deeply")
+
+    def shallower(self) -> None:
+        self.depth -= 1
+
+
+def describe(token: Token) -> str:
+    """Return how a message names a token."""
+    return token.text if token.kind is Kind.END else f"'{token.text}'"

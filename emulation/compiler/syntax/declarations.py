@@ -1,0 +1,486 @@
+"""Declarations and the whole program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from emulation.compiler.diagnostics import CompileError, Source
+from emulation.compiler.syntax import nodes as n
+from emulation.compiler.syntax.cursor import Cursor, describe
+from emulation.compiler.syntax.expressions import (
+    annotation_list,
+    argument,
+    comma_list,
+    expression,
+    key_set,
+    type_expression,
+    type_params,
+)
+from emulation.compiler.syntax.lexer import Kind, tokenize
+from emulation.compiler.syntax.statements import block, constant, statement, variable_tail
+
+T = TypeVar("T")
+
+
+def parse(source: Source) -> n.Program:
+    """Parse a preprocessed program; raises CompileError at the first token that does not fit."""
+    cursor = Cursor(tokenize(source))
+    start = cursor.span
+    declarations: list[n.Declaration] = []
+    while cursor.token.kind is not Kind.END:
+        if not cursor.accept(";"):
+            declarations.append(_top_level(cursor))
+    return n.Program(cursor.since(start), tuple(declarations))
+
+
+def _top_level(cursor: Cursor) -> n.Declaration:
+    notes = annotation_list(cursor)
+    token = cursor.token
+    if token.text == "type" and token.kind is Kind.NAME and cursor.peek().text not in ("<", "("):
+        return _typedef(cursor, notes)
+    is_error_type = token.text == "error" and cursor.peek().text != "{"
+    if token.kind is Kind.SYMBOL and token.text in _BY_KEYWORD and not is_error_type:
+        return _BY_KEYWORD[token.text](cursor, notes)
+    return _function_or_instance(cursor, notes)
+
+
+def _function_or_instance(cursor: Cursor, notes: n.Annotations) -> n.Declaration:
+    """`type name [<T>] (params) block | type (args) name;`."""
+    start = cursor.span
+    declared = type_expression(cursor)
+    if cursor.at("("):
+        return _instance(cursor, notes, declared)
+    method = _method_tail(cursor, notes, declared)
+    body = block(cursor)
+    return n.Function(cursor.since(start), method, body)
+
+
+def _instance(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpression) -> n.Instance:
+    """`type (args) name;`."""
+    cursor.expect("(", "to begin the constructor's arguments")
+    args = comma_list(cursor, ")", argument)
+    name = cursor.expect_name("the name of an instance")
+    if cursor.at("="):
+        cursor.fail("instances with abstract methods are not supported")
+    cursor.expect(";", "after an instance")
+    return n.Instance(cursor.since(declared.span), notes, declared, args, name.text)
+
+
+# Types
+
+
+def _typedef(cursor: Cursor, notes: n.Annotations) -> n.Typedef:
+    """`(typedef | type) type name;`."""
+    keyword = cursor.take()
+    target = type_expression(cursor)
+    name = _new_type_name(cursor, "the name of the type")
+    cursor.expect(";", "after the type")
+    return n.Typedef(cursor.since(keyword.span), notes, target, name, keyword.text == "type")
+
+
+def _new_type_name(cursor: Cursor, what: str) -> str:
+    name = cursor.expect_name(what).text
+    cursor.type_names.add(name)
+    return name
+
+
+def _struct(cursor: Cursor, notes: n.Annotations) -> n.Struct:
+    """`(struct | header | header_union) name [<T>] { field* }`."""
+    keyword = cursor.take()
+    name = _new_type_name(cursor, f"the name of the {keyword.text}")
+    params = type_params(cursor)
+    cursor.expect("{", "to begin the fields")
+    fields: list[n.Field] = []
+    while not cursor.accept("}"):
+        fields.append(_field(cursor))
+    return n.Struct(cursor.since(keyword.span), notes, keyword.text, name, params, tuple(fields))
+
+
+def _field(cursor: Cursor) -> n.Field:
+    notes = annotation_list(cursor)
+    declared = type_expression(cursor)
+    name = cursor.expect_name("the name of a field")
+    cursor.expect(";", "after a field")
+    return n.Field(declared.span.to(name.span), notes, declared, name.text)
+
+
+def _enum(cursor: Cursor, notes: n.Annotations) -> n.EnumDeclaration:
+    """`enum [type] name { member [= value], ... }`."""
+    start = cursor.take().span
+    underlying = None if cursor.at_name() and cursor.peek().text == "{" else type_expression(cursor)
+    name = _new_type_name(cursor, "the name of the enum")
+    cursor.expect("{", "to begin the members")
+    members = comma_list(cursor, "}", _enum_member)
+    return n.EnumDeclaration(cursor.since(start), notes, name, underlying, members)
+
+
+def _enum_member(cursor: Cursor) -> n.EnumMember:
+    annotation_list(cursor)
+    name = cursor.expect_name("a member")
+    value = expression(cursor) if cursor.accept("=") else None
+    return n.EnumMember(name.span, name.text, value)
+
+
+def _name_list(cursor: Cursor, notes: n.Annotations) -> n.NameList:
+    """`(error | match_kind) { name, ... }`."""
+    keyword = cursor.take()
+    cursor.expect("{", "to begin the names")
+    names = comma_list(cursor, "}", lambda at: at.expect_name(f"a name of {keyword.text}"))
+    return n.NameList(cursor.since(keyword.span), keyword.text, tuple((name.text, name.span) for name in names))
+
+
+# Functions
+
+
+def _params(cursor: Cursor) -> tuple[n.Parameter, ...]:
+    cursor.expect("(", "to begin the parameters")
+    return comma_list(cursor, ")", _parameter)
+
+
+def _parameter(cursor: Cursor) -> n.Parameter:
+    """`[in | out | inout] type name [= expression]`."""
+    notes = annotation_list(cursor)
+    start = cursor.span
+    direction = cursor.take().text if cursor.at("in", "out", "inout") else ""
+    declared = type_expression(cursor)
+    name = cursor.expect_name("the name of a parameter")
+    default = expression(cursor) if cursor.accept("=") else None
+    return n.Parameter(cursor.since(start), notes, direction, declared, name.text, default)
+
+
+def _method_tail(cursor: Cursor, notes: n.Annotations, returns: n.TypeExpression) -> n.Method:
+    name = cursor.expect_name("the name of a function or an instance")
+    generics = type_params(cursor)
+    params = _params(cursor)
+    return n.Method(cursor.since(returns.span), notes, returns, name.text, generics, params)
+
+
+def _extern(cursor: Cursor, notes: n.Annotations) -> n.Extern | n.ExternFunction:
+    """`extern name [<T>] { method* } | extern signature;`."""
+    start = cursor.take().span
+    if cursor.at_name() and cursor.peek().text in ("{", "<"):
+        declared = cursor.attempt(lambda at: _extern_object(at, notes))
+        if declared is not None:
+            return declared
+        if cursor.peek().text == "{":
+            return _extern_object(cursor, notes)
+    method = _signature(cursor)
+    cursor.expect(";", "after an extern function")
+    return n.ExternFunction(cursor.since(start), method)
+
+
+def _signature(cursor: Cursor) -> n.Method:
+    """`type name [<T>] (params)`; the type parameters may stand in the returned type, before they are declared."""
+    position, known = cursor.position, set(cursor.type_names)
+    returns = type_expression(cursor)
+    method = _method_tail(cursor, (), returns)
+    cursor.position, generics = position, method.type_params
+    cursor.type_names = known | set(generics)
+    return _method_tail(cursor, (), type_expression(cursor))
+
+
+def _extern_object(cursor: Cursor, notes: n.Annotations) -> n.Extern:
+    start = cursor.span
+    name = _new_type_name(cursor, "the name of the extern")
+    generics = type_params(cursor)
+    cursor.expect("{", "to begin the methods")
+    methods: list[n.Method] = []
+    while not cursor.accept("}"):
+        methods.append(_extern_method(cursor, name))
+    return n.Extern(cursor.since(start), notes, name, generics, tuple(methods))
+
+
+def _extern_method(cursor: Cursor, extern: str) -> n.Method:
+    notes = annotation_list(cursor)
+    start = cursor.span
+    cursor.accept("abstract")
+    if cursor.token.text == extern and cursor.peek().text == "(":
+        cursor.take()
+        params = _params(cursor)
+        method = n.Method(cursor.since(start), notes, None, extern, (), params)
+    else:
+        method = _signature(cursor)
+    cursor.expect(";", "after a method")
+    return method
+
+
+def _action(cursor: Cursor, notes: n.Annotations) -> n.Action:
+    """`action name (params) block`."""
+    start = cursor.take().span
+    name = cursor.expect_name("the name of the action")
+    params = _params(cursor)
+    span = cursor.since(start)
+    return n.Action(span, notes, name.text, params, block(cursor))
+
+
+# Parsers and controls
+
+
+def _package(cursor: Cursor, notes: n.Annotations) -> n.BlockType:
+    """`package name [<T>] (params);`."""
+    start = cursor.take().span
+    name = _new_type_name(cursor, "the name of the package")
+    generics = type_params(cursor)
+    params = _params(cursor)
+    cursor.expect(";", "after the package")
+    return n.BlockType(cursor.since(start), notes, "package", name, generics, params)
+
+
+def _constructor(cursor: Cursor) -> tuple[n.Parameter, ...]:
+    return _params(cursor) if cursor.at("(") else ()
+
+
+def _parser(cursor: Cursor, notes: n.Annotations) -> n.Parser | n.BlockType:
+    """`parser name [<T>] (params) (; | [(params)] { local* state+ })`."""
+    start = cursor.take().span
+    name = _new_type_name(cursor, "the name of the parser")
+    generics = type_params(cursor)
+    params = _params(cursor)
+    if cursor.accept(";"):
+        return n.BlockType(cursor.since(start), notes, "parser", name, generics, params)
+    constructor = _constructor(cursor)
+    head = cursor.since(start)
+    cursor.expect("{", "to begin the parser")
+    local: list[n.Declaration] = []
+    states: list[n.State] = []
+    while not cursor.accept("}"):
+        inner = annotation_list(cursor)
+        if cursor.at_word("state") and cursor.peek().kind is Kind.NAME:
+            states.append(_state(cursor, inner))
+        elif states:
+            cursor.fail(f"expected 'state' or '}}', found {describe(cursor.token)}")
+        else:
+            local.append(_local(cursor, inner))
+    if not states:
+        raise CompileError(f"parser {name} has no state", head)
+    return n.Parser(head, notes, name, generics, params, constructor, tuple(local), tuple(states))
+
+
+def _state(cursor: Cursor, notes: n.Annotations) -> n.State:
+    """`state name { statement* [transition ...;] }`."""
+    start = cursor.take().span
+    name = cursor.expect_name("the name of a state")
+    head = cursor.since(start)
+    opening = cursor.expect("{", "to begin the state").span
+    statements: list[n.Statement] = []
+    transition = None
+    while not cursor.at("}"):
+        if cursor.token.kind is Kind.END:
+            raise CompileError("this '{' is never closed", opening)
+        if cursor.at("transition"):
+            transition = _transition(cursor)
+            break
+        statements.append(statement(cursor))
+    cursor.expect("}", "after the transition")
+    return n.State(head, notes, name.text, tuple(statements), transition)
+
+
+def _transition(cursor: Cursor) -> n.Transition:
+    """`transition (name; | select (keys) { case* })`."""
+    start = cursor.take().span
+    if not cursor.accept("select"):
+        name = cursor.expect_name("a state or 'select'")
+        cursor.expect(";", "after the transition")
+        return n.Transition(name.span, name.text, (), None)
+    cursor.expect("(", "after 'select'")
+    keys = comma_list(cursor, ")", expression)
+    cursor.expect("{", "to begin the cases")
+    cases: list[n.SelectCase] = []
+    while not cursor.accept("}"):
+        cases.append(_select_case(cursor))
+    cursor.accept(";")
+    return n.Transition(cursor.since(start), "", keys, tuple(cases))
+
+
+def _select_case(cursor: Cursor) -> n.SelectCase:
+    start = cursor.span
+    keys = key_set(cursor)
+    cursor.expect(":", "after what a case matches")
+    name = cursor.expect_name("a state")
+    cursor.expect(";", "after a case")
+    return n.SelectCase(cursor.since(start), keys, name.text, name.span)
+
+
+def _control(cursor: Cursor, notes: n.Annotations) -> n.Control | n.BlockType:
+    """`control name [<T>] (params) (; | [(params)] { local* apply block })`."""
+    start = cursor.take().span
+    name_span = cursor.span
+    name = _new_type_name(cursor, "the name of the control")
+    generics = type_params(cursor)
+    params = _params(cursor)
+    if cursor.accept(";"):
+        return n.BlockType(cursor.since(start), notes, "control", name, generics, params)
+    constructor = _constructor(cursor)
+    head = cursor.since(start)
+    cursor.expect("{", "to begin the control")
+    local: list[n.Declaration] = []
+    while True:
+        inner = annotation_list(cursor)
+        if cursor.at_word("apply") and cursor.peek().text in ("{", "@"):
+            break
+        if cursor.at("}") or cursor.token.kind is Kind.END:
+            cursor.fail(f"control {name} has no 'apply' block")
+        local.append(_local(cursor, inner))
+    cursor.take()
+    body = block(cursor)
+    cursor.expect("}", f"to end control {name}")
+    return n.Control(head, notes, name, name_span, generics, params, constructor, tuple(local), body)
+
+
+def _local(cursor: Cursor, notes: n.Annotations) -> n.Declaration:
+    """What may stand before the states of a parser or the `apply` of a control."""
+    if cursor.at("const"):
+        return constant(cursor, notes)
+    if cursor.at("action"):
+        return _action(cursor, notes)
+    if cursor.at("table"):
+        return _table(cursor, notes)
+    if cursor.at("value_set"):
+        return _value_set(cursor, notes)
+    declared = type_expression(cursor)
+    if cursor.at("("):
+        return _instance(cursor, notes, declared)
+    return variable_tail(cursor, notes, declared)
+
+
+def _value_set(cursor: Cursor, notes: n.Annotations) -> n.ValueSet:
+    """`value_set<type>(size) name;`."""
+    start = cursor.take().span
+    cursor.expect("<")
+    element = type_expression(cursor)
+    cursor.expect(">")
+    cursor.expect("(", "and the size of the value set")
+    size = expression(cursor)
+    cursor.expect(")")
+    name = cursor.expect_name("the name of the value set")
+    cursor.expect(";", "after the value set")
+    return n.ValueSet(cursor.since(start), notes, element, size, name.text)
+
+
+# Tables
+
+
+class _TableParts:
+    def __init__(self) -> None:
+        self.key: tuple[n.KeyElement, ...] | None = None
+        self.actions: tuple[n.ActionReference, ...] | None = None
+        self.entries: n.Entries | None = None
+        self.properties: list[n.Property] = []
+
+
+def _table(cursor: Cursor, notes: n.Annotations) -> n.Table:
+    """`table name { property* }`."""
+    start = cursor.take().span
+    name = cursor.expect_name("the name of the table")
+    span = cursor.since(start)
+    cursor.expect("{", "to begin the table")
+    parts = _TableParts()
+    while not cursor.accept("}"):
+        _table_part(cursor, parts)
+    if parts.actions is None:
+        raise CompileError(f"table {name.text} has no 'actions'", name.span)
+    return n.Table(span, notes, name.text, name.span, parts.key or (), parts.actions, parts.entries, tuple(parts.properties))
+
+
+def _table_part(cursor: Cursor, parts: _TableParts) -> None:
+    notes = annotation_list(cursor)
+    start = cursor.span
+    const = cursor.accept("const")
+    name = cursor.expect_name("a property of the table")
+    if _taken(name.text, parts):
+        raise CompileError(f"property '{name.text}' is given twice", name.span)
+    cursor.expect("=", f"after '{name.text}'")
+    match name.text:
+        case "key":
+            parts.key = _braced(cursor, _key_element)
+        case "actions":
+            parts.actions = _braced(cursor, _action_reference_line)
+        case "entries":
+            entries = _braced(cursor, _entry)
+            parts.entries = n.Entries(cursor.since(start), const, entries)
+        case _:
+            value = expression(cursor)
+            cursor.expect(";", "after a property")
+            parts.properties.append(n.Property(cursor.since(start), notes, const, name.text, value))
+
+
+def _taken(name: str, parts: _TableParts) -> bool:
+    special = {"key": parts.key, "actions": parts.actions, "entries": parts.entries}
+    return special.get(name) is not None or any(name == present.name for present in parts.properties)
+
+
+def _braced(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
+    cursor.expect("{")
+    items = []
+    while not cursor.accept("}"):
+        items.append(item(cursor))
+    cursor.accept(";")
+    return tuple(items)
+
+
+def _key_element(cursor: Cursor) -> n.KeyElement:
+    """`expression : match_kind annotations ;`."""
+    start = cursor.span
+    subject = expression(cursor)
+    cursor.expect(":", "and how to match it")
+    kind = cursor.expect_name("a match kind")
+    notes = annotation_list(cursor)
+    cursor.expect(";", "after a key")
+    return n.KeyElement(cursor.since(start), notes, subject, kind.text, kind.span)
+
+
+def _action_reference_line(cursor: Cursor) -> n.ActionReference:
+    reference = _action_reference(cursor)
+    cursor.expect(";", "after an action")
+    return reference
+
+
+def _action_reference(cursor: Cursor) -> n.ActionReference:
+    """`annotations name [(args)]`."""
+    notes = annotation_list(cursor)
+    start = cursor.span
+    absolute = cursor.accept(".")
+    name = cursor.expect_name("the name of an action")
+    called = cursor.accept("(")
+    args = comma_list(cursor, ")", argument) if called else ()
+    return n.ActionReference(cursor.since(start), notes, n.Name(name.span, name.text, absolute), args, called)
+
+
+def _entry(cursor: Cursor) -> n.Entry:
+    """`[const] [priority = value :] keys : action annotations ;`."""
+    start = cursor.span
+    const = cursor.accept("const")
+    priority = None
+    if cursor.at_word("priority") and cursor.peek().text == "=":
+        cursor.take()
+        cursor.take()
+        priority = expression(cursor)
+        cursor.expect(":", "after the priority")
+    keys = key_set(cursor)
+    cursor.expect(":", "and the action of the entry")
+    action = _action_reference(cursor)
+    notes = annotation_list(cursor)
+    cursor.expect(";", "after an entry")
+    return n.Entry(cursor.since(start), notes, const, priority, keys, action)
+
+
+def _constant(cursor: Cursor, notes: n.Annotations) -> n.Constant:
+    return constant(cursor, notes)
+
+
+_BY_KEYWORD: dict[str, Callable[[Cursor, n.Annotations], n.Declaration]] = {
+    "const": _constant,
+    "typedef": _typedef,
+    "struct": _struct,
+    "header": _struct,
+    "header_union": _struct,
+    "enum": _enum,
+    "error": _name_list,
+    "match_kind": _name_list,
+    "extern": _extern,
+    "action": _action,
+    "package": _package,
+    "parser": _parser,
+    "control": _control,
+}

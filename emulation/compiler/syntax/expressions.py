@@ -1,0 +1,404 @@
+"""Types, arguments, annotations and expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from emulation.compiler.diagnostics import CompileError, Span
+from emulation.compiler.syntax import nodes as n
+from emulation.compiler.syntax.cursor import Cursor, describe
+from emulation.compiler.syntax.lexer import Kind, Token, number, string
+
+T = TypeVar("T")
+
+BASE_TYPES = ("bool", "error", "void", "match_kind")
+SIZED_TYPES = ("bit", "int", "varbit")
+MAX_CHAIN = 150
+"""Operators in one expression without parentheses; the tree leans to the left and is walked recursively."""
+
+LEVELS: tuple[tuple[str, ...], ...] = (
+    ("||",),
+    ("&&",),
+    ("==", "!="),
+    ("<", ">", "<=", ">="),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("<<", ">>"),
+    ("++", "+", "-", "|+|", "|-|"),
+    ("*", "/", "%"),
+)
+"""Binary operators from loose to tight, all left associative; unlike in C, `a & b == c` is `(a & b) == c`."""
+LEVEL_OF = {op: level for level, ops in enumerate(LEVELS) for op in ops}
+
+
+def comma_list(cursor: Cursor, close: str, item: Callable[[Cursor], T]) -> tuple[T, ...]:
+    """`item (, item)* [,] close`, or just `close`; takes the closing token."""
+    items: list[T] = []
+    while not cursor.at(close):
+        items.append(item(cursor))
+        if not cursor.accept(","):
+            break
+    if not cursor.at(close):
+        cursor.fail(f"expected ',' or '{close}', found {describe(cursor.token)}")
+    cursor.take()
+    return tuple(items)
+
+
+# Annotations
+
+
+def annotation_list(cursor: Cursor) -> n.Annotations:
+    """`(@name [(tokens)] | @name[tokens])*`."""
+    found: list[n.Annotation] = []
+    while cursor.at("@"):
+        start = cursor.take().span
+        name = cursor.take()
+        if name.kind not in (Kind.NAME, Kind.SYMBOL) or not (name.text[0].isalpha() or name.text[0] == "_"):
+            raise CompileError(f"expected the name of an annotation, found {describe(name)}", name.span)
+        tokens, structured = _annotation_body(cursor)
+        found.append(n.Annotation(cursor.since(start), name.text, tokens, structured))
+    return tuple(found)
+
+
+def _annotation_body(cursor: Cursor) -> tuple[tuple[Token, ...], bool]:
+    if not cursor.at("(", "["):
+        return (), False
+    opening = cursor.take().text
+    tokens: list[Token] = []
+    depth = 1
+    while True:
+        if cursor.token.kind is Kind.END:
+            cursor.fail("this annotation is never closed")
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(cursor.token.text if cursor.token.kind is Kind.SYMBOL else "", 0)
+        if depth == 0:
+            cursor.take()
+            return tuple(tokens), opening == "["
+        tokens.append(cursor.take())
+
+
+# Types
+
+
+def starts_type(cursor: Cursor) -> bool:
+    """Say whether the next token can only begin a type."""
+    token = cursor.token
+    if token.kind is Kind.SYMBOL:
+        return token.text in BASE_TYPES or token.text in SIZED_TYPES or token.text in ("tuple", "string")
+    return token.kind is Kind.NAME and token.text in cursor.type_names
+
+
+def type_expression(cursor: Cursor) -> n.TypeExpression:
+    """`baseType | name [<args>] | tuple<args>`, each optionally a stack `[size]`."""
+    cursor.deeper()
+    result = _unstacked(cursor)
+    while cursor.at("["):
+        cursor.take()
+        size = expression(cursor)
+        cursor.expect("]", "after the size of a stack")
+        result = n.StackTypeExpression(cursor.since(result.span), result, size)
+    cursor.shallower()
+    return result
+
+
+def _unstacked(cursor: Cursor) -> n.TypeExpression:
+    token = cursor.token
+    if token.kind is Kind.SYMBOL and token.text in SIZED_TYPES:
+        return _sized_type(cursor)
+    if token.kind is Kind.SYMBOL and token.text in (*BASE_TYPES, "string"):
+        cursor.take()
+        return n.BaseType(token.span, token.text)
+    if cursor.accept("tuple"):
+        elements = type_args(cursor)
+        return n.TupleTypeExpression(cursor.since(token.span), elements)
+    cursor.accept(".")
+    name = cursor.expect_name("a type")
+    if name.text == "_":
+        return n.BaseType(name.span, "_")
+    args = type_args(cursor) if cursor.at("<") else ()
+    return n.NamedType(cursor.since(token.span), name.text, args)
+
+
+def _sized_type(cursor: Cursor) -> n.TypeExpression:
+    """`bit | int | bit<w> | int<w> | varbit<w>`; a bare `bit` has one bit."""
+    token = cursor.take()
+    if not cursor.at("<"):
+        if token.text == "varbit":
+            cursor.fail("expected '<' and the maximum width of the varbit")
+        one = n.IntLiteral(token.span, 1, None, False)
+        return n.BaseType(token.span, "int") if token.text == "int" else n.SizedType(token.span, "bit", one)
+    cursor.take()
+    width = postfix(cursor)
+    close_angle(cursor)
+    return n.SizedType(cursor.since(token.span), token.text, width)
+
+
+def type_args(cursor: Cursor) -> tuple[n.TypeExpression, ...]:
+    """`< type (, type)* >`."""
+    cursor.expect("<")
+    args = [type_expression(cursor)]
+    while cursor.accept(","):
+        args.append(type_expression(cursor))
+    close_angle(cursor)
+    return tuple(args)
+
+
+def close_angle(cursor: Cursor) -> None:
+    """Take the `>` that ends type arguments."""
+    if not cursor.at(">"):
+        cursor.fail(f"expected '>', found {describe(cursor.token)}")
+    cursor.take()
+
+
+def type_params(cursor: Cursor) -> tuple[str, ...]:
+    """`[< name (, name)* >]`; the names are types from here on."""
+    if not cursor.at("<"):
+        return ()
+    cursor.take()
+    names = [cursor.expect_name("a type parameter").text]
+    while cursor.accept(","):
+        names.append(cursor.expect_name("a type parameter").text)
+    close_angle(cursor)
+    cursor.type_names.update(names)
+    return tuple(names)
+
+
+# Expressions
+
+
+def expression(cursor: Cursor) -> n.Expression:
+    """`binary [? expression : expression]`."""
+    cursor.deeper()
+    condition = _binary(cursor, 0)
+    if cursor.accept("?"):
+        then = expression(cursor)
+        cursor.expect(":", "between the two values of '?'")
+        otherwise = expression(cursor)
+        condition = n.Ternary(cursor.since(condition.span), condition, then, otherwise)
+    cursor.shallower()
+    return condition
+
+
+def _binary(cursor: Cursor, level: int) -> n.Expression:
+    """`unary (op unary)*` with operators of at least this level (precedence climbing)."""
+    left = _unary(cursor)
+    for _ in range(MAX_CHAIN):
+        op = _operator(cursor)
+        if op is None or LEVEL_OF[op] < level:
+            return left
+        for _ in range(2 if op == ">>" else 1):
+            cursor.take()
+        right = _binary(cursor, LEVEL_OF[op] + 1)
+        left = n.Binary(cursor.since(left.span), op, left, right)
+    return cursor.fail("too many operators in one expression")
+
+
+def _operator(cursor: Cursor) -> str | None:
+    """Return the operator that comes next; `>>` arrives as two adjacent tokens, `>>=` is none."""
+    token = cursor.token
+    if token.kind is not Kind.SYMBOL or token.text not in LEVEL_OF:
+        return None
+    if token.text != ">":
+        return token.text
+    if _adjacent(cursor, ">="):
+        return None
+    return ">>" if _adjacent(cursor, ">") else ">"
+
+
+def _adjacent(cursor: Cursor, text: str) -> bool:
+    following = cursor.peek()
+    return following.text == text and following.span.start == cursor.span.end
+
+
+def _unary(cursor: Cursor) -> n.Expression:
+    """`(! | ~ | - | +) unary | (type) unary | postfix`."""
+    token = cursor.token
+    cursor.deeper()
+    if cursor.accept("!", "~", "-", "+"):
+        operand = _unary(cursor)
+        result: n.Expression = n.Unary(cursor.since(token.span), token.text, operand)
+    else:
+        result = _cast(cursor) or postfix(cursor)
+    cursor.shallower()
+    return result
+
+
+def _cast(cursor: Cursor) -> n.Expression | None:
+    """`(type) unary`, where only a known type may stand in the parentheses."""
+    if not cursor.at("("):
+        return None
+    start = cursor.span
+    position = cursor.position
+    cursor.take()
+    if not starts_type(cursor) or cursor.peek().text == ".":
+        cursor.position = position
+        return None
+    target = cursor.attempt(_parenthesised_type)
+    if target is None:
+        cursor.position = position
+        return None
+    operand = _unary(cursor)
+    return n.Cast(cursor.since(start), target, operand)
+
+
+def _parenthesised_type(cursor: Cursor) -> n.TypeExpression:
+    target = type_expression(cursor)
+    cursor.expect(")")
+    return target
+
+
+def postfix(cursor: Cursor) -> n.Expression:
+    """`primary (.member | [index] | [high:low] | [<types>](args))*`."""
+    result = _primary(cursor)
+    for _ in range(MAX_CHAIN):
+        start = result.span
+        if cursor.accept("."):
+            name = cursor.take()
+            if not (name.kind is Kind.NAME or name.text in ("apply",)):
+                raise CompileError(f"expected a member, found {describe(name)}", name.span)
+            result = n.Member(cursor.since(start), result, name.text, name.span)
+        elif cursor.at("["):
+            result = _subscript(cursor, result)
+        elif cursor.at("("):
+            cursor.take()
+            args = comma_list(cursor, ")", argument)
+            result = n.Call(cursor.since(start), result, (), args)
+        elif (types := _call_type_args(cursor, result)) is not None:
+            cursor.expect("(")
+            args = comma_list(cursor, ")", argument)
+            result = n.Call(cursor.since(start), result, types, args)
+        else:
+            return result
+    return cursor.fail("too many members in one expression")
+
+
+def _subscript(cursor: Cursor, base: n.Expression) -> n.Expression:
+    cursor.take()
+    first = expression(cursor)
+    if cursor.accept(":"):
+        low = expression(cursor)
+        cursor.expect("]", "after a slice")
+        return n.Slice(cursor.since(base.span), base, first, low)
+    cursor.expect("]", "after an index")
+    return n.Index(cursor.since(base.span), base, first)
+
+
+def _call_type_args(cursor: Cursor, function: n.Expression) -> tuple[n.TypeExpression, ...] | None:
+    """`<types>` of a call: only if a type begins it and a `(` follows it; otherwise `<` is a comparison."""
+    if not cursor.at("<") or not isinstance(function, n.Name | n.Member):
+        return None
+    cursor.position += 1
+    could_be_type = starts_type(cursor) or cursor.token.text == "_"
+    cursor.position -= 1
+    return cursor.attempt(_type_args_before_call) if could_be_type else None
+
+
+def _type_args_before_call(cursor: Cursor) -> tuple[n.TypeExpression, ...]:
+    args = type_args(cursor)
+    if not cursor.at("("):
+        cursor.fail("not a call")
+    return args
+
+
+def argument(cursor: Cursor) -> n.Argument:
+    """`[name =] expression`."""
+    start = cursor.span
+    name = None
+    if cursor.at_name() and cursor.peek().text == "=" and cursor.peek().kind is Kind.SYMBOL:
+        name = cursor.take().text
+        cursor.take()
+    value = expression(cursor)
+    return n.Argument(cursor.since(start), name, value)
+
+
+def _primary(cursor: Cursor) -> n.Expression:
+    token = cursor.token
+    match token.kind:
+        case Kind.NUMBER:
+            return _number(cursor)
+        case Kind.STRING:
+            cursor.take()
+            return n.StringLiteral(token.span, string(token))
+        case Kind.NAME:
+            cursor.take()
+            if token.text == "_":
+                return n.DefaultExpression(token.span, "_")
+            return n.Name(token.span, token.text, False)
+        case _:
+            return _symbol_primary(cursor)
+
+
+def _symbol_primary(cursor: Cursor) -> n.Expression:
+    token = cursor.token
+    if token.text in ("true", "false"):
+        cursor.take()
+        return n.BoolLiteral(token.span, token.text == "true")
+    if token.text in ("error", "this"):
+        cursor.take()
+        return n.Name(token.span, token.text, False)
+    if token.text in ("default", "..."):
+        cursor.take()
+        return n.DefaultExpression(token.span, token.text)
+    if token.text == "." and cursor.peek().kind is Kind.NAME:
+        cursor.take()
+        name = cursor.take()
+        return n.Name(cursor.since(token.span), name.text, True)
+    if token.text == "(":
+        cursor.take()
+        inner = expression(cursor)
+        cursor.expect(")", "to close the parenthesis")
+        return inner
+    if token.text == "{":
+        return _braces(cursor)
+    return cursor.fail(f"expected an expression, found {describe(token)}")
+
+
+def _number(cursor: Cursor) -> n.IntLiteral:
+    token = cursor.take()
+    value, width, signed = number(token)
+    if width is None:
+        return n.IntLiteral(token.span, value, None, False)
+    if width == 0 or (signed and width < 1):
+        raise CompileError("a number needs at least one bit", token.span)
+    limit = 1 << (width - 1 if signed and width > 1 else width)
+    if width > MAX_WIDTH or value >= limit:
+        raise CompileError(f"{value} does not fit in {'int' if signed else 'bit'}<{width}>", token.span)
+    return n.IntLiteral(token.span, value, width, signed)
+
+
+MAX_WIDTH = 2048
+"""Widest field that the target takes; p4c refuses more as well."""
+
+
+def _braces(cursor: Cursor) -> n.Expression:
+    """`{a, b} | {x = a, y = b} | {#}`."""
+    start = cursor.take().span
+    if cursor.at_name() and cursor.peek().text == "=" and cursor.peek().kind is Kind.SYMBOL:
+        fields = comma_list(cursor, "}", argument)
+        return n.StructExpression(cursor.since(start), fields)
+    items = comma_list(cursor, "}", expression)
+    return n.ListExpression(cursor.since(start), items)
+
+
+def key_set(cursor: Cursor) -> tuple[n.Expression, ...]:
+    """`simple | (simple, ...)`: what a select case or a table entry matches."""
+    if cursor.at("("):
+        position = cursor.position
+        cursor.take()
+        keys = cursor.attempt(lambda at: comma_list(at, ")", simple_key))
+        if keys is not None and cursor.at(":"):
+            return keys
+        cursor.position = position
+    return (simple_key(cursor),)
+
+
+def simple_key(cursor: Cursor) -> n.Expression:
+    """`expression [&&& expression | .. expression] | default | _`."""
+    start: Span = cursor.span
+    left = expression(cursor)
+    for op in ("&&&", ".."):
+        if cursor.accept(op):
+            right = expression(cursor)
+            return n.Binary(cursor.since(start), op, left, right)
+    return left

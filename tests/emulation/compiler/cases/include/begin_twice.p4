@@ -1,0 +1,1 @@
+#define TWICE(statement) statement statement

@@ -1,0 +1,84 @@
+"""`ofan p4 compile`: files written, options honoured, one diagnostic and exit 2 on bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from emulation.compiler.cli import compile_command
+
+# isort: split
+from p4.config.v1 import p4info_pb2
+
+PROGRAM = """#include <core.p4>
+#include <v1model.p4>
+#include "own.p4"
+struct headers_t {}
+struct meta_t { bit<WIDTH> x; }
+parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    state start { transition accept; }
+}
+control V(inout headers_t hdr, inout meta_t meta) { apply {} }
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    table t { key = { meta.x: exact; } actions = { NoAction; } }
+    apply { t.apply(); }
+}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) { apply {} }
+control D(packet_out packet, in headers_t hdr) { apply {} }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "own.p4").write_text("#ifndef WIDTH\n#define WIDTH 8\n#endif\n")
+    (tmp_path / "prog.p4").write_text(PROGRAM)
+    return tmp_path / "prog.p4"
+
+
+def run(*args: object) -> tuple[int, str]:
+    result = CliRunner().invoke(compile_command, [str(arg) for arg in args])
+    return result.exit_code, result.output
+
+
+def test_writes_json_and_p4info_in_the_formats_of_their_suffixes(program: Path) -> None:
+    folder = program.parent
+    infos = f"{folder / 'info.txtpb'},{folder / 'info.bin'}"
+    code, output = run(program, "-o", folder / "out.json", "--p4runtime-files", infos, "-I", folder / "shared")
+    assert (code, output) == (0, "")
+    assert json.loads((folder / "out.json").read_text())["__meta__"]["version"] == [2, 23]
+    binary = p4info_pb2.P4Info.FromString((folder / "info.bin").read_bytes())
+    assert binary.tables[0].preamble.name == "I.t"
+    assert 'name: "I.t"' in (folder / "info.txtpb").read_text()
+
+
+@pytest.mark.parametrize(("define", "width"), [("WIDTH=24", 24), ("UNUSED", 8)])
+def test_defines_reach_the_preprocessor(program: Path, define: str, width: int) -> None:
+    out = program.parent / "info.bin"
+    run(program, "-o", program.with_suffix(".json"), "--p4runtime-files", out, "-I", program.parent / "shared", "-D", define)
+    assert p4info_pb2.P4Info.FromString(out.read_bytes()).tables[0].match_fields[0].bitwidth == width
+
+
+def test_bad_program_is_one_diagnostic_and_exit_2(program: Path) -> None:
+    program.write_text(PROGRAM.replace("meta.x", "meta.y"))
+    code, output = run(program, "-o", program.with_suffix(".json"), "-I", program.parent / "shared")
+    assert code == 2
+    assert output.split("\n")[0].endswith("prog.p4:11:28: error: struct meta_t has no field 'y'")
+    assert not program.with_suffix(".json").exists()
+
+
+@pytest.mark.parametrize("output", ["missing/out.json"])
+def test_unwritable_output_is_one_line_and_exit_2(program: Path, output: str) -> None:
+    code, text = run(program, "-o", program.parent / output, "-I", program.parent / "shared")
+    assert code == 2
+    assert text.startswith("cannot write ") and text.count("\n") == 1
+
+
+def test_missing_program_is_one_line_and_exit_2(tmp_path: Path) -> None:
+    code, text = run(tmp_path / "none.p4")
+    assert code == 2
+    assert text == f"{tmp_path / 'none.p4'}:1:1: error: cannot read the program: No such file or directory\n"

@@ -1,0 +1,234 @@
+"""What is wrong is named with its exact place: the programs below mark the line and column of their error with `§`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulation.compiler import CompileError, compile_file, compile_source
+
+HEAD = """#include <core.p4>
+#include <v1model.p4>
+header data_t { bit<8> a; bit<8> b; bit<16> c; }
+header part_t { bit<4> x; bit<4> y; }
+struct headers_t { data_t data; part_t[2] parts; }
+struct meta_t { bit<8> m; bool flag; }
+enum Colour { Red, Green }
+parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.data); transition accept; }
+}
+control V(inout headers_t hdr, inout meta_t meta) { apply {} }
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) { apply {} }
+control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
+"""
+TAIL = "V1Switch(P(), V(), I(), E(), V(), D()) main;\n"
+
+
+def ingress(local: str, body: str) -> str:
+    signature = "control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {"
+    return f"{HEAD}{signature}\n{local}\napply {{\n{body}\n}} }}\n{TAIL}"
+
+
+def statement(text: str) -> str:
+    return ingress("", text)
+
+
+def local(text: str, body: str = "") -> str:
+    return ingress(text, body)
+
+
+def top(text: str) -> str:
+    return f"{HEAD}{text}\n"
+
+
+TABLE = "action go() {{}} action run(bit<8> x) {{}} table t {{ key = {{ hdr.data.a: exact; }} actions = {{ go; run; }} {} }}"
+
+CASES = {
+    "missing semicolon": (statement("hdr.data.a = 1§}"), "expected ';' after a statement, found '}'"),
+    "missing operand": (statement("hdr.data.a = 1 + §;"), "expected an expression, found ';'"),
+    "stray character": (statement("hdr.data.a = §`1;"), "unexpected character '`'"),
+    "open string": (statement('log_msg(§"hello);'), "this string is never closed"),
+    "open comment": (statement("§/* hdr.data.a = 1;"), "this comment is never closed"),
+    "open brace": (top("struct s_t { bit<8> x; §"), "expected a type, found end of file"),
+    "malformed number": (statement("hdr.data.a = §0x;"), "malformed number 0x"),
+    "number too wide": (statement("hdr.data.a = §4w16;"), "16 does not fit in bit<4>"),
+    "unknown name": (statement("hdr.data.a = §nothing;"), "'nothing' is not declared"),
+    "unknown field": (statement("hdr.data.§z = 1;"), "header data_t has no field 'z'"),
+    "unknown type": (statement("§foo_t x;"), "unknown type 'foo_t'"),
+    "unknown header": (statement("hdr.§ipv4.setValid();"), "struct headers_t has no field 'ipv4'"),
+    "unknown function": (statement("§frobnicate(1);"), "'frobnicate' is not declared"),
+    "unknown method": (statement("hdr.data.§fly();"), "data_t has no method 'fly'"),
+    "unknown error": (top("const error e = error.§Strange;"), "error 'Strange' is not declared"),
+    "unknown member": (statement("Colour c = Colour.§Blue;"), "enum Colour has no member 'Blue'"),
+    "width mismatch": (statement("hdr.data.a = §hdr.data.c;"), "expected bit<8>, found bit<16>"),
+    "operand mismatch": (statement("hdr.data.c = §hdr.data.a + hdr.data.c;"), "'+' cannot be applied to bit<8> and bit<16>"),
+    "bool as number": (statement("hdr.data.a = §meta.flag;"), "expected bit<8>, found bool"),
+    "number as condition": (statement("if (§hdr.data.a) {}"), "expected bool, found bit<8>"),
+    "bad cast": (statement("bool b = (bool) §hdr.data.a;"), "cannot cast bit<8> to bool"),
+    "assignment to constant": (local("const bit<8> C = 1;", "§C = 2;"), "this cannot be assigned to"),
+    "assignment to action data": (local("action a(bit<8> x) { §x = 1; }"), "this cannot be assigned to"),
+    "slice out of range": (statement("hdr.data.a[§8:0] = 1;"), "the upper bound of a slice must be between 0 and 7, found 8"),
+    "slice reversed": (statement("hdr.data.a[1:§2] = 1;"), "the lower bound of a slice must be between 0 and 1, found 2"),
+    "index out of range": (statement("hdr.parts[§2].x = 1;"), "index 2 is outside of 0 .. 1"),
+    "division by zero": (statement("hdr.data.a = §8w1 / 0;"), "division by zero"),
+    "division at run time": (
+        statement("hdr.data.a = §hdr.data.a / hdr.data.b;"),
+        "the right side of '/' must be known at compile time",
+    ),
+    "division by three": (
+        statement("hdr.data.a = §hdr.data.a % 3;"),
+        "the target can compute '%' of run-time values only with a power of two on the right",
+    ),
+    "negative shift": (statement("hdr.data.a = hdr.data.a << (§-1);"), "the number of bits to shift is negative"),
+    "shift of literal": (statement("hdr.data.a = §1 << hdr.data.b;"), "the left side of a shift by a run-time value needs a width"),
+    "too few arguments": (statement("§truncate();"), "'truncate' takes 1 arguments, found 0"),
+    "wrong argument": (statement("truncate(§meta.flag);"), "expected bit<32>, found bool"),
+    "argument not writable": (
+        statement("random(§hdr.data.a + 1, 0, 3);"),
+        "the argument for out parameter 'result' must be writable",
+    ),
+    "declared twice": (local("bit<8> x; bit<8> §x;"), "'x' is already declared here"),
+    "field twice": (top("struct s_t { bit<8> x; §bit<8> x; }"), "field 'x' is declared twice"),
+    "struct field missing": (top("struct s_t { bit<8> x; bit<8> y; } const s_t S = §{ x = 1 };"), "field 'y' is missing"),
+    "header with odd bits": (
+        HEAD.replace("header part_t { bit<4> x;", "§header part_t { bit<5> x;") + statement("")[len(HEAD) :],
+        "header part_t has 9 bits, but the target needs whole bytes",
+    ),
+    "function without return": (
+        top("§bit<8> f(in bit<8> x) { if (x == 1) { return 2; } }"),
+        "function 'f' can end without returning a value",
+    ),
+    "return from control": (statement("return §1;"), "this cannot return a value"),
+    "exit in function": (top("void f() { §exit; }"), "'exit' is allowed in controls and actions only"),
+    "break outside": (statement("§break;"), "'break' is allowed in a loop only"),
+    "unbounded loop": (
+        statement("for (bit<8> i = 0; §i != hdr.data.a; i = i + 1) {}"),
+        "the condition of a loop must be known at compile time",
+    ),
+    "unknown action": (local("table t { actions = { §nothing; } }"), "action 'nothing' is not declared"),
+    "action twice": (local("action a() {} table t { actions = { a; §a; } }"), "action 'a' is listed twice"),
+    "no actions": (local("table §t { key = { hdr.data.a: exact; } }"), "table t has no 'actions'"),
+    "unknown match kind": (
+        local("table t { key = { hdr.data.a: §fuzzy; } actions = { NoAction; } }"),
+        "match kind 'fuzzy' is not declared",
+    ),
+    "two lpm keys": (
+        local("table t { key = { hdr.data.a: lpm; §hdr.data.b: lpm; } actions = { NoAction; } }"),
+        "a table can have one lpm key only",
+    ),
+    "key without name": (
+        local("table t { key = { §hdr.data.a + 1: exact; } actions = { NoAction; } }"),
+        'this key is an expression and needs an annotation @name("...")',
+    ),
+    "unknown property": (local(TABLE.format("§colour = 3;")), "table property 'colour' is not supported"),
+    "foreign default": (
+        local("action other() {} " + TABLE.format("default_action = §other();")),
+        "action 'other' is not in the table's list of actions",
+    ),
+    "default without data": (local(TABLE.format("default_action = §run();")), "the argument for 'x' is missing"),
+    "entry with too many keys": (
+        local(TABLE.format("const entries = { §(1, 2): go(); }")),
+        "the table has 1 keys, found 2",
+    ),
+    "mask in exact key": (
+        local(TABLE.format("const entries = { §1 &&& 3: go(); }")),
+        "a key of kind 'exact' cannot match this",
+    ),
+    "mutable entries": (local(TABLE.format("entries = { §1: go(); }"), "t.apply();"), "the target supports const entries only"),
+    "table applied twice": (
+        local(TABLE.format(""), "t.apply(); hdr.data.b = 1; §t.apply();"),
+        "table 't' is applied more than once, which the target cannot do",
+    ),
+    "table applied in action": (
+        local(TABLE.format("") + "action b() { §t.apply(); }"),
+        "tables can be applied in the apply block of a control only",
+    ),
+    "unknown label": (
+        local(TABLE.format(""), "switch (t.apply().action_run) { §stop: {} }"),
+        "expected an action of table t or 'default'",
+    ),
+    "unknown state": (
+        top("parser Q(packet_in p) { state start { transition §nowhere; } }"),
+        "state 'nowhere' is not declared",
+    ),
+    "no start": (top("§parser Q(packet_in p) { state first { transition accept; } }"), "parser Q has no state 'start'"),
+    "wrong number of keys": (
+        top("parser Q(packet_in p) { state start { transition select(8w1, 8w2) { §(1, 2, 3): accept; } } }"),
+        "select has 2 keys, found 3",
+    ),
+    "clone in wrong place": (statement("clone(§CloneType.E2E, 1);"), "CloneType.E2E is possible in egress only"),
+    "random hash": (
+        statement("hash(hdr.data.a, §HashAlgorithm.random, 8w0, { hdr.data.b }, 8w3);"),
+        "the target has no hash algorithm 'random'; use the function random()",
+    ),
+    "hash without widths": (
+        statement("hash(hdr.data.a, HashAlgorithm.crc32, 8w0, §{ 1 }, 8w3);"),
+        "the number 1 needs a width here",
+    ),
+    "static assertion": (top('const bool OK = §static_assert(1 > 2, "no");'), "static_assert: no"),
+    "wrong block": (
+        statement("").replace("V1Switch(P(), V(), I(),", "V1Switch(P(), V(), §P(),"),
+        "expected a control, found ig",
+    ),
+    "no main": (HEAD, "the program does not instantiate 'main'"),
+    "missing include": ('§#include "nothing.p4"\n', "cannot find the file to include: nothing.p4"),
+    "error directive": ("#define X\n#ifdef X\n§#error stop here\n#endif\n", "#error stop here"),
+    "id of another kind": (
+        local("action a() {} @id(0x01000001) table §t { actions = { a; NoAction; } }", "t.apply();"),
+        "the @id of I.t has the wrong 8-bit prefix for a table",
+    ),
+    "too deep": (statement(f"hdr.data.a = {'(' * 500}1{')' * 500};"), "this is nested too deeply"),
+}
+UNMARKED = ("no main", "too deep")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_its_place_and_reason(name: str) -> None:
+    marked, message = CASES[name]
+    with pytest.raises(CompileError) as caught:
+        compile_source(marked.replace("§", ""), "case.p4")
+    assert message in caught.value.message
+    if name not in UNMARKED:
+        before = marked[: marked.index("§")]
+        found = caught.value.location
+        assert (found.file, found.line, found.column) == (
+            "case.p4",
+            before.count("\n") + 1,
+            len(before) - before.rfind("\n"),
+        )
+
+
+def test_diagnostic_shows_the_source_line_and_a_caret() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_source("struct s_t {\n\tbit<8> x;\n\tfoo_t y;\n}\n", "case.p4")
+    head, line, caret = str(caught.value).split("\n")
+    assert head == "case.p4:3:2: error: unknown type 'foo_t'"
+    assert line == "    foo_t y;"
+    assert caret == "    ^^^^^"
+
+
+def test_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
+    (tmp_path / "inner.p4").write_text("\n\nstruct s_t { bad_t x; }\n")
+    program = tmp_path / "outer.p4"
+    program.write_text('#include <core.p4>\n#include "inner.p4"\n')
+    with pytest.raises(CompileError) as caught:
+        compile_file(program)
+    assert caught.value.location.file.endswith("inner.p4")
+    assert (caught.value.location.line, caught.value.location.column) == (3, 14)
+
+
+def test_error_after_a_macro_points_into_the_line_as_written() -> None:
+    text = "#define WIDE 12345678\nconst bit<32> A = WIDE; const bit<32> B = nothing;\n"
+    with pytest.raises(CompileError) as caught:
+        compile_source(text, "case.p4")
+    assert caught.value.location.column == text.split("\n")[1].index("nothing") + 1
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", None])
+def test_unreadable_files_are_one_error(tmp_path: Path, content: bytes | None) -> None:
+    program = tmp_path / "case.p4"
+    if content is not None:
+        program.write_bytes(content)
+    with pytest.raises(CompileError, match="program"):
+        compile_file(program)
