@@ -1,0 +1,26 @@
+"""Objects that generated code refers to by a short name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Constants:
+    """Hands out one name per object; the names are the parameters of the generated module."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+
+    def add(self, value: Any) -> str:
+        """Return the name under which generated code finds `value`."""
+        name = self._names.get(id(value))
+        if name is None:
+            name = f"K{len(self.values)}"
+            self._names[id(value)] = name
+            self.values[name] = value
+        return name
+
+    def bind(self, name: str, value: Any) -> None:
+        """Give `value` a name of the caller's choice."""
+        self.values[name] = value

@@ -1,0 +1,172 @@
+"""Pipelines: tables, conditions and action calls as one graph of source blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulation.softswitch.codegen.constants import Constants
+from emulation.softswitch.codegen.expressions import Expressions, bits_of_field
+from emulation.softswitch.codegen.flow import Block, Branch, Graph, Lines, emit, indent, topological
+from emulation.softswitch.codegen.hashing import hash_value, parts_of
+from emulation.softswitch.codegen.layout import concatenate
+from emulation.softswitch.codegen.liveness import Liveness
+from emulation.softswitch.codegen.primitives import Primitives
+from emulation.softswitch.codegen.program import (
+    VALID,
+    Action,
+    ActionCall,
+    Conditional,
+    Control,
+    KeyField,
+    Program,
+    TableSpec,
+)
+from emulation.softswitch.errors import PipelineError
+from emulation.softswitch.tables import lookup_kind
+
+
+class ControlCode:
+    """Generates the pipelines of one program."""
+
+    def __init__(self, program: Program, constants: Constants, liveness: Liveness, primitives: Primitives) -> None:
+        self._program = program
+        self._constants = constants
+        self._liveness = liveness
+        self._primitives = primitives
+        self._expressions = Expressions(program)
+        self._tables = {table.name: i for i, table in enumerate(program.tables())}
+        self._profiles = {profile.name: i for i, profile in enumerate(program.profiles())}
+
+    def lines(self, control: Control) -> Lines:
+        """Return a pipeline as statements; an `exit` leaves the loop around them."""
+        graph = self._graph(control)
+        if control.start is not None and topological(graph, control.start) is None:
+            raise PipelineError(f"pipeline {control.name!r} has a cycle")
+        return emit(graph, control.start)
+
+    def _graph(self, control: Control) -> Graph:
+        graph: dict[str, Block] = {}
+        for name, node in control.nodes.items():
+            match node:
+                case Conditional():
+                    test = self._expressions.boolean(node.expression)
+                    graph[name] = Block((), (Branch(test, node.on_true), Branch(None, node.on_false)))
+                case ActionCall():
+                    lines = self._run(self._program.actions[node.action])
+                    graph[name] = Block(tuple(lines), (Branch(None, node.next),))
+                case TableSpec():
+                    graph[name] = self._table(node)
+        for target in {control.start} | {branch.target for block in graph.values() for branch in block.branches}:
+            if target is not None and target not in graph:
+                raise PipelineError(f"pipeline {control.name!r} has no node {target!r}")
+        return graph
+
+    def _run(self, action: Action) -> Lines:
+        """Return an action's body, which leaves the pipeline where the action has called `exit`."""
+        lines = self._primitives.action(action)
+        exits = any(call["op"] == "exit" for call in action.primitives)
+        return [*lines, "if x:", " break"] if exits else lines
+
+    def _table(self, table: TableSpec) -> Block:
+        if not table.key and table.is_default_const and table.default_action is not None and not table.splits_on_hit:
+            return self._fixed(table)
+        lines = self._lookup(table)
+        if table.splits_on_hit:
+            return self._split(table, lines)
+        arms = [self._arm(table, action, table.next_by_action.get(action, table.next_miss)) for action in table.actions]
+        arms.sort(key=lambda arm: not arm.lines)
+        return Block((*lines, "a = e[0]"), (*arms, Branch(None, table.next_miss)))
+
+    def _fixed(self, table: TableSpec) -> Block:
+        """Return a table that always runs the same action with the same arguments."""
+        action = self._program.actions[table.default_action or 0]
+        arguments = [f"p{i} = {value}" for i, value in enumerate(table.default_data)]
+        following = table.next_by_action.get(action.id, table.next_miss)
+        counted = self._direct(table, f"D{self._tables[table.name]}[0][2]")
+        return Block((*counted, *arguments, *self._run(action)), (Branch(None, following),))
+
+    def _split(self, table: TableSpec, lines: Lines) -> Block:
+        arms: Lines = []
+        for action in table.actions:
+            branch = self._arm(table, action, None)
+            arms += [f"{'elif' if arms else 'if'} {branch.condition}:", *indent(branch.lines)]
+        body = [*lines, "a = e[0]", *arms]
+        return Block(tuple(body), (Branch("hit", table.next_hit), Branch(None, table.next_miss)))
+
+    def _arm(self, table: TableSpec, action_id: int, following: str | None) -> Branch:
+        action = self._program.actions[action_id]
+        names = [f"p{i}" for i in range(len(action.parameter_bits))]
+        unpack = [f"{', '.join(names)}, = e[1]"] if names else []
+        lines = self._run(action)
+        return Branch(f"a == {action.id}", following, tuple([*unpack, *lines] if lines else ()))
+
+    def _lookup(self, table: TableSpec) -> Lines:
+        """Return what puts the entry that the packet hits, or the default entry, into `e`."""
+        number = self._tables[table.name]
+        hit = ["hit = e is not None"] if table.splits_on_hit else []
+        if not table.key:
+            lines = [f"e = D{number}[0]", *(["hit = False"] if hit else [])]
+        else:
+            search = _SEARCH[lookup_kind(table)](number, table.key, [self._source(key) for key in table.key])
+            lines = [*search, *hit, "if e is None:", f" e = D{number}[0]", *self._on_hit(table)]
+        return [*lines, *self._direct(table, "e[2]"), *self._indirect(table)]
+
+    def _source(self, key: KeyField) -> str:
+        header, name = key.target
+        if name == VALID:
+            return self._program.header(header).valid
+        source = bits_of_field(self._program.field(header, name))
+        return source if key.mask is None else f"({source} & {key.mask})"
+
+    def _on_hit(self, table: TableSpec) -> Lines:
+        return ["else:", " e[2].last_hit_ps = now"] if table.supports_timeout else []
+
+    def _direct(self, table: TableSpec, record: str) -> Lines:
+        """Return the updates of the entry's direct counter and meter."""
+        if not table.with_counters and table.direct_meter is None:
+            return []
+        lines = [f"r = {record}"]
+        if table.with_counters:
+            lines += ["r.packets += 1", "r.octets += length"]
+        meter = next((meter for meter in self._program.meters if meter.name == table.direct_meter), None)
+        if meter is not None and meter.result is not None:
+            lines += ["if r.meter is not None:", f" {meter.result.var} = r.meter.execute(now, length)"]
+            lines += ["else:", f" {meter.result.var} = 0"]
+        return lines
+
+    def _indirect(self, table: TableSpec) -> Lines:
+        if table.profile is None:
+            return []
+        if table.profile not in self._profiles:
+            raise PipelineError(f"table {table.name!r}: no action profile is called {table.profile!r}")
+        number = self._profiles[table.profile]
+        profile = self._program.profiles()[number]
+        key = "0"
+        if profile.algorithm is not None:
+            inputs = parts_of(self._program, profile.inputs)
+            key = f"{hash_value(self._constants, profile.algorithm, inputs).source} if e[0] == -3 else 0"
+        return ["if e[0] < -1:", f" e = P{number}.resolve(e, {key})"]
+
+
+def _search_exact(number: int, _keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
+    index = sources[0] if len(sources) == 1 else f"({', '.join(sources)})"
+    return [f"e = T{number}({index})"]
+
+
+def _search_prefixes(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
+    masked = [f"{source} & m" if key.kind == "lpm" else source for key, source in zip(keys, sources, strict=True)]
+    index = masked[0] if len(masked) == 1 else f"({', '.join(masked)})"
+    return ["e = None", f"for m, t in T{number}:", f" e = t.get({index})", " if e is not None:", "  break"]
+
+
+def _search_rows(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
+    pairs = list(zip(keys, sources, strict=True))
+    masked = concatenate([(source, key.bits) for key, source in pairs if key.kind != "range"])
+    ranges = [source for key, source in pairs if key.kind == "range"]
+    names = "".join(f"l{i}, u{i}, " for i in range(len(ranges)))
+    tests = ["k & m == w", *(f"l{i} <= {source} <= u{i}" for i, source in enumerate(ranges))]
+    loop = [f"for m, w, {names}c in T{number}:", f" if {' and '.join(tests)}:", "  e = c", "  break"]
+    return ["e = None", f"k = {masked}", *loop]
+
+
+_SEARCH = {"exact": _search_exact, "lpm": _search_prefixes, "rows": _search_rows}

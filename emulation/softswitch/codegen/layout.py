@@ -1,0 +1,146 @@
+"""How the fields of a header travel between bytes and variables.
+
+Fields that the program never touches stay bytes: adjacent ones form one opaque chunk that is copied from packet to
+packet. What is left is read and written by one `struct` call per header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from emulation.softswitch.codegen.program import Field, Header
+
+CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A whole number of bytes: opaque, one varbit, or an integer made of fields (most significant first)."""
+
+    fields: tuple[Field, ...]
+    size: int
+    is_opaque: bool
+
+    @property
+    def is_varbit(self) -> bool:
+        """Whether the chunk is the header's variable-length field."""
+        return self.fields[0].is_varbit
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether the chunk is kept as bytes."""
+        return self.is_opaque or self.is_varbit
+
+    @property
+    def var(self) -> str:
+        """The variable of an opaque chunk or varbit."""
+        first = self.fields[0]
+        return first.var if first.is_varbit else f"o{first.header}_{first.index}"
+
+    @property
+    def code(self) -> str:
+        """The struct code that carries the chunk."""
+        return f"{self.size}s" if self.is_opaque else CODES.get(self.size, f"{self.size}s")
+
+    def variables(self) -> list[str]:
+        """Return the variables that hold the chunk."""
+        return [self.var] if self.is_bytes else [field.var for field in self.fields]
+
+    def zeros(self) -> list[str]:
+        """Return the values of the variables of a header just made valid."""
+        if self.is_varbit:
+            return ['b""']
+        return [repr(bytes(self.size))] if self.is_opaque else ["0"] * len(self.fields)
+
+    def packed(self) -> str:
+        """Return the expression that `struct` packs."""
+        if self.is_bytes:
+            return self.var
+        value = concatenate([(unsigned(field), field.bits) for field in self.fields])
+        return value if self.size in CODES else f"({value}).to_bytes({self.size}, 'big')"
+
+    def unpacked(self, source: str) -> list[str]:
+        """Return assignments that split `source`, what `struct` returned for the chunk, into fields."""
+        if self.is_bytes or self.is_plain:
+            return []
+        lines = [] if self.size in CODES else [f"{source} = int.from_bytes({source}, 'big')"]
+        low = self.size * 8
+        for field in self.fields:
+            low -= field.bits
+            lines.append(f"{field.var} = {signed(field, slice_bits(source, low, field.bits, self.size * 8))}")
+        return lines
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `struct` yields the only field itself."""
+        return self.size in CODES and len(self.fields) == 1 and not self.fields[0].is_signed
+
+
+def chunks(header: Header, is_live: Callable[[Field], bool]) -> tuple[Chunk, ...]:
+    """Split a header into chunks; a group of fields with a live one becomes an integer, the others opaque bytes."""
+    out: list[Chunk] = []
+    for group in _byte_groups(header.fields):
+        size = sum(field.bits for field in group) // 8
+        opaque = not any(field.is_varbit or is_live(field) for field in group)
+        if opaque and out and out[-1].is_opaque:
+            last = out.pop()
+            out.append(Chunk(last.fields + group, last.size + size, is_opaque=True))
+        else:
+            out.append(Chunk(group, size, opaque))
+    return tuple(out)
+
+
+def _byte_groups(fields: Sequence[Field]) -> Iterator[tuple[Field, ...]]:
+    group: tuple[Field, ...] = ()
+    for field in fields:
+        if field.is_varbit:
+            yield (field,)
+            continue
+        group += (field,)
+        if sum(member.bits for member in group) % 8 == 0:
+            yield group
+            group = ()
+    if group:
+        yield group
+
+
+def pack_format(parts: Sequence[Chunk]) -> str:
+    """Return the struct format that writes the chunks."""
+    return ">" + "".join(chunk.code for chunk in parts)
+
+
+def unpack_format(parts: Sequence[Chunk], keep_opaque: bool) -> str:
+    """Return the struct format that reads the chunks; without `keep_opaque` their bytes are skipped."""
+    codes = [f"{chunk.size}x" if chunk.is_opaque and not keep_opaque else chunk.code for chunk in parts]
+    while codes and codes[-1].endswith("x"):
+        codes.pop()
+    return ">" + "".join(codes)
+
+
+def concatenate(parts: Sequence[tuple[str, int]]) -> str:
+    """Return the integer whose bits are those of the (expression, width) parts, first part most significant."""
+    low = sum(bits for _, bits in parts)
+    terms = []
+    for source, bits in parts:
+        low -= bits
+        terms.append(f"{source} << {low}" if low else source)
+    return " | ".join(terms) or "0"
+
+
+def slice_bits(source: str, low: int, bits: int, total: int) -> str:
+    """Return `bits` bits of an unsigned integer of `total` bits, starting `low` bits above its least significant."""
+    shifted = f"{source} >> {low}" if low else source
+    return shifted if low + bits == total else f"{shifted} & {(1 << bits) - 1}"
+
+
+def signed(field: Field, source: str) -> str:
+    """Return the value that a field takes from its bits."""
+    if not field.is_signed:
+        return source
+    return f"(({source}) ^ {1 << field.bits - 1}) - {1 << field.bits - 1}"
+
+
+def unsigned(field: Field) -> str:
+    """Return the bits of a field."""
+    return f"({field.var} & {(1 << field.bits) - 1})" if field.is_signed else field.var

@@ -1,0 +1,82 @@
+"""Which fields a program uses, found by generating its code twice.
+
+The first generation treats every field as used and extracts none; the variables that its text loads and stores are
+what the second generation needs. A header that nothing modifies is `pristine`: it leaves as the bytes that came in.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from emulation.softswitch.codegen.flow import indent
+from emulation.softswitch.codegen.layout import Chunk, chunks
+from emulation.softswitch.codegen.program import Field, Header, Program
+
+STATE = re.compile(r"^(?:(?:[fovh]|n[su])\d+(?:_\d+)?|cutoff)$")
+
+
+@dataclass(slots=True)
+class Liveness:
+    """What one generation knows about the program's use of its fields."""
+
+    program: Program
+    is_first: bool = True
+    loads: frozenset[str] = frozenset()
+    stores: frozenset[str] = frozenset()
+    modified: set[int] = field(default_factory=set)
+    _types: frozenset[tuple[str, int]] = frozenset()
+
+    def learn(self, bodies: Sequence[str]) -> Liveness:
+        """Return what the second generation needs to know, from the statements of the first."""
+        loads, stores = names(bodies)
+        used = {
+            (header.type_name, item.index)
+            for header in self.program.headers
+            for item in header.fields
+            if item.var in loads or item.var in stores
+        }
+        return Liveness(self.program, False, loads, stores, set(self.modified), frozenset(used))
+
+    def is_live(self, item: Field) -> bool:
+        """Return whether a value assigned to the field can be seen by anyone."""
+        return self.is_first or not self.program.headers[item.header].is_metadata or item.var in self.loads
+
+    def is_pristine(self, header: Header) -> bool:
+        """Return whether the header's bytes never change."""
+        if self.is_first or header.is_variable or header.id in self.modified:
+            return False
+        return not any(item.var in self.stores for item in header.fields)
+
+    def plan(self, header: Header) -> tuple[Chunk, ...]:
+        """Return the header's chunks; instances of one type share the plan so that they can be copied."""
+        if self.is_first:
+            return ()
+        if self.is_pristine(header):
+            return chunks(header, lambda item: item.var in self.loads)
+        return chunks(header, lambda item: (header.type_name, item.index) in self._types)
+
+    def variables(self, header: Header) -> list[str]:
+        """Return the variables of a header that something resets, copies or moves."""
+        self.modified.add(header.id)
+        return [name for chunk in self.plan(header) for name in chunk.variables()]
+
+    def zeros(self, header: Header) -> list[str]:
+        """Return the values of `variables` in a header just made valid."""
+        return [value for chunk in self.plan(header) for value in chunk.zeros()]
+
+
+def names(body: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the packet state variables that a function body loads and those that it stores."""
+    loads, stores = set[str](), set[str]()
+    for node in ast.walk(ast.parse("\n".join(["while True:", *indent(body)]))):
+        if isinstance(node, ast.Name) and STATE.match(node.id):
+            (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
+    return frozenset(loads), frozenset(stores)
+
+
+def raw(header: Header) -> str:
+    """Return the variable that holds a pristine header's bytes, empty while it is invalid."""
+    return f"h{header.id}"

@@ -1,0 +1,312 @@
+"""Actions: the primitives of v1model as Python statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from emulation.softswitch.codegen.constants import Constants
+from emulation.softswitch.codegen.expressions import Expressions, Value, cut, in_bounds, inner
+from emulation.softswitch.codegen.flow import Block, Branch, Lines, emit, indent
+from emulation.softswitch.codegen.hashing import hash_value, parts_of
+from emulation.softswitch.codegen.headers import HeaderCode
+from emulation.softswitch.codegen.liveness import Liveness
+from emulation.softswitch.codegen.program import Action, Array, Field, Json, Program, Stack
+from emulation.softswitch.errors import PipelineError
+
+SESSION_MASK = (1 << 15) - 1
+
+
+class Primitives:
+    """Translates the actions of one program."""
+
+    def __init__(self, program: Program, constants: Constants, liveness: Liveness) -> None:
+        self._program = program
+        self._constants = constants
+        self._liveness = liveness
+        self.expressions = Expressions(program)
+        self._headers = HeaderCode(program, liveness)
+        self._counters = {array.name: array for array in program.counters}
+        self._meters = {array.name: array for array in program.meters}
+        self.used: set[str] = set()
+
+    def action(self, action: Action) -> Lines:
+        """Return the body of an action; its parameters are in `p0`, `p1`, ..."""
+        self.expressions = Expressions(self._program, action.parameter_bits)
+        if any(call["op"].startswith("_jump") for call in action.primitives):
+            return self._graph(action.primitives)
+        return [line for call in action.primitives for line in self.primitive(call)]
+
+    def primitive(self, call: Json) -> Lines:
+        """Return the statements of one primitive call."""
+        op, parameters = call["op"], call.get("parameters", ())
+        handler = _HANDLERS.get(op)
+        if handler is None:
+            raise PipelineError(f"unknown primitive {op!r}")
+        self.used.add(op)
+        try:
+            return handler(self, *parameters)
+        except TypeError as error:
+            if "positional argument" not in str(error):
+                raise
+            raise PipelineError(f"primitive {op!r} with {len(parameters)} parameters") from None
+
+    def _graph(self, calls: Sequence[Json]) -> Lines:
+        """Return the body of an action with jumps."""
+        blocks = {}
+        for i, call in enumerate(calls):
+            following = str(i + 1)
+            match call["op"]:
+                case "_jump":
+                    blocks[str(i)] = Block((), (Branch(None, self._label(call["parameters"][0])),))
+                case "_jump_if_zero":
+                    condition, target = call["parameters"]
+                    taken = Branch(f"not {self._condition(condition)}", self._label(target))
+                    blocks[str(i)] = Block((), (taken, Branch(None, following)))
+                case _:
+                    blocks[str(i)] = Block(tuple(self.primitive(call)), (Branch(None, following),))
+        blocks[str(len(calls))] = Block(())
+        return emit(blocks, "0")
+
+    def _label(self, target: Json) -> str:
+        return self.expressions.data(target).source
+
+    def _condition(self, condition: Json) -> str:
+        if self.expressions.is_boolean(condition):
+            return self.expressions.boolean(condition)
+        return self.expressions.data(condition).source
+
+    def store(self, target: Json, value: Value) -> Lines:
+        """Return the assignment of a value to an lvalue."""
+        node = inner(target)
+        if node.get("type") == "field":
+            return self._set(self._program.field(*node["value"]), value)
+        if node.get("type") == "register":
+            array = self.expressions.register(node["value"][0])
+            return self._write_cell(array, self.expressions.data(node["value"][1]), value)
+        if node.get("type") == "stack_field":
+            return self._store_last(self.expressions.stack(node["value"][0]), node["value"][1], value)
+        found = self.expressions.field_of(node)
+        if found is None:
+            raise PipelineError(f"cannot assign to {node!r}")
+        ref, fields = found
+        if ref.index is None:
+            return self._set(fields[0], value)
+        return _by_index(ref.index, [self._set(field, value) for field in fields])
+
+    def _set(self, field: Field, value: Value) -> Lines:
+        if not self._liveness.is_live(field):
+            return []
+        return [f"{field.var} = {cut(field, value)}"]
+
+    def _store_last(self, stack: Stack, name: str, value: Value) -> Lines:
+        headers = [self._program.headers[i] for i in stack.elements]
+        fields = [self._program.field(header.name, name) for header in headers]
+        return _by_index(f"{stack.next} - 1", [self._set(field, value) for field in fields])
+
+    def _write_cell(self, array: Array, index: Value, value: Value) -> Lines:
+        source = value.source
+        if value.bits is None or value.bits > array.bits:
+            source = f"{source} & {(1 << array.bits) - 1}"
+        return _guarded(in_bounds(index, array.size), [f"R{array.id}[{index.source}] = {source}"])
+
+    def _assign(self, target: Json, source: Json) -> Lines:
+        return self.store(target, self.expressions.data(source))
+
+    def _assign_header(self, target: Json, source: Json) -> Lines:
+        return self._headers.assign(self.expressions.header(target), self.expressions.header(source))
+
+    def _assign_union(self, target: Json, source: Json) -> Lines:
+        unions = [self._program.unions[self._program.union_ids[inner(item)["value"]]] for item in (target, source)]
+        return self._headers.assign_all(unions[0].members, unions[1].members)
+
+    def _assign_stack(self, target: Json, source: Json) -> Lines:
+        to, origin = (self.expressions.stack(inner(item)["value"]) for item in (target, source))
+        return self._headers.assign_stack(to, origin)
+
+    def _add_header(self, target: Json) -> Lines:
+        ref = self.expressions.header(target)
+        arms = [self._headers.add(header) for header in ref.headers]
+        return arms[0] if ref.index is None else _by_index(ref.index, arms)
+
+    def _remove_header(self, target: Json) -> Lines:
+        ref = self.expressions.header(target)
+        arms = [self._headers.remove(header) for header in ref.headers]
+        return arms[0] if ref.index is None else _by_index(ref.index, arms)
+
+    def _push(self, stack: Json, count: Json) -> Lines:
+        return self._shift(stack, count, self._headers.push)
+
+    def _pop(self, stack: Json, count: Json) -> Lines:
+        return self._shift(stack, count, self._headers.pop)
+
+    def _shift(self, stack: Json, count: Json, shift: Callable[[Stack, int], Lines]) -> Lines:
+        amount = self.expressions.data(count).source
+        found = self.expressions.stack(inner(stack)["value"])
+        if not amount.isdigit():
+            raise PipelineError("push and pop need a constant count")
+        return shift(found, int(amount))
+
+    def _drop(self, *_header: Json) -> Lines:
+        lines = []
+        for name, value in (("standard_metadata.egress_spec", "DROP"), ("intrinsic_metadata.mcast_grp", 0)):
+            field = self._program.intrinsic(name)
+            if field is not None:
+                lines.append(f"{field.var} = {value}")
+        return lines
+
+    def _register_read(self, target: Json, register: Json, index: Json) -> Lines:
+        array, place = self.expressions.register(inner(register)["value"]), self.expressions.data(index)
+        read = self.store(target, Value(f"R{array.id}[{place.source}]", array.bits))
+        return _guarded(in_bounds(place, array.size), read) if read else []
+
+    def _register_write(self, register: Json, index: Json, source: Json) -> Lines:
+        array = self.expressions.register(inner(register)["value"])
+        return self._write_cell(array, self.expressions.data(index), self.expressions.data(source))
+
+    def _count(self, counter: Json, index: Json) -> Lines:
+        array = _named(self._counters, inner(counter)["value"], "counter")
+        place = self.expressions.data(index)
+        lines = [f"c = C{array.id}[{place.source}]", "c[0] += 1", "c[1] += length"]
+        return _guarded(in_bounds(place, array.size), lines)
+
+    def _execute_meter(self, meter: Json, index: Json, target: Json) -> Lines:
+        array = _named(self._meters, inner(meter)["value"], "meter")
+        place = self.expressions.data(index)
+        color = Value(f"M{array.id}[{place.source}].execute(now, length)", 2)
+        return _guarded(in_bounds(place, array.size), ["r = " + color.source, *self.store(target, Value("r", 2))])
+
+    def _random(self, target: Json, low: Json, high: Json) -> Lines:
+        bounds = self.expressions.data(low).source, self.expressions.data(high).source
+        draw = [f"r = random({bounds[0]}, {bounds[1]})", *self.store(target, Value("r", None))]
+        if all(bound.isdigit() for bound in bounds):
+            return draw if int(bounds[0]) <= int(bounds[1]) else []
+        return [f"if {bounds[0]} <= {bounds[1]}:", *indent(draw)]
+
+    def _hash(self, target: Json, base: Json, calculation: Json, size: Json) -> Lines:
+        named = self._program.calculations.get(inner(calculation)["value"])
+        if named is None:
+            raise PipelineError(f"no calculation is called {inner(calculation)['value']!r}")
+        value = hash_value(self._constants, named.algorithm, parts_of(self._program, named.inputs))
+        value = _modulo(value, self.expressions.data(size))
+        start = self.expressions.data(base)
+        if start.source != "0":
+            value = Value(f"({value.source}) + {start.source}", None)
+        return self.store(target, value)
+
+    def _digest(self, _receiver: Json, digest: Json) -> Lines:
+        return [f"dg = {self.expressions.data(digest).source}"]
+
+    def _clone(self, session: Json, field_list: Json) -> Lines:
+        source = self.expressions.data(session).source
+        return [f"cl = ({source} & {SESSION_MASK}, {self.expressions.data(field_list).source})"]
+
+    def _resubmit(self, field_list: Json) -> Lines:
+        return [f"rs = {self.expressions.data(field_list).source}"]
+
+    def _recirculate(self, field_list: Json) -> Lines:
+        return [f"rc = {self.expressions.data(field_list).source}"]
+
+    def _truncate(self, size: Json) -> Lines:
+        return [f"cutoff = min(cutoff, {self.expressions.data(size).source})"]
+
+    def _exit(self) -> Lines:
+        return ["x = 1"]
+
+    def _assert(self, condition: Json) -> Lines:
+        return [f"if not {self._condition(condition)}:", " violated()"]
+
+    def _log(self, text: Json, values: Json) -> Lines:
+        sources = [self.expressions.data(value).source for value in values["value"]]
+        return [f"log({self._constants.add(str(text['value']))}, ({''.join(source + ', ' for source in sources)}))"]
+
+    def _no_op(self) -> Lines:
+        return []
+
+
+def _named(arrays: dict[str, Array], name: str, what: str) -> Array:
+    if name not in arrays:
+        raise PipelineError(f"no {what} array is called {name!r}")
+    return arrays[name]
+
+
+def _guarded(condition: str | None, lines: Lines) -> Lines:
+    return lines if condition is None else [f"if {condition}:", *indent(lines)]
+
+
+def _by_index(index: str, arms: Sequence[Lines]) -> Lines:
+    """Return the arm whose number is the value of `index`."""
+    out: Lines = [f"i = {index}"]
+    for number, lines in enumerate(arms):
+        out += [f"{'elif' if number else 'if'} i == {number}:", *indent(lines)]
+    return out
+
+
+def _modulo(value: Value, size: Value) -> Value:
+    """Return `value % size`, where BMv2 takes a size of 0 for 1."""
+    if not size.source.isdigit():
+        return Value(f"{value.source} % ({size.source} or 1)", size.bits)
+    limit = int(size.source) or 1
+    if value.bits is not None and 1 << value.bits <= limit:
+        return value
+    if limit & limit - 1 == 0:
+        return Value(f"{value.source} & {limit - 1}", limit.bit_length() - 1)
+    return Value(f"{value.source} % {limit}", (limit - 1).bit_length())
+
+
+def _binary(op: str) -> Callable[[Primitives, Json, Json, Json], Lines]:
+    def handler(code: Primitives, target: Json, left: Json, right: Json) -> Lines:
+        return code.store(target, code.expressions.data({"op": op, "left": left, "right": right}))
+
+    return handler
+
+
+def _in_place(op: str) -> Callable[[Primitives, Json, Json], Lines]:
+    def handler(code: Primitives, target: Json, right: Json) -> Lines:
+        return code.store(target, code.expressions.data({"op": op, "left": target, "right": right}))
+
+    return handler
+
+
+_HANDLERS: dict[str, Callable[..., Lines]] = {
+    "add": _binary("+"),
+    "add_header": Primitives._add_header,
+    "add_header_fast": Primitives._add_header,
+    "add_to_field": _in_place("+"),
+    "assert": Primitives._assert,
+    "assign": Primitives._assign,
+    "assign_VL": Primitives._assign,
+    "assign_header": Primitives._assign_header,
+    "assign_header_stack": Primitives._assign_stack,
+    "assign_union": Primitives._assign_union,
+    "assign_union_stack": Primitives._assign_stack,
+    "assume": Primitives._assert,
+    "bit_and": _binary("&"),
+    "bit_or": _binary("|"),
+    "bit_xor": _binary("^"),
+    "clone_egress_pkt_to_egress": Primitives._clone,
+    "clone_ingress_pkt_to_egress": Primitives._clone,
+    "copy_header": Primitives._assign_header,
+    "count": Primitives._count,
+    "drop": Primitives._drop,
+    "execute_meter": Primitives._execute_meter,
+    "exit": Primitives._exit,
+    "generate_digest": Primitives._digest,
+    "log_msg": Primitives._log,
+    "mark_to_drop": Primitives._drop,
+    "modify_field": Primitives._assign,
+    "modify_field_rng_uniform": Primitives._random,
+    "modify_field_with_hash_based_offset": Primitives._hash,
+    "no_op": Primitives._no_op,
+    "pop": Primitives._pop,
+    "push": Primitives._push,
+    "recirculate": Primitives._recirculate,
+    "register_read": Primitives._register_read,
+    "register_write": Primitives._register_write,
+    "remove_header": Primitives._remove_header,
+    "resubmit": Primitives._resubmit,
+    "shift_left": _binary("<<"),
+    "shift_right": _binary(">>"),
+    "subtract": _binary("-"),
+    "subtract_from_field": _in_place("-"),
+    "truncate": Primitives._truncate,
+}

@@ -1,0 +1,315 @@
+"""A BMv2 JSON as frozen data: what the code generators read.
+
+Expressions, parser operations and primitive calls stay JSON; the generators translate them where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from emulation.softswitch.errors import PipelineError
+
+Json = Any
+
+VALID = "$valid$"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of one header instance; `bits` is 0 and `is_varbit` set where its length varies."""
+
+    header: int
+    index: int
+    name: str
+    bits: int
+    is_signed: bool
+    is_varbit: bool
+
+    @property
+    def var(self) -> str:
+        """The variable that holds it in generated code."""
+        return f"f{self.header}_{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """One header instance (or metadata struct)."""
+
+    id: int
+    name: str
+    type_name: str
+    is_metadata: bool
+    fields: tuple[Field, ...]
+    max_bytes: int
+    length_bits: Json
+
+    @property
+    def valid(self) -> str:
+        """The variable that holds 1 while the header is valid, else 0."""
+        return f"v{self.id}"
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether one field is a varbit."""
+        return any(field.is_varbit for field in self.fields)
+
+    @property
+    def bytes(self) -> int:
+        """The length of the fixed part."""
+        return sum(field.bits for field in self.fields) // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A header stack (elements are header ids) or a stack of unions (elements are union ids)."""
+
+    id: int
+    name: str
+    elements: tuple[int, ...]
+    of_unions: bool
+
+    @property
+    def next(self) -> str:
+        """The variable that holds the index of the next element to extract."""
+        return f"n{'u' if self.of_unions else 's'}{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """A header union: at most one of its member headers is valid."""
+
+    id: int
+    name: str
+    members: tuple[int, ...]
+    member_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParseState:
+    """One parser state, its operations and transitions still as JSON."""
+
+    name: str
+    ops: tuple[Json, ...]
+    key: tuple[Json, ...]
+    transitions: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """The parser graph."""
+
+    start: str
+    states: Mapping[str, ParseState]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action: widths of its run-time parameters and its primitive calls."""
+
+    id: int
+    name: str
+    parameter_names: tuple[str, ...]
+    parameter_bits: tuple[int, ...]
+    primitives: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyField:
+    """One field of a table key. `kind` is exact, lpm, ternary, range or optional."""
+
+    name: str
+    kind: str
+    target: Json
+    bits: int
+    mask: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A match-action table as declared."""
+
+    id: int
+    name: str
+    match_type: str
+    implementation: str
+    profile: str | None
+    size: int
+    with_counters: bool
+    supports_timeout: bool
+    direct_meter: str | None
+    key: tuple[KeyField, ...]
+    actions: tuple[int, ...]
+    next_by_action: Mapping[int, str | None]
+    next_hit: str | None
+    next_miss: str | None
+    splits_on_hit: bool
+    default_action: int | None
+    default_data: tuple[int, ...]
+    is_default_const: bool
+    entries: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """A two-way branch of a pipeline."""
+
+    name: str
+    expression: Json
+    on_true: str | None
+    on_false: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    """A direct call of an action from a pipeline."""
+
+    name: str
+    action: int
+    next: str | None
+
+
+Node = TableSpec | Conditional | ActionCall
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """An action profile; with a selector, the algorithm and the fields that choose a member."""
+
+    id: int
+    name: str
+    size: int
+    algorithm: str | None
+    inputs: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One pipeline: a graph of tables, conditions and action calls."""
+
+    name: str
+    start: str | None
+    nodes: Mapping[str, Node]
+    profiles: tuple[Profile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """A named hash over a list of inputs."""
+
+    name: str
+    algorithm: str
+    inputs: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """A checksum field, verified after the parser and/or updated before the deparser."""
+
+    target: Field
+    calculation: str
+    condition: Json
+    verify: bool
+    update: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A register, counter or meter array. `kind` of a meter is packets or bytes."""
+
+    id: int
+    name: str
+    size: int
+    bits: int = 0
+    is_direct: bool = False
+    binding: str | None = None
+    kind: str = ""
+    result: Field | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """A parser value set."""
+
+    id: int
+    name: str
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class FieldList:
+    """Fields that survive a clone, resubmit or recirculation, or that a digest carries."""
+
+    id: int
+    name: str
+    elements: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The whole BMv2 JSON."""
+
+    headers: tuple[Header, ...]
+    header_ids: Mapping[str, int]
+    stacks: Mapping[str, Stack]
+    unions: tuple[Union, ...]
+    union_ids: Mapping[str, int]
+    union_stacks: Mapping[str, Stack]
+    errors: Mapping[str, int]
+    parser: Parser
+    deparse_order: tuple[int, ...]
+    actions: Mapping[int, Action]
+    ingress: Control
+    egress: Control
+    calculations: Mapping[str, Calculation]
+    checksums: tuple[Checksum, ...]
+    registers: tuple[Array, ...]
+    counters: tuple[Array, ...]
+    meters: tuple[Array, ...]
+    value_sets: tuple[ValueSet, ...]
+    field_lists: Mapping[int, FieldList]
+    learn_lists: Mapping[int, FieldList]
+    aliases: Mapping[str, tuple[str, str]]
+
+    def field(self, header: str, name: str) -> Field:
+        """Return a field by the file's names."""
+        found = next((f for f in self.header(header).fields if f.name == name), None)
+        if found is None:
+            raise PipelineError(f"header {header!r} has no field {name!r}")
+        return found
+
+    def header(self, name: str) -> Header:
+        """Return a header by the file's name."""
+        if name not in self.header_ids:
+            raise PipelineError(f"no header is called {name!r}")
+        return self.headers[self.header_ids[name]]
+
+    def intrinsic(self, name: str) -> Field | None:
+        """Return the field behind `standard_metadata.x`, `intrinsic_metadata.x` or `queueing_metadata.x`, if there."""
+        header, _, field = name.partition(".")
+        header, field = self.aliases.get(name, (header, field))
+        if header not in self.header_ids:
+            return None
+        return next((f for f in self.header(header).fields if f.name == field), None)
+
+    def union_of(self, header: int) -> Union | None:
+        """Return the union that a header belongs to."""
+        return next((union for union in self.unions if header in union.members), None)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return the action profiles of both pipelines."""
+        return self.ingress.profiles + self.egress.profiles
+
+    def tables(self) -> tuple[TableSpec, ...]:
+        """Return the tables of both pipelines."""
+        nodes = (*self.ingress.nodes.values(), *self.egress.nodes.values())
+        return tuple(node for node in nodes if isinstance(node, TableSpec))
+
+
+def hex_int(text: Json, where: str) -> int:
+    """Return the value of a `hexstr`, which may carry a sign."""
+    try:
+        return int(text, 16)
+    except (TypeError, ValueError):
+        raise PipelineError(f"{where}: expected a hexadecimal string, found {text!r}") from None

@@ -1,0 +1,229 @@
+"""The loop that moves packets.
+
+One thread owns switch, queues and sockets; everything else hands it work with `submit`. Work that takes long is a
+generator: between two of its steps packets get their turn, so that a controller's large batch does not stop traffic.
+"""
+
+from __future__ import annotations
+
+import heapq
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+
+from emulation.softswitch.daemon.log import Log
+from emulation.softswitch.daemon.ports import Port
+from emulation.softswitch.daemon.sockets import drain, is_running, receive
+from emulation.softswitch.switch import Pending, Switch, Transmit
+
+BATCH = 64
+SLICE_NS = 500_000
+PS_PER_US = 10**6
+PS_PER_SECOND = 10**12
+Work = Iterator[None]
+LEAVE, TRANSMIT = 0, 1
+
+
+class Clock:
+    """Monotonic time in picoseconds since the clock was made."""
+
+    def __init__(self) -> None:
+        self._start_ns = time.monotonic_ns()
+
+    def __call__(self) -> int:
+        """Return the time in picoseconds."""
+        return (time.monotonic_ns() - self._start_ns) * 1000
+
+
+class Dataplane:
+    """Runs one switch on its ports until `stop` is called.
+
+    `tick` and `next_tick_ps` are the control plane's own timers; `others` maps further readable sockets to handlers.
+    """
+
+    def __init__(self, switch: Switch, ports: Mapping[int, Port], clock: Clock, link_events: socket.socket, log: Log) -> None:
+        self.switch = switch
+        self.ports = ports
+        self.tick: Callable[[], None] = lambda: None
+        self.next_tick_ps: Callable[[], int | None] = lambda: None
+        self.others: dict[socket.socket, Callable[[], None]] = {link_events: self._links_changed}
+        self._clock = clock
+        self._link_events = link_events
+        self._log = log
+        self._is_verbose = log.wants("debug")
+        self._by_socket = {port.socket: port for port in ports.values()}
+        self._events: list[tuple[int, int, int, Port | None, Pending | bytes]] = []
+        self._order = count()
+        self._work: deque[Work] = deque()
+        self._waker, self._wakened = socket.socketpair()
+        self._waker.setblocking(False)
+        self._wakened.setblocking(False)
+        self._stopping = False
+
+    def submit(self, work: Work) -> None:
+        """Run a generator between packets; from any thread."""
+        self._work.append(work)
+        self.wake()
+
+    def wake(self) -> None:
+        """Make the loop look at its work; from any thread or signal handler."""
+        with suppress(BlockingIOError):
+            self._waker.send(b"\0")
+
+    def stop(self) -> None:
+        """End `run` soon; from any thread or signal handler."""
+        self._stopping = True
+        self.wake()
+
+    def run(self) -> None:
+        """Move packets until stopped."""
+        self._links_changed()
+        while not self._stopping:
+            readable = self._wait()
+            for sock in readable:
+                port = self._by_socket.get(sock)
+                if port is not None:
+                    self._receive(port)
+                elif sock is self._wakened:
+                    drain(self._wakened)
+                else:
+                    self.others[sock]()
+            self._run_due()
+            if self._work:
+                self._do_work()
+
+    def close(self) -> None:
+        """Close the sockets of the loop and of the ports."""
+        for port in self.ports.values():
+            port.close()
+        for sock in (self._waker, self._wakened, self._link_events):
+            sock.close()
+
+    def enqueue(self, copies: Sequence[Pending]) -> None:
+        """Put copies into the queues of their ports."""
+        for pending in copies:
+            port = self.ports.get(pending.egress_port)
+            if port is None or port.is_immediate:
+                pending.enq_timestamp = self._clock() // PS_PER_US
+                self._leave(port, pending, 0, 0)
+            else:
+                self._offer(port, pending)
+
+    def _wait(self) -> list[socket.socket]:
+        sockets = [*self._by_socket, *self.others, self._wakened]
+        readable, _, _ = select.select(sockets, [], [], 0 if self._work else self._timeout())
+        if not readable:
+            self._flush()
+        return readable
+
+    def _timeout(self) -> float | None:
+        tick = self.next_tick_ps()
+        times = [self._events[0][0]] if self._events else []
+        if tick is not None:
+            times.append(tick)
+        if not times:
+            return None
+        return max(0, min(times) - self._clock()) / PS_PER_SECOND
+
+    def _flush(self) -> None:
+        for port in self.ports.values():
+            for file in (port.pcap_in, port.pcap_out):
+                if file is not None:
+                    file.flush()
+
+    def _receive(self, port: Port) -> None:
+        for _ in range(BATCH):
+            try:
+                frame = receive(port.socket)
+            except BlockingIOError:
+                return
+            except OSError:
+                self._links_changed()
+                return
+            port.received(frame)
+            if self._is_verbose:
+                self._log.write("debug", f"received {len(frame)} bytes on port {port.number}")
+            if self._events:
+                self._run_due()
+            self.enqueue(self._process(port.number, frame))
+
+    def _process(self, port: int, frame: bytes) -> list[Pending]:
+        """Run ingress; a program that makes our code fail costs its packet, not the switch."""
+        try:
+            return self.switch.ingress(port, frame)
+        except Exception as error:
+            self._report(error)
+            return []
+
+    def _finish(self, pending: Pending, depth: int, waited_us: int) -> list[Transmit]:
+        """Run egress with the same care."""
+        try:
+            return self.switch.egress(pending, depth, waited_us)
+        except Exception as error:
+            self._report(error)
+            return []
+
+    def _report(self, error: Exception) -> None:
+        self.switch.counts.dropped_internal_error += 1
+        self._log.write("error", f"internal error: {error!r}")
+
+    def _offer(self, port: Port, pending: Pending) -> None:
+        if pending.priority >= len(port.queues):
+            port.counts.priority_drops += 1
+            return
+        now, queue = self._clock(), port.queues[pending.priority]
+        depth = queue.depth_packets(now)
+        departure = queue.offer(now, pending.length)
+        if departure is not None:
+            pending.enq_qdepth, pending.enq_timestamp = depth, now // PS_PER_US
+            port.counts.max_queue_bytes = max(port.counts.max_queue_bytes, queue.occupancy_bytes(now))
+            heapq.heappush(self._events, (departure, next(self._order), LEAVE, port, pending))
+
+    def _run_due(self) -> None:
+        events, now = self._events, self._clock()
+        while events and events[0][0] <= now:
+            when, _, kind, port, item = heapq.heappop(events)
+            if kind == TRANSMIT and port is not None and isinstance(item, bytes):
+                port.transmit(item)
+            elif port is not None and isinstance(item, Pending):
+                depth = port.queues[item.priority].depth_packets(when)
+                self._leave(port, item, depth, when // PS_PER_US - item.enq_timestamp, when)
+        tick = self.next_tick_ps()
+        if tick is not None and tick <= now:
+            self.tick()
+
+    def _leave(self, port: Port | None, pending: Pending, depth: int, waited_us: int, when: int | None = None) -> None:
+        """Send a copy that has left its queue; a port without interface is the CPU port."""
+        for sent in self._finish(pending, depth, waited_us):
+            if port is None:
+                continue
+            if self._is_verbose:
+                self._log.write("debug", f"sending {len(sent.frame)} bytes out of port {port.number}")
+            if port.delay_ps:
+                arrival = (self._clock() if when is None else when) + port.delay_ps
+                heapq.heappush(self._events, (arrival, next(self._order), TRANSMIT, port, sent.frame))
+            else:
+                port.transmit(sent.frame)
+        again = self.switch.take_requeued()
+        if again:
+            self.enqueue(again)
+
+    def _do_work(self) -> None:
+        """Take steps of the waiting work for a while; what is not done stays first in line."""
+        deadline = time.monotonic_ns() + SLICE_NS
+        while self._work and time.monotonic_ns() < deadline:
+            if next(self._work[0], self) is self:
+                self._work.popleft()
+        self.enqueue(self.switch.take_requeued())
+
+    def _links_changed(self) -> None:
+        drain(self._link_events)
+        for port in self.ports.values():
+            up = is_running(port.socket, port.name)
+            if up != port.is_up:
+                port.is_up = up
+                self.switch.set_port_status(port.number, up)

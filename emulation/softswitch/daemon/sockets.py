@@ -1,0 +1,99 @@
+"""Network interfaces as raw sockets (Linux AF_PACKET)."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import socket
+import struct
+
+from emulation.softswitch.errors import SoftswitchError
+
+ETH_P_ALL = 3
+SOL_PACKET = 263
+PACKET_STATISTICS, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 6, 8, 23
+STATUS_VLAN_VALID, STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
+AUXDATA = struct.Struct("IIIHHHH")
+SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 0x1, 0x40
+RECEIVE_BUFFER = 4 << 20
+MAX_FRAME = 1 << 16
+RTMGRP_LINK = 1
+
+
+class InterfaceError(SoftswitchError):
+    """An interface that cannot be used as a port."""
+
+
+def open_interface(name: str) -> socket.socket:
+    """Return a non-blocking socket that receives what arrives at an interface, but not what leaves it."""
+    try:
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    except PermissionError:
+        raise InterfaceError(f"no permission to open {name}: raw sockets need root or CAP_NET_RAW") from None
+    try:
+        sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        _grow(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
+        sock.bind((name, ETH_P_ALL))
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.ENODEV:
+            raise InterfaceError(f"no such interface: {name}") from None
+        raise InterfaceError(f"cannot open {name}: {error.strerror}") from None
+    sock.setblocking(False)
+    return sock
+
+
+_SO_RCVBUFFORCE = 33
+
+
+def _grow(sock: socket.socket, plain: int, forced: int) -> None:
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, forced, RECEIVE_BUFFER)
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, plain, RECEIVE_BUFFER)
+
+
+def receive(sock: socket.socket) -> bytes:
+    """Return the next frame, with the VLAN tag that the kernel has taken out put back; BlockingIOError if none."""
+    frame, auxiliary, _, _ = sock.recvmsg(MAX_FRAME, 64)
+    if auxiliary:
+        status, _, _, _, _, tci, tpid = AUXDATA.unpack(auxiliary[0][2])
+        if status & STATUS_VLAN_VALID:
+            kind = tpid if status & STATUS_VLAN_TPID_VALID else 0x8100
+            return frame[:12] + struct.pack(">HH", kind, tci) + frame[12:]
+    return frame
+
+
+def kernel_drops(sock: socket.socket) -> int:
+    """Return how many frames the kernel has dropped before this socket since the last call."""
+    _, drops = struct.unpack("II", sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
+    return int(drops)
+
+
+def is_running(sock: socket.socket, name: str) -> bool:
+    """Return whether an interface is up and has its carrier."""
+    request = struct.pack("16sH14x", name.encode(), 0)
+    try:
+        answer = fcntl.ioctl(sock.fileno(), SIOCGIFFLAGS, request)
+    except OSError:
+        return False
+    flags = struct.unpack("16sH14x", answer)[1]
+    return bool(flags & IFF_UP and flags & IFF_RUNNING)
+
+
+def open_link_events() -> socket.socket:
+    """Return a non-blocking netlink socket that becomes readable when an interface changes."""
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+    sock.bind((0, RTMGRP_LINK))
+    sock.setblocking(False)
+    return sock
+
+
+def drain(sock: socket.socket) -> None:
+    """Throw away what can be read from a non-blocking socket."""
+    try:
+        while sock.recv(MAX_FRAME):
+            pass
+    except OSError:
+        pass

@@ -1,0 +1,116 @@
+"""Members and groups of action profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from p4.v1.p4runtime_pb2 import ActionProfileGroup as GroupMessage
+from p4.v1.p4runtime_pb2 import ActionProfileMember as Member
+from p4.v1.p4runtime_pb2 import Entity, Update
+
+from emulation.softswitch.errors import Code, EntryError
+from emulation.softswitch.p4rt.actions import MAX_WEIGHT, encode_action, member_action, watch_port
+from emulation.softswitch.p4rt.bytestrings import encode
+from emulation.softswitch.p4rt.contract import Contract, ProfileSpec, TableInfo
+from emulation.softswitch.profiles import Group, Membership
+from emulation.softswitch.tables import USE_GROUP, USE_MEMBER
+
+
+class ActionProfiles:
+    """Writes and reads the action profiles of one pipeline."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+
+    def write_member(self, kind: int, message: Member) -> None:
+        """Apply one update of a member."""
+        profile = self._profile(message.action_profile_id, message.member_id, "member")
+        if kind == Update.DELETE:
+            self._check_unused(profile, USE_MEMBER, message.member_id)
+            profile.runtime.delete_member(message.member_id)
+            return
+        if not message.HasField("action"):
+            raise EntryError(Code.INVALID_ARGUMENT, "a member needs an action")
+        choice = member_action(profile, self._tables(profile), message.action)
+        if kind == Update.INSERT:
+            profile.runtime.add_member(message.member_id, choice)
+        else:
+            profile.runtime.modify_member(message.member_id, choice)
+
+    def write_group(self, kind: int, message: GroupMessage) -> None:
+        """Apply one update of a group."""
+        profile = self._profile(message.action_profile_id, message.group_id, "group")
+        if not profile.has_selector:
+            raise EntryError(Code.INVALID_ARGUMENT, f"{profile.name!r} is not a selector: it has no groups")
+        if kind == Update.DELETE:
+            self._check_unused(profile, USE_GROUP, message.group_id)
+            profile.runtime.delete_group(message.group_id)
+            return
+        if profile.max_group_size and message.max_size > profile.max_group_size:
+            raise EntryError(Code.INVALID_ARGUMENT, f"max_size {message.max_size} above {profile.max_group_size}")
+        size = message.max_size or profile.max_group_size
+        members = [_membership(member) for member in message.members]
+        if kind == Update.INSERT:
+            profile.runtime.add_group(message.group_id, members, size)
+        else:
+            profile.runtime.modify_group(message.group_id, members, size)
+
+    def read_member(self, wanted: Member) -> Iterator[Entity]:
+        """Yield the selected members; those of one-shots show in their table entries."""
+        for profile in self._selected(wanted.action_profile_id):
+            for member, choice in profile.runtime.members.items():
+                if member < 0 or wanted.member_id not in (0, member):
+                    continue
+                entity = Entity()
+                entity.action_profile_member.action_profile_id = profile.id
+                entity.action_profile_member.member_id = member
+                for table in self._tables(profile):
+                    action = encode_action(table, choice)
+                    if action is not None:
+                        entity.action_profile_member.action.CopyFrom(action)
+                        break
+                yield entity
+
+    def read_group(self, wanted: GroupMessage) -> Iterator[Entity]:
+        """Yield the selected groups."""
+        for profile in self._selected(wanted.action_profile_id):
+            for number, group in profile.runtime.groups.items():
+                if number >= 0 and wanted.group_id in (0, number):
+                    yield Entity(action_profile_group=_encode_group(profile, number, group))
+
+    def _profile(self, profile_id: int, number: int, what: str) -> ProfileSpec:
+        profile = self._contract.profile(profile_id)
+        if number == 0:
+            raise EntryError(Code.INVALID_ARGUMENT, f"a {what} id of 0")
+        if profile.runtime.has_hidden():
+            raise EntryError(
+                Code.INVALID_ARGUMENT,
+                f"{profile.name!r} is programmed with one-shots; {what}s cannot be mixed with them",
+            )
+        return profile
+
+    def _selected(self, profile_id: int) -> list[ProfileSpec]:
+        return [self._contract.profile(profile_id)] if profile_id else list(self._contract.profiles.values())
+
+    def _tables(self, profile: ProfileSpec) -> list[TableInfo]:
+        return [self._contract.tables[table] for table in profile.table_ids if table in self._contract.tables]
+
+    def _check_unused(self, profile: ProfileSpec, kind: int, number: int) -> None:
+        for table in self._tables(profile):
+            if any(entry[0] == kind and entry[1][0] == number for entry in table.runtime):
+                raise EntryError(Code.FAILED_PRECONDITION, f"{number} is used by an entry of table {table.name!r}")
+
+
+def _membership(message: GroupMessage.Member) -> Membership:
+    if not 0 < message.weight <= MAX_WEIGHT:
+        raise EntryError(Code.INVALID_ARGUMENT, f"member {message.member_id} has weight {message.weight}")
+    return Membership(message.member_id, message.weight, watch_port(message))
+
+
+def _encode_group(profile: ProfileSpec, number: int, group: Group) -> GroupMessage:
+    message = GroupMessage(action_profile_id=profile.id, group_id=number, max_size=group.max_size)
+    for member in group.members:
+        item = message.members.add(member_id=member.member, weight=member.weight)
+        if member.watch_port is not None:
+            item.watch_port = encode(member.watch_port)
+    return message

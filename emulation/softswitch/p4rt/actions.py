@@ -1,0 +1,155 @@
+"""Actions between P4Runtime messages and what tables and profiles store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from p4.v1 import p4runtime_pb2
+from p4.v1.p4runtime_pb2 import Action, TableAction
+
+from emulation.softswitch.errors import Code, EntryError
+from emulation.softswitch.p4rt.bytestrings import decode, encode
+from emulation.softswitch.p4rt.contract import ActionSpec, ProfileSpec, TableInfo
+from emulation.softswitch.profiles import Choice, Group
+from emulation.softswitch.tables import NO_ACTION, USE_GROUP, USE_MEMBER
+
+MAX_WEIGHT = 1 << 16
+
+
+def decode_action(table: TableInfo, action: Action) -> Choice:
+    """Return (number, arguments) of an action that the table offers."""
+    spec = table.actions.get(action.action_id)
+    if spec is None:
+        raise _invalid(f"table {table.name!r} has no action {action.action_id}")
+    return table.number(spec.id), decode_arguments(spec, action)
+
+
+def decode_arguments(spec: ActionSpec, action: Action) -> tuple[int, ...]:
+    """Return the arguments of an action in the order of its declaration."""
+    given = {param.param_id: param.value for param in action.params}
+    wanted = {parameter.id for parameter in spec.parameters}
+    if len(given) != len(action.params) or given.keys() != wanted:
+        raise _invalid(f"action {spec.name!r} takes the parameters {sorted(wanted)}, found {sorted(given)}")
+    return tuple(decode(given[p.id], p.bits, f"{spec.name}: {p.name}") for p in spec.parameters)
+
+
+def encode_action(table: TableInfo, choice: Choice) -> Action | None:
+    """Return the message form of (number, arguments); None where there is no action."""
+    spec = table.action_of(choice[0])
+    if spec is None:
+        return None
+    action = Action(action_id=spec.id)
+    for parameter, value in zip(spec.parameters, choice[1], strict=True):
+        action.params.add(param_id=parameter.id, value=encode(value))
+    return action
+
+
+def decode_table_action(table: TableInfo, message: TableAction, replaced: int | None = None) -> Choice:
+    """Return what an entry of the table stores for the requested action; a one-shot creates its group."""
+    kind = message.WhichOneof("type")
+    if kind == "action":
+        if table.profile is not None:
+            raise _invalid(f"table {table.name!r} takes members or groups of {table.profile.name!r}, not an action")
+        _check_scope(table, message.action.action_id)
+        return decode_action(table, message.action)
+    if kind is None:
+        raise _invalid("an entry needs an action")
+    if table.profile is None:
+        raise _invalid(f"table {table.name!r} has no action profile")
+    if kind == "action_profile_member_id":
+        return _member(table.profile, message.action_profile_member_id)
+    if not table.profile.has_selector:
+        raise _invalid(f"{table.profile.name!r} is not a selector: it has no groups")
+    if kind == "action_profile_group_id":
+        return _group(table.profile, message.action_profile_group_id)
+    return _one_shot(table, table.profile, message.action_profile_action_set, replaced)
+
+
+def encode_table_action(table: TableInfo, choice: Choice) -> TableAction | None:
+    """Return the message form of what an entry stores."""
+    if choice[0] == NO_ACTION:
+        return None
+    if choice[0] == USE_MEMBER:
+        return TableAction(action_profile_member_id=choice[1][0])
+    if choice[0] != USE_GROUP:
+        action = encode_action(table, choice)
+        return None if action is None else TableAction(action=action)
+    if choice[1][0] >= 0:
+        return TableAction(action_profile_group_id=choice[1][0])
+    assert table.profile is not None
+    return _encode_one_shot(table, table.profile.runtime.groups[choice[1][0]], table.profile)
+
+
+def one_shot_of(choice: Choice) -> int | None:
+    """Return the hidden group that a one-shot entry owns."""
+    return choice[1][0] if choice[0] == USE_GROUP and choice[1][0] < 0 else None
+
+
+def watch_port(message: p4runtime_pb2.ActionProfileAction | p4runtime_pb2.ActionProfileGroup.Member) -> int | None:
+    """Return the port that a member depends on; `watch` is the deprecated form."""
+    match message.WhichOneof("watch_kind"):
+        case "watch_port":
+            return decode(message.watch_port, 32, "watch_port") if message.watch_port else None
+        case "watch":
+            return message.watch or None
+    return None
+
+
+def member_action(profile: ProfileSpec, tables: Sequence[TableInfo], action: Action) -> Choice:
+    """Return (number, arguments) of a member's action, which any table of the profile may declare."""
+    for table in tables:
+        if action.action_id in table.actions:
+            _check_scope(table, action.action_id)
+            return decode_action(table, action)
+    raise _invalid(f"no table of {profile.name!r} has an action {action.action_id}")
+
+
+def _check_scope(table: TableInfo, action: int) -> None:
+    if action in table.only_default:
+        raise EntryError(Code.PERMISSION_DENIED, f"action {action} can only be the default action of {table.name!r}")
+
+
+def _member(profile: ProfileSpec, member: int) -> Choice:
+    if member not in profile.runtime.members:
+        raise EntryError(Code.NOT_FOUND, f"{profile.name!r} has no member {member}")
+    return USE_MEMBER, (member,)
+
+
+def _group(profile: ProfileSpec, group: int) -> Choice:
+    if group not in profile.runtime.groups:
+        raise EntryError(Code.NOT_FOUND, f"{profile.name!r} has no group {group}")
+    return USE_GROUP, (group,)
+
+
+def _one_shot(
+    table: TableInfo, profile: ProfileSpec, actions: p4runtime_pb2.ActionProfileActionSet, replaced: int | None
+) -> Choice:
+    if any(member >= 0 for member in profile.runtime.members):
+        raise _invalid(f"{profile.name!r} is programmed with members; one-shots cannot be mixed with them")
+    if actions.HasField("group_action"):
+        raise EntryError(Code.UNIMPLEMENTED, "group_action is not supported")
+    choices = []
+    for item in actions.action_profile_actions:
+        if not 0 < item.weight <= MAX_WEIGHT:
+            raise _invalid(f"a weight of {item.weight}")
+        _check_scope(table, item.action.action_id)
+        choices.append((decode_action(table, item.action), item.weight, watch_port(item)))
+    if profile.max_group_size and sum(weight for _, weight, _ in choices) > profile.max_group_size:
+        raise EntryError(Code.RESOURCE_EXHAUSTED, f"the weights exceed max_group_size {profile.max_group_size}")
+    return USE_GROUP, (profile.runtime.add_hidden(choices, replaced),)
+
+
+def _encode_one_shot(table: TableInfo, group: Group, profile: ProfileSpec) -> TableAction:
+    message = TableAction()
+    for member in group.members:
+        item = message.action_profile_action_set.action_profile_actions.add(weight=member.weight)
+        action = encode_action(table, profile.runtime.members[member.member])
+        if action is not None:
+            item.action.CopyFrom(action)
+        if member.watch_port is not None:
+            item.watch_port = encode(member.watch_port)
+    return message
+
+
+def _invalid(message: str) -> EntryError:
+    return EntryError(Code.INVALID_ARGUMENT, message)

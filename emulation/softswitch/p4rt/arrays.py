@@ -1,0 +1,201 @@
+"""Indirect counters, meters and registers, and the direct ones where they are addressed on their own.
+
+BMv2 refuses registers through P4Runtime; this switch offers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from p4.config.v1 import p4info_pb2
+from p4.v1 import p4data_pb2, p4runtime_pb2
+from p4.v1.p4runtime_pb2 import Entity, Update
+
+from emulation.softswitch.errors import Code, EntryError
+from emulation.softswitch.meters import Meter, Rates
+from emulation.softswitch.p4rt.bytestrings import decode, encode
+from emulation.softswitch.p4rt.contract import ArrayInfo, Contract, known
+
+if TYPE_CHECKING:
+    from emulation.softswitch.p4rt.table_entries import TableEntries
+
+
+def only_modify(kind: int, what: str) -> None:
+    """Raise INVALID_ARGUMENT for an update that is not MODIFY."""
+    if kind != Update.MODIFY:
+        raise EntryError(Code.INVALID_ARGUMENT, f"a {what} can only be modified")
+
+
+class Arrays:
+    """Writes and reads counters, meters and registers of one pipeline."""
+
+    def __init__(self, contract: Contract, entries: TableEntries) -> None:
+        self._contract = contract
+        self._entries = entries
+
+    def write_counter(self, kind: int, entry: p4runtime_pb2.CounterEntry) -> None:
+        """Set one cell, or all."""
+        only_modify(kind, "counter")
+        for index, info in _cells(self._contract.counters, entry.counter_id, entry, "counter"):
+            if entry.HasField("data"):
+                info.cells[index][:] = [entry.data.packet_count, entry.data.byte_count]
+
+    def read_counter(self, entry: p4runtime_pb2.CounterEntry) -> Iterator[Entity]:
+        """Yield the selected cells."""
+        for index, info in _selected(self._contract.counters, entry.counter_id, entry, "counter"):
+            entity = Entity()
+            entity.counter_entry.counter_id = info.id
+            _set_index(entity.counter_entry, index)
+            packets, size = info.cells[index]
+            entity.counter_entry.data.CopyFrom(p4runtime_pb2.CounterData(packet_count=packets, byte_count=size))
+            yield entity
+
+    def write_meter(self, kind: int, entry: p4runtime_pb2.MeterEntry) -> None:
+        """Configure one cell, or all; without a configuration they let everything pass as green."""
+        only_modify(kind, "meter")
+        rates = decode_config(entry.config) if entry.HasField("config") else None
+        if entry.HasField("counter_data"):
+            check_cleared(entry.counter_data)
+        for index, info in _cells(self._contract.meters, entry.meter_id, entry, "meter"):
+            info.cells[index].configure(rates)
+            if entry.HasField("counter_data"):
+                info.cells[index].clear()
+
+    def read_meter(self, entry: p4runtime_pb2.MeterEntry) -> Iterator[Entity]:
+        """Yield the selected cells."""
+        for index, info in _selected(self._contract.meters, entry.meter_id, entry, "meter"):
+            entity = Entity()
+            entity.meter_entry.meter_id = info.id
+            _set_index(entity.meter_entry, index)
+            _encode_meter(entity.meter_entry, info.cells[index], entry)
+            yield entity
+
+    def write_register(self, kind: int, entry: p4runtime_pb2.RegisterEntry) -> None:
+        """Set one cell, or all."""
+        only_modify(kind, "register")
+        for index, info in _cells(self._contract.registers, entry.register_id, entry, "register"):
+            if entry.data.WhichOneof("data") != "bitstring":
+                raise EntryError(Code.INVALID_ARGUMENT, f"register {info.name!r} holds bit strings")
+            info.cells[index] = decode(entry.data.bitstring, info.array.bits, info.name)
+
+    def read_register(self, entry: p4runtime_pb2.RegisterEntry) -> Iterator[Entity]:
+        """Yield the selected cells."""
+        for index, info in _selected(self._contract.registers, entry.register_id, entry, "register"):
+            entity = Entity()
+            entity.register_entry.register_id = info.id
+            _set_index(entity.register_entry, index)
+            entity.register_entry.data.CopyFrom(p4data_pb2.P4Data(bitstring=encode(info.cells[index])))
+            yield entity
+
+    def write_direct_counter(self, kind: int, entry: p4runtime_pb2.DirectCounterEntry) -> None:
+        """Set the counter of a table entry."""
+        only_modify(kind, "direct counter")
+        table, record = self._entries.find(entry.table_entry)
+        _require(table.counter, table.name, "counter")
+        if entry.HasField("data"):
+            record.packets, record.octets = entry.data.packet_count, entry.data.byte_count
+
+    def read_direct_counter(self, entry: p4runtime_pb2.DirectCounterEntry) -> Iterator[Entity]:
+        """Yield the counters of the selected table entries."""
+        for table, (_, _, record), identity in self._direct(entry, "counter"):
+            entity = Entity()
+            entity.direct_counter_entry.table_entry.CopyFrom(identity)
+            data = p4runtime_pb2.CounterData(packet_count=record.packets, byte_count=record.octets)
+            entity.direct_counter_entry.data.CopyFrom(data)
+            if table.counter is not None:
+                yield entity
+
+    def write_direct_meter(self, kind: int, entry: p4runtime_pb2.DirectMeterEntry) -> None:
+        """Configure the meter of a table entry."""
+        only_modify(kind, "direct meter")
+        table, record = self._entries.find(entry.table_entry)
+        _require(table.meter, table.name, "meter")
+        rates = decode_config(entry.config) if entry.HasField("config") else None
+        if record.meter is None and table.meter is not None:
+            record.meter = Meter(unit_is_bytes(table.meter.spec))
+        if record.meter is not None:
+            record.meter.configure(rates)
+
+    def read_direct_meter(self, entry: p4runtime_pb2.DirectMeterEntry) -> Iterator[Entity]:
+        """Yield the meters of the selected table entries."""
+        for table, (_, _, record), identity in self._direct(entry, "meter"):
+            entity = Entity()
+            entity.direct_meter_entry.table_entry.CopyFrom(identity)
+            _encode_meter(entity.direct_meter_entry, record.meter or Meter(by_bytes=False), entry)
+            if table.meter is not None:
+                yield entity
+
+    def _direct(self, entry: Any, what: str) -> Iterator[tuple[Any, Any, Any]]:
+        if entry.table_entry.table_id:
+            table = self._contract.table(entry.table_entry.table_id)
+            _require(getattr(table, what), table.name, what)
+        for table, found in self._entries.records(entry.table_entry):
+            yield table, found, self._entries.identify(table, found)
+
+
+def decode_config(config: p4runtime_pb2.MeterConfig) -> Rates:
+    """Return the rates of a two-rate three-colour meter."""
+    if min(config.cir, config.cburst, config.pir, config.pburst) < 0 or config.eburst:
+        raise EntryError(Code.INVALID_ARGUMENT, "a two-rate meter has rates and bursts from 0 up and no eburst")
+    if config.cir > config.pir:
+        raise EntryError(Code.INVALID_ARGUMENT, f"committed rate {config.cir} above peak rate {config.pir}")
+    return Rates(config.cir, config.cburst, config.pir, config.pburst)
+
+
+def encode_config(rates: Rates) -> p4runtime_pb2.MeterConfig:
+    """Return the message form of a meter's rates."""
+    return p4runtime_pb2.MeterConfig(cir=rates.cir, cburst=rates.cburst, pir=rates.pir, pburst=rates.pburst)
+
+
+def encode_colors(meter: Meter) -> p4runtime_pb2.MeterCounterData:
+    """Return the packets and bytes that a meter has seen per colour."""
+    green, yellow, red = (p4runtime_pb2.CounterData(packet_count=packets, byte_count=size) for packets, size in meter.colors)
+    return p4runtime_pb2.MeterCounterData(green=green, yellow=yellow, red=red)
+
+
+def check_cleared(data: p4runtime_pb2.MeterCounterData) -> None:
+    """Raise INVALID_ARGUMENT unless all counts of a write are 0: they can only be reset."""
+    if any(color.packet_count or color.byte_count for color in (data.green, data.yellow, data.red)):
+        raise EntryError(Code.INVALID_ARGUMENT, "the counters of a meter can only be set to 0")
+
+
+def unit_is_bytes(spec: p4info_pb2.MeterSpec) -> bool:
+    """Return whether a meter counts bytes, not packets."""
+    return bool(spec.unit == p4info_pb2.MeterSpec.BYTES)
+
+
+def _encode_meter(message: Any, meter: Meter, wanted: Any) -> None:
+    if meter.rates is not None:
+        message.config.CopyFrom(encode_config(meter.rates))
+    if wanted.HasField("counter_data"):
+        message.counter_data.CopyFrom(encode_colors(meter))
+
+
+def _set_index(message: Any, index: int) -> None:
+    message.index.index = index
+    message.index.SetInParent()
+
+
+def _cells(items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str) -> Iterator[tuple[int, ArrayInfo]]:
+    """Yield the cells of one array: the one at the index, or all where none is given."""
+    info = known(items, number, what)
+    if not entry.HasField("index"):
+        yield from ((index, info) for index in range(len(info.cells)))
+        return
+    index = entry.index.index
+    if index < 0:
+        raise EntryError(Code.INVALID_ARGUMENT, f"{what} {info.name!r}: index {index} is negative")
+    if index >= len(info.cells):
+        raise EntryError(Code.OUT_OF_RANGE, f"{what} {info.name!r}: index {index} of {len(info.cells)} cells")
+    yield index, info
+
+
+def _selected(items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str) -> Iterator[tuple[int, ArrayInfo]]:
+    for wanted in [number] if number else list(items):
+        yield from _cells(items, wanted, entry, what)
+
+
+def _require(resource: object, table: str, what: str) -> None:
+    if resource is None:
+        raise EntryError(Code.INVALID_ARGUMENT, f"table {table!r} has no direct {what}")

@@ -1,0 +1,27 @@
+"""Numbers as P4Runtime's binary strings (P4Runtime specification, "Bytestrings")."""
+
+from __future__ import annotations
+
+from emulation.softswitch.errors import Code, EntryError
+
+
+def decode(value: bytes, bits: int, what: str) -> int:
+    """Return the unsigned integer of a string of any length; OUT_OF_RANGE where it does not fit into `bits` bits."""
+    number = int.from_bytes(value, "big")
+    if not value or number >> bits:
+        found = "an empty string" if not value else f"0x{value.hex()}"
+        raise EntryError(Code.OUT_OF_RANGE, f"{what}: {found} is not a value of {bits} bits")
+    return number
+
+
+def encode(number: int) -> bytes:
+    """Return the shortest string of an unsigned integer."""
+    return number.to_bytes(max(1, (number.bit_length() + 7) // 8), "big")
+
+
+def decode_signed(value: bytes, bits: int, what: str) -> int:
+    """Return the bits of an int<bits> value, given in two's complement of any length."""
+    number = int.from_bytes(value, "big", signed=True)
+    if not value or not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise EntryError(Code.OUT_OF_RANGE, f"{what}: 0x{value.hex()} is not a signed value of {bits} bits")
+    return number & (1 << bits) - 1

@@ -1,0 +1,182 @@
+"""Multicast groups, clone sessions and parser value sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from p4.v1 import p4runtime_pb2
+from p4.v1.p4runtime_pb2 import Entity, Update
+
+from emulation.softswitch.errors import Code, EntryError
+from emulation.softswitch.p4rt.arrays import only_modify
+from emulation.softswitch.p4rt.bytestrings import decode, encode
+from emulation.softswitch.p4rt.contract import Contract, MatchSpec, known
+from emulation.softswitch.p4rt.matches import decode_match, encode_match
+from emulation.softswitch.switch import CloneSession, Replica, Switch
+from emulation.softswitch.tables import Match, prefix_mask
+from emulation.softswitch.valuesets import ValueMatch
+
+T = TypeVar("T")
+MAX_INSTANCE = (1 << 16) - 1
+MAX_SESSION = (1 << 15) - 1
+
+
+class ReplicationEngine:
+    """Writes and reads the packet replication engine of a switch."""
+
+    def __init__(self, switch: Switch) -> None:
+        self._switch = switch
+
+    def write(self, kind: int, message: p4runtime_pb2.PacketReplicationEngineEntry) -> None:
+        """Apply one update."""
+        match message.WhichOneof("type"):
+            case "multicast_group_entry":
+                self._write_group(kind, message.multicast_group_entry)
+            case "clone_session_entry":
+                self._write_session(kind, message.clone_session_entry)
+            case _:
+                raise _invalid("neither a multicast group nor a clone session")
+
+    def read(self, wanted: p4runtime_pb2.PacketReplicationEngineEntry) -> Iterator[Entity]:
+        """Yield the selected groups or sessions."""
+        match wanted.WhichOneof("type"):
+            case "multicast_group_entry":
+                yield from self._read_groups(wanted.multicast_group_entry.multicast_group_id)
+            case "clone_session_entry":
+                yield from self._read_sessions(wanted.clone_session_entry.session_id)
+            case _:
+                raise _invalid("neither a multicast group nor a clone session")
+
+    def _write_group(self, kind: int, message: p4runtime_pb2.MulticastGroupEntry) -> None:
+        number, groups = message.multicast_group_id, self._switch.replication.groups
+        _check_update(kind, number, groups, "multicast group", MAX_INSTANCE)
+        if kind == Update.DELETE:
+            del groups[number]
+            self._switch.replication.metadata.pop(number, None)
+            return
+        groups[number] = _replicas(message.replicas)
+        self._switch.replication.metadata[number] = message.metadata
+
+    def _write_session(self, kind: int, message: p4runtime_pb2.CloneSessionEntry) -> None:
+        number, sessions = message.session_id, self._switch.replication.sessions
+        _check_update(kind, number, sessions, "clone session", MAX_SESSION)
+        if kind == Update.DELETE:
+            del sessions[number]
+            return
+        if message.packet_length_bytes < 0:
+            raise _invalid(f"packet_length_bytes {message.packet_length_bytes}")
+        replicas = _replicas(message.replicas)
+        sessions[number] = CloneSession(replicas, message.class_of_service, message.packet_length_bytes)
+
+    def _read_groups(self, number: int) -> Iterator[Entity]:
+        for group, replicas in _one_or_all(self._switch.replication.groups, number):
+            entity = Entity()
+            entry = entity.packet_replication_engine_entry.multicast_group_entry
+            entry.multicast_group_id = group
+            entry.metadata = self._switch.replication.metadata.get(group, b"")
+            _add_replicas(entry.replicas, replicas)
+            yield entity
+
+    def _read_sessions(self, number: int) -> Iterator[Entity]:
+        for session, found in _one_or_all(self._switch.replication.sessions, number):
+            entity = Entity()
+            entry = entity.packet_replication_engine_entry.clone_session_entry
+            entry.session_id, entry.class_of_service = session, found.priority
+            entry.packet_length_bytes = found.truncate
+            _add_replicas(entry.replicas, found.replicas)
+            yield entity
+
+
+class ValueSets:
+    """Writes and reads the parser value sets of one pipeline."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+
+    def write(self, kind: int, message: p4runtime_pb2.ValueSetEntry) -> None:
+        """Replace the members of a value set."""
+        only_modify(kind, "value set")
+        info = known(self._contract.value_sets, message.value_set_id, "value set")
+        if info.size and len(message.members) > info.size:
+            raise EntryError(Code.RESOURCE_EXHAUSTED, f"value set {info.name!r} holds {info.size} members")
+        matches = [decode_match(info.key, member.match, info.name) for member in message.members]
+        if len({*matches}) < len(matches):
+            raise EntryError(Code.ALREADY_EXISTS, f"value set {info.name!r}: a member appears twice")
+        info.runtime.replace([(match, _value_match(info.key, match)) for match in matches])
+
+    def read(self, wanted: p4runtime_pb2.ValueSetEntry) -> Iterator[Entity]:
+        """Yield the selected value sets."""
+        numbers = [wanted.value_set_id] if wanted.value_set_id else list(self._contract.value_sets)
+        for number in numbers:
+            info = known(self._contract.value_sets, number, "value set")
+            entity = Entity()
+            entity.value_set_entry.value_set_id = number
+            for match, _ in info.runtime.members:
+                entity.value_set_entry.members.add().match.extend(encode_match(info.key, match))
+            yield entity
+
+
+def _value_match(key: Iterable[MatchSpec], match: Match) -> ValueMatch:
+    return tuple(_bounds(spec, *pair) for spec, pair in zip(key, match, strict=True))
+
+
+def _bounds(spec: MatchSpec, first: int, second: int) -> tuple[int, int, int]:
+    full = (1 << spec.bits) - 1
+    match spec.kind:
+        case "range":
+            return first, second, full
+        case "lpm":
+            return first, first, prefix_mask(second, spec.bits)
+        case "ternary" | "optional":
+            return first, first, second
+        case _:
+            return first, first, full
+
+
+def _check_update(kind: int, number: int, existing: dict[int, T], what: str, limit: int) -> None:
+    if not 0 < number <= limit:
+        raise _invalid(f"{what} {number} is not between 1 and {limit}")
+    if kind == Update.INSERT and number in existing:
+        raise EntryError(Code.ALREADY_EXISTS, f"{what} {number} already exists")
+    if kind != Update.INSERT and number not in existing:
+        raise EntryError(Code.NOT_FOUND, f"no {what} {number}")
+
+
+def _replicas(messages: Iterable[p4runtime_pb2.Replica]) -> tuple[Replica, ...]:
+    replicas = tuple(_replica(message) for message in messages)
+    if len({*replicas}) < len(replicas):
+        raise _invalid("a (port, instance) pair appears twice")
+    return replicas
+
+
+def _replica(message: p4runtime_pb2.Replica) -> Replica:
+    if message.instance > MAX_INSTANCE:
+        raise _invalid(f"instance {message.instance} is above {MAX_INSTANCE}")
+    if message.backup_replicas:
+        raise EntryError(Code.UNIMPLEMENTED, "backup replicas are not supported")
+    if message.WhichOneof("port_kind") == "port":
+        return Replica(decode(message.port, 32, "replica port"), message.instance)
+    return Replica(message.egress_port, message.instance, is_bytes=False)
+
+
+def _add_replicas(messages: object, replicas: Iterable[Replica]) -> None:
+    for replica in replicas:
+        message = messages.add(instance=replica.instance)  # type: ignore[attr-defined]
+        if replica.is_bytes:
+            message.port = encode(replica.port)
+        else:
+            message.egress_port = replica.port
+
+
+def _one_or_all(items: dict[int, T], number: int) -> Iterator[tuple[int, T]]:
+    if not number:
+        yield from list(items.items())
+    elif number in items:
+        yield number, items[number]
+    else:
+        raise EntryError(Code.NOT_FOUND, f"nothing has the id {number}")
+
+
+def _invalid(message: str) -> EntryError:
+    return EntryError(Code.INVALID_ARGUMENT, message)

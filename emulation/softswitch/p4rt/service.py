@@ -1,0 +1,333 @@
+"""A P4Runtime server for one switch, without gRPC.
+
+It takes and returns `p4.v1` messages, so that a gRPC server, a virtual network and a test can all call it. All calls
+must come from one thread, the one that also moves the packets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from p4.v1 import p4runtime_pb2
+from p4.v1.p4runtime_pb2 import Entity, Update
+from p4.v1.p4runtime_pb2 import ForwardingPipelineConfig as Config
+from p4.v1.p4runtime_pb2 import GetForwardingPipelineConfigRequest as GetRequest
+from p4.v1.p4runtime_pb2 import SetForwardingPipelineConfigRequest as SetRequest
+
+from emulation.softswitch.errors import Code, EntryError, PipelineError
+from emulation.softswitch.p4rt.action_profiles import ActionProfiles
+from emulation.softswitch.p4rt.arbitration import Arbitration, Client, Send
+from emulation.softswitch.p4rt.arrays import Arrays
+from emulation.softswitch.p4rt.contract import Contract
+from emulation.softswitch.p4rt.digests import Digests
+from emulation.softswitch.p4rt.packet_io import decode_packet_out, encode_packet_in
+from emulation.softswitch.p4rt.replication import ReplicationEngine, ValueSets
+from emulation.softswitch.p4rt.status import StatusError, error_of
+from emulation.softswitch.p4rt.table_entries import TableEntries
+from emulation.softswitch.pipeline import Pipeline
+from emulation.softswitch.switch import Switch
+
+API_VERSION = "1.4.0"
+Writer = Callable[[int, Any], None]
+Reader = Callable[[Any], Iterator[Entity]]
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A pipeline configuration with the handlers of its entities."""
+
+    config: Config
+    pipeline: Pipeline
+    contract: Contract
+    entries: TableEntries
+    digests: Digests
+    writers: dict[str, Writer]
+    readers: dict[str, Reader]
+
+
+class Stream:
+    """One open StreamChannel; `receive` and `close` are called by whoever owns the connection."""
+
+    def __init__(self, service: P4RuntimeService, client: Client) -> None:
+        self._service = service
+        self._client = client
+
+    def receive(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
+        """Handle a message of the controller; a StatusError says how the stream must end."""
+        match message.WhichOneof("update"):
+            case "arbitration":
+                self._service.arbitration.update(self._client, message.arbitration)
+            case "packet":
+                self._guarded(lambda: self._service.packet_out(self._client, message.packet), message)
+            case "digest_ack":
+                self._guarded(lambda: self._service.acknowledge(message.digest_ack), message)
+            case _:
+                self._fail(EntryError(Code.UNIMPLEMENTED, "unknown stream message"), message)
+
+    def close(self) -> None:
+        """Forget the controller."""
+        self._service.arbitration.leave(self._client)
+
+    def _guarded(self, action: Callable[[], None], message: p4runtime_pb2.StreamMessageRequest) -> None:
+        try:
+            action()
+        except EntryError as error:
+            self._fail(error, message)
+
+    def _fail(self, error: EntryError, message: p4runtime_pb2.StreamMessageRequest) -> None:
+        response = p4runtime_pb2.StreamMessageResponse()
+        response.error.canonical_code, response.error.message = error.code, str(error)
+        match message.WhichOneof("update"):
+            case "packet":
+                response.error.packet_out.packet_out.CopyFrom(message.packet)
+            case "digest_ack":
+                response.error.digest_list_ack.digest_list_ack.CopyFrom(message.digest_ack)
+            case _:
+                response.error.other.other.CopyFrom(message.other)
+        self._client.send(response)
+
+
+class P4RuntimeService:
+    """The calls of P4Runtime on one switch."""
+
+    def __init__(self, switch: Switch) -> None:
+        self.switch = switch
+        self.arbitration = Arbitration(switch.device_id)
+        self._loaded: Loaded | None = None
+        self._saved: Loaded | None = None
+        switch.on_packet_in = self._packet_in
+        switch.on_digest = self._digest
+
+    def capabilities(self, request: p4runtime_pb2.CapabilitiesRequest | None = None) -> Any:
+        """Return the version of the API."""
+        device = getattr(request, "device_id", None)
+        if device:
+            self._check_device(device)
+        return p4runtime_pb2.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    def open_stream(self, send: Send) -> Stream:
+        """Open a stream on which the switch answers with `send`."""
+        return Stream(self, Client(send))
+
+    def write(self, request: p4runtime_pb2.WriteRequest) -> None:
+        """Apply the updates in order; where some fail, a StatusError carries one p4.v1.Error per update."""
+        for _ in self.write_steps(request):
+            pass
+
+    def write_steps(self, request: p4runtime_pb2.WriteRequest) -> Iterator[None]:
+        """Do the same in steps, one per update, between which packets may be processed."""
+        self._check_device(request.device_id)
+        self.arbitration.check_primary(request.role, request.election_id, request.HasField("election_id"))
+        loaded = self._require_pipeline()
+        if request.atomicity != p4runtime_pb2.WriteRequest.CONTINUE_ON_ERROR:
+            raise StatusError(Code.UNIMPLEMENTED, "only CONTINUE_ON_ERROR is supported")
+        outcomes: list[EntryError | None] = []
+        for update in request.updates:
+            outcomes.append(self._outcome(loaded, update))
+            yield
+        failed = [error for error in outcomes if error is not None]
+        if failed:
+            message = f"{len(failed)} of {len(outcomes)} updates failed; the first: {failed[0]}"
+            raise StatusError(Code.UNKNOWN, message, [error_of(error) for error in outcomes])
+
+    def read(self, request: p4runtime_pb2.ReadRequest) -> list[p4runtime_pb2.ReadResponse]:
+        """Return the selected entities; where some requests are invalid, a StatusError with one p4.v1.Error each."""
+        self._check_device(request.device_id)
+        loaded = self._require_pipeline()
+        response = p4runtime_pb2.ReadResponse()
+        outcomes = [self._read_into(loaded, entity, response) for entity in request.entities]
+        failed = [error for error in outcomes if error is not None]
+        if failed:
+            details = [error_of(error) for error in outcomes]
+            raise StatusError(Code.UNKNOWN, f"the first of {len(failed)} failed requests: {failed[0]}", details)
+        return [response] if response.entities else []
+
+    def set_pipeline(self, request: SetRequest) -> None:
+        """Verify, save or commit a pipeline; where that fails the old one stays."""
+        self._check_device(request.device_id)
+        self.arbitration.check_primary(request.role, request.election_id, request.HasField("election_id"))
+        match request.action:
+            case SetRequest.VERIFY:
+                self._verify(request)
+            case SetRequest.VERIFY_AND_SAVE:
+                self._saved = self._verify(request)
+            case SetRequest.VERIFY_AND_COMMIT:
+                self._commit(self._verify(request))
+            case SetRequest.COMMIT:
+                self._commit_saved(request)
+            case SetRequest.RECONCILE_AND_COMMIT:
+                self._reconcile(self._verify(request))
+            case _:
+                raise StatusError(Code.INVALID_ARGUMENT, "no action is given")
+
+    def get_pipeline(self, request: GetRequest) -> p4runtime_pb2.GetForwardingPipelineConfigResponse:
+        """Return the parts of the current configuration that are asked for."""
+        self._check_device(request.device_id)
+        response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
+        loaded = self._saved or self._loaded
+        if loaded is None:
+            return response
+        config = response.config
+        config.SetInParent()
+        if loaded.config.HasField("cookie"):
+            config.cookie.CopyFrom(loaded.config.cookie)
+        if request.response_type in (GetRequest.ALL, GetRequest.P4INFO_AND_COOKIE):
+            config.p4info.CopyFrom(loaded.config.p4info)
+        if request.response_type in (GetRequest.ALL, GetRequest.DEVICE_CONFIG_AND_COOKIE):
+            config.p4_device_config = loaded.config.p4_device_config
+        return response
+
+    def packet_out(self, client: Client, packet: p4runtime_pb2.PacketOut) -> None:
+        """Inject a packet of the primary controller."""
+        if not self.arbitration.is_primary(client):
+            raise EntryError(Code.PERMISSION_DENIED, "only the primary controller may send packets")
+        if self._loaded is None or self.switch.cpu_port is None:
+            raise EntryError(Code.FAILED_PRECONDITION, "packet-outs need a pipeline and a CPU port")
+        self.switch.packet_out(decode_packet_out(self._loaded.contract.packet_out, packet))
+
+    def acknowledge(self, message: p4runtime_pb2.DigestListAck) -> None:
+        """Take the acknowledgement of a digest list."""
+        if self._loaded is None:
+            raise EntryError(Code.FAILED_PRECONDITION, "no pipeline is set")
+        self._loaded.digests.acknowledge(message)
+
+    def tick(self) -> None:
+        """Send the notifications that are due: digest lists that have waited enough, entries that are idle."""
+        if self._loaded is None:
+            return
+        now = self.switch.clock()
+        self._loaded.digests.flush_due(now)
+        idle = list(self._loaded.entries.idle(now))
+        if idle:
+            notification = p4runtime_pb2.IdleTimeoutNotification(table_entry=idle, timestamp=now // 1000)
+            self._to_primaries(p4runtime_pb2.StreamMessageResponse(idle_timeout_notification=notification))
+
+    def next_tick_ps(self) -> int | None:
+        """Return when `tick` is next needed, None while nothing waits."""
+        if self._loaded is None:
+            return None
+        times = (self._loaded.digests.next_due_ps(), self._loaded.entries.next_expiry_ps())
+        return min((time for time in times if time is not None), default=None)
+
+    def _check_device(self, device_id: int) -> None:
+        if device_id != self.switch.device_id:
+            raise StatusError(Code.NOT_FOUND, f"this is device {self.switch.device_id}, not {device_id}")
+
+    def _require_pipeline(self) -> Loaded:
+        if self._saved is not None:
+            return self._saved
+        if self._loaded is None:
+            raise StatusError(Code.FAILED_PRECONDITION, "no forwarding pipeline is set")
+        return self._loaded
+
+    def _verify(self, request: SetRequest) -> Loaded:
+        if not request.HasField("config"):
+            raise StatusError(Code.INVALID_ARGUMENT, "no config is given")
+        try:
+            return self._load(request.config)
+        except (PipelineError, EntryError) as error:
+            raise StatusError(Code.INVALID_ARGUMENT, str(error)) from None
+
+    def _load(self, config: Config) -> Loaded:
+        pipeline = self.switch.verify(config.p4_device_config)
+        contract = Contract(config.p4info, pipeline)
+        entries = TableEntries(contract, self.switch.clock)
+        digests = Digests(contract, self.switch.clock, self._send_digests)
+        profiles, arrays = ActionProfiles(contract), Arrays(contract, entries)
+        sets, engine = ValueSets(contract), ReplicationEngine(self.switch)
+        stored = Config()
+        stored.CopyFrom(config)
+        handlers: dict[str, tuple[Writer, Reader]] = {
+            "table_entry": (entries.write, entries.read),
+            "action_profile_member": (profiles.write_member, profiles.read_member),
+            "action_profile_group": (profiles.write_group, profiles.read_group),
+            "counter_entry": (arrays.write_counter, arrays.read_counter),
+            "direct_counter_entry": (arrays.write_direct_counter, arrays.read_direct_counter),
+            "meter_entry": (arrays.write_meter, arrays.read_meter),
+            "direct_meter_entry": (arrays.write_direct_meter, arrays.read_direct_meter),
+            "register_entry": (arrays.write_register, arrays.read_register),
+            "packet_replication_engine_entry": (engine.write, engine.read),
+            "value_set_entry": (sets.write, sets.read),
+            "digest_entry": (digests.write, digests.read),
+        }
+        writers = {name: writer for name, (writer, _) in handlers.items()}
+        readers = {name: reader for name, (_, reader) in handlers.items()}
+        return Loaded(stored, pipeline, contract, entries, digests, writers, readers)
+
+    def _commit(self, loaded: Loaded) -> None:
+        self._loaded, self._saved = loaded, None
+        self.switch.commit(loaded.pipeline)
+
+    def _commit_saved(self, request: SetRequest) -> None:
+        if request.HasField("config"):
+            raise StatusError(Code.INVALID_ARGUMENT, "COMMIT takes no config")
+        if self._saved is None:
+            raise StatusError(Code.NOT_FOUND, "no saved config")
+        self._commit(self._saved)
+
+    def _reconcile(self, fresh: Loaded) -> None:
+        """Commit a pipeline into which the entities of the old one have been written; all of them or none."""
+        old = self._loaded
+        replication = self.switch.replication
+        if old is not None:
+            try:
+                _carry_over(old, fresh)
+            except EntryError as error:
+                raise StatusError(Code.INVALID_ARGUMENT, f"the forwarding state cannot be kept: {error}") from None
+        self._commit(fresh)
+        self.switch.replication = replication
+
+    def _outcome(self, loaded: Loaded, update: Update) -> EntryError | None:
+        kind = update.entity.WhichOneof("entity")
+        try:
+            if update.type not in (Update.INSERT, Update.MODIFY, Update.DELETE):
+                raise EntryError(Code.INVALID_ARGUMENT, "the update has no type")
+            if kind not in loaded.writers:
+                raise EntryError(Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}")
+            loaded.writers[kind](update.type, getattr(update.entity, kind))
+        except EntryError as error:
+            return error
+        return None
+
+    def _read_into(self, loaded: Loaded, entity: Entity, response: p4runtime_pb2.ReadResponse) -> EntryError | None:
+        kind = entity.WhichOneof("entity")
+        try:
+            if kind not in loaded.readers:
+                raise EntryError(Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}")
+            response.entities.extend(loaded.readers[kind](getattr(entity, kind)))
+        except EntryError as error:
+            return error
+        return None
+
+    def _packet_in(self, frame: bytes) -> None:
+        if self._loaded is not None:
+            packet = encode_packet_in(self._loaded.contract.packet_in, frame)
+            self._to_primaries(p4runtime_pb2.StreamMessageResponse(packet=packet))
+
+    def _digest(self, learn_id: int, values: tuple[int, ...]) -> None:
+        if self._loaded is not None:
+            self._loaded.digests.collect(learn_id, values)
+
+    def _send_digests(self, message: p4runtime_pb2.DigestList) -> None:
+        self._to_primaries(p4runtime_pb2.StreamMessageResponse(digest=message))
+
+    def _to_primaries(self, message: p4runtime_pb2.StreamMessageResponse) -> None:
+        for client in self.arbitration.primaries():
+            client.send(message)
+
+
+_CARRIED = ("action_profile_member", "action_profile_group", "table_entry", "value_set_entry", "digest_entry")
+_CELLS = ("counter_entry", "meter_entry", "register_entry")
+
+
+def _carry_over(old: Loaded, fresh: Loaded) -> None:
+    for kind in _CARRIED:
+        for entity in old.readers[kind](getattr(Entity(), kind)):
+            message = getattr(entity, kind)
+            if not getattr(message, "is_const", False):
+                fresh.writers[kind](Update.MODIFY if kind == "value_set_entry" else Update.INSERT, message)
+    for kind in _CELLS:
+        for entity in old.readers[kind](getattr(Entity(), kind)):
+            fresh.writers[kind](Update.MODIFY, getattr(entity, kind))

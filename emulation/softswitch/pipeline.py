@@ -1,0 +1,91 @@
+"""A loaded program: its compiled functions and everything at run time that they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from emulation.softswitch import arithmetic, hashes
+from emulation.softswitch.codegen.assembly import assemble
+from emulation.softswitch.codegen.loading import load
+from emulation.softswitch.codegen.program import Program
+from emulation.softswitch.constentries import install_constants
+from emulation.softswitch.errors import corruption_is_reported
+from emulation.softswitch.meters import Meter
+from emulation.softswitch.profiles import ActionProfile
+from emulation.softswitch.tables import Table
+from emulation.softswitch.valuesets import ValueSetState
+
+Random = Callable[[int, int], int]
+DROP_PORT = 511
+BUILTINS = {"len": len, "min": min, "max": max, "int": int, "bool": bool, "range": range}
+
+
+class Pipeline:
+    """One BMv2 JSON, ready to process packets.
+
+    `random(low, high)` draws an integer, both ends included; `is_up(port)` tells selectors which members are alive;
+    `drop_port` is the egress_spec that means drop.
+    """
+
+    def __init__(
+        self,
+        source: bytes,
+        random: Random,
+        is_up: Callable[[int], bool] = lambda _port: True,
+        drop_port: int = DROP_PORT,
+    ) -> None:
+        self.program: Program = load(source)
+        with corruption_is_reported():
+            self._build(random, is_up, drop_port)
+
+    def _build(self, random: Random, is_up: Callable[[int], bool], drop_port: int) -> None:
+        self.tables = [Table(spec) for spec in self.program.tables()]
+        self.profiles = [ActionProfile(profile.size, is_up) for profile in self.program.profiles()]
+        self.registers = [[0] * array.size for array in self.program.registers]
+        self.counters = [[[0, 0] for _ in range(array.size)] for array in self.program.counters]
+        self.meters = [[Meter(array.kind == "bytes") for _ in range(array.size)] for array in self.program.meters]
+        self.value_sets = [ValueSetState() for _ in self.program.value_sets]
+        self.violations = 0
+        self.log: Callable[[str], None] = lambda _text: None
+        install_constants(self.program, self.tables)
+        self.text = ""
+        self.ingress, self.egress = self._compile(random, drop_port)
+
+    def _compile(self, random: Random, drop_port: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        assembly = assemble(self.program)
+        code = compile(assembly.source, "<pipeline>", "exec")
+        self.text = assembly.source
+        namespace = {
+            **self._names(),
+            **assembly.constants,
+            "random": random,
+            "DROP": drop_port,
+            "__builtins__": BUILTINS,
+        }
+        exec(code, namespace)
+        return namespace["ingress"], namespace["egress"]
+
+    def _names(self) -> dict[str, Any]:
+        """Return the run-time objects under the names that generated code uses."""
+        named: dict[str, Any] = {name: getattr(arithmetic, name) for name in _ARITHMETIC}
+        named.update({"fold": hashes.fold, "words": hashes.words, "join_bits": hashes.join_bits})
+        named.update({"violated": self._violated, "log": self._log})
+        for prefix, objects in (("R", self.registers), ("C", self.counters), ("M", self.meters), ("P", self.profiles)):
+            named.update({f"{prefix}{i}": item for i, item in enumerate(objects)})
+        named.update({f"V{i}": item for i, item in enumerate(self.value_sets)})
+        for i, table in enumerate(self.tables):
+            named[f"D{i}"] = table.default
+            named[f"T{i}"] = {"exact": table.exact.get, "lpm": table.levels, "rows": table.rows}[table.kind]
+        return named
+
+    def _violated(self) -> None:
+        self.violations += 1
+
+    def _log(self, text: str, values: tuple[int, ...]) -> None:
+        for value in values:
+            text = text.replace("{}", str(value), 1)
+        self.log(text)
+
+
+_ARITHMETIC = ("div", "mod", "wrap", "saturate", "saturate_signed", "shift_left", "shift_right")

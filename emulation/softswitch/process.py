@@ -1,0 +1,121 @@
+"""`softswitch`: the switch as a daemon with the command line of simple_switch_grpc.
+
+It says one line when it is ready, ends on SIGTERM and SIGINT, and ends with one line and status 1 (2: wrong options or
+program) where it cannot start.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulation.softswitch.daemon.options import Options, UsageError, parse
+from emulation.softswitch.errors import PipelineError, SoftswitchError
+
+if TYPE_CHECKING:
+    from emulation.softswitch.daemon.dataplane import Dataplane
+    from emulation.softswitch.switch import Switch
+
+SWITCH_INTERVAL_S = 0.0005
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the switch; the exit status."""
+    try:
+        options = parse(sys.argv[1:] if arguments is None else arguments)
+        return run(options)
+    except UsageError as error:
+        return _fail(f"{error} (see softswitch --help)", 2)
+    except PipelineError as error:
+        return _fail(str(error), 2)
+    except SoftswitchError as error:
+        return _fail(str(error), 1)
+
+
+def run(options: Options) -> int:
+    """Start everything that the options ask for, and stay until a signal."""
+    from random import Random
+
+    from emulation.softswitch.daemon.dataplane import Clock, Dataplane
+    from emulation.softswitch.daemon.log import open_log
+    from emulation.softswitch.daemon.ports import open_port
+    from emulation.softswitch.daemon.sockets import open_link_events
+    from emulation.softswitch.daemon.stats import StatsSocket, snapshot
+    from emulation.softswitch.switch import Switch
+
+    with ExitStack() as stack:
+        clock, draws = Clock(), Random(options.seed)
+        numbers = [number for number, _ in options.interfaces]
+        switch = Switch(options.device_id, clock, draws.randint, numbers, options.cpu_port, options.drop_port)
+        log = open_log(options)
+        switch.on_log = lambda text: log.write("info", text)
+        stack.callback(log.close)
+        source = _read(options.json)
+        ports = {}
+        for number, name in options.interfaces:
+            ports[number] = open_port(options, number, name)
+            stack.callback(ports[number].close)
+        dataplane = Dataplane(switch, ports, clock, open_link_events(), log)
+        stack.callback(dataplane.close)
+        if options.stats_socket is not None:
+            stats = StatsSocket(options.stats_socket, lambda: snapshot(switch, ports))
+            stack.callback(stats.close)
+            dataplane.others[stats.socket] = stats.answer
+        if source is not None:
+            switch.load(source)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: dataplane.stop())
+        _serve(options, switch, dataplane, stack)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        dataplane.run()
+    return 0
+
+
+def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitStack) -> None:
+    """Start the P4Runtime server and say that the switch is ready."""
+    from emulation.softswitch.daemon.grpc_server import GrpcThread, Servicer
+    from emulation.softswitch.p4runtime import P4RuntimeService
+
+    service = P4RuntimeService(switch)
+    dataplane.tick, dataplane.next_tick_ps = service.tick, service.next_tick_ps
+    server = GrpcThread(Servicer(service, dataplane), options.address, options.tls)
+    port = server.start()
+    stack.callback(server.stop)
+    for name in options.ignored:
+        _say(f"softswitch: {name} has no meaning here and is ignored")
+    attached = " ".join(f"{number}@{name}" for number, name in options.interfaces) or "none"
+    _say(f"softswitch: device {options.device_id} ready on {_bound(options.address, port)}, ports {attached}")
+
+
+def _bound(address: str, port: int) -> str:
+    """Return the address with the port that was really taken, which matters where 0 was asked for."""
+    if address.startswith("unix"):
+        return address
+    return f"{address.rpartition(':')[0]}:{port}"
+
+
+def _read(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise PipelineError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _fail(line: str, status: int) -> int:
+    sys.stderr.write(f"softswitch: {line}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""Match-action tables at run time.
+
+A table keeps its entries by (match, priority) for the control plane and, beside them, the structure that generated code
+searches: a dict where every field is exact, a dict per prefix length with an lpm field, else rows in order of priority.
+A match is one pair of integers per key field: exact (value, 0), lpm (value, prefix length), ternary and optional
+(value, mask), range (low, high).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from emulation.softswitch.codegen.program import KeyField, TableSpec
+from emulation.softswitch.errors import Code, EntryError
+from emulation.softswitch.meters import Meter
+
+Match = tuple[tuple[int, int], ...]
+NO_ACTION = -1
+USE_MEMBER = -2
+USE_GROUP = -3
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """What the control plane and the direct resources know about one entry."""
+
+    match: Match
+    priority: int
+    packets: int = 0
+    octets: int = 0
+    meter: Meter | None = None
+    last_hit_ps: int = 0
+    idle_timeout_ns: int = 0
+    is_const: bool = False
+    metadata: bytes = b""
+    controller_metadata: int = 0
+
+
+# The number of the action, its arguments, the record; the first is NO_ACTION, USE_MEMBER or USE_GROUP where the entry
+# names no action of its own (and then the second holds the id).
+Entry = tuple[int, tuple[int, ...], Record]
+Row = tuple[Any, ...]
+Index = int | tuple[int, ...]
+
+
+class Table:
+    """The entries of one table."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self.kind = lookup_kind(spec)
+        self.entries: dict[tuple[Match, int], Entry] = {}
+        self.exact: dict[Index, Entry] = {}
+        self.levels: list[tuple[int, dict[Index, Entry]]] = []
+        self.rows: list[Row] = []
+        self.default: list[Entry] = [(NO_ACTION, (), Record((), 0))]
+        self.initial_default = self.default[0]
+        self.is_const = False
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Iterate over the entries in the order in which they were inserted."""
+        return iter(self.entries.values())
+
+    def insert(self, match: Match, priority: int, action: int, data: tuple[int, ...]) -> Entry:
+        """Add an entry; ALREADY_EXISTS and RESOURCE_EXHAUSTED are EntryErrors."""
+        key = (match, priority)
+        if key in self.entries:
+            raise EntryError(Code.ALREADY_EXISTS, "an entry with this match already exists")
+        if len(self.entries) >= self.spec.size:
+            raise EntryError(Code.RESOURCE_EXHAUSTED, f"the table is full: {self.spec.size} entries")
+        entry = (action, data, Record(match, priority))
+        self.entries[key] = entry
+        self._link(entry)
+        return entry
+
+    def find(self, match: Match, priority: int) -> Entry:
+        """Return an entry or raise NOT_FOUND."""
+        entry = self.entries.get((match, priority))
+        if entry is None:
+            raise EntryError(Code.NOT_FOUND, "no entry with this match")
+        return entry
+
+    def modify(self, match: Match, priority: int, action: int, data: tuple[int, ...]) -> Entry:
+        """Replace the action of an entry in one step: no packet sees the table without it."""
+        old = self.find(match, priority)
+        entry = (action, data, old[2])
+        self.entries[match, priority] = entry
+        if self.kind == "rows":
+            place = next(i for i, row in enumerate(self.rows) if row[-1] is old)
+            self.rows[place] = (*self.rows[place][:-1], entry)
+        else:
+            self._link(entry)
+        return entry
+
+    def delete(self, match: Match, priority: int) -> Entry:
+        """Remove an entry and return it."""
+        entry = self.find(match, priority)
+        del self.entries[match, priority]
+        if self.kind == "exact":
+            del self.exact[self._exact_index(match)]
+        elif self.kind == "lpm":
+            self._unlink_prefix(match)
+        else:
+            place = next(i for i, row in enumerate(self.rows) if row[-1] is entry)
+            del self.rows[place]
+        return entry
+
+    def set_default(self, action: int, data: tuple[int, ...]) -> None:
+        """Replace the default entry."""
+        self.default[0] = (action, data, self.default[0][2])
+
+    def _link(self, entry: Entry) -> None:
+        match = entry[2].match
+        if self.kind == "exact":
+            self.exact[self._exact_index(match)] = entry
+        elif self.kind == "lpm":
+            mask, index = self._prefix(match)
+            self._level(mask)[index] = entry
+        else:
+            insort(self.rows, row_of(self.spec.key, entry), key=_rank)
+
+    def _exact_index(self, match: Match) -> Index:
+        values = tuple(value for value, _ in match)
+        return values[0] if len(values) == 1 else values
+
+    def _prefix(self, match: Match) -> tuple[int, Index]:
+        mask, values = 0, []
+        for key, (value, length) in zip(self.spec.key, match, strict=True):
+            if key.kind == "lpm":
+                mask = prefix_mask(length, key.bits)
+                value &= mask
+            values.append(value)
+        return mask, values[0] if len(values) == 1 else tuple(values)
+
+    def _level(self, mask: int) -> dict[Index, Entry]:
+        for known, level in self.levels:
+            if known == mask:
+                return level
+        fresh: dict[Index, Entry] = {}
+        insort(self.levels, (mask, fresh), key=lambda level: -level[0])
+        return fresh
+
+    def _unlink_prefix(self, match: Match) -> None:
+        mask, index = self._prefix(match)
+        level = self._level(mask)
+        del level[index]
+        if not level:
+            self.levels.remove((mask, level))
+
+
+def _rank(row: Row) -> int:
+    record: Record = row[-1][2]
+    return -record.priority
+
+
+def lookup_kind(spec: TableSpec) -> str:
+    """Return exact, lpm or rows: which structure the table is searched by."""
+    kinds = [key.kind for key in spec.key]
+    if all(kind == "exact" for kind in kinds):
+        return "exact"
+    if kinds.count("lpm") == 1 and all(kind in ("exact", "lpm") for kind in kinds):
+        return "lpm"
+    return "rows"
+
+
+def needs_priority(spec: TableSpec) -> bool:
+    """Return whether the entries of a table are ordered by priority."""
+    return any(key.kind in ("ternary", "range", "optional") for key in spec.key)
+
+
+def prefix_mask(length: int, bits: int) -> int:
+    """Return the mask of a prefix of `length` of `bits` bits."""
+    return (1 << bits) - (1 << bits - length)
+
+
+def row_of(keys: Sequence[KeyField], entry: Entry) -> Row:
+    """Return (mask, value, low, high, ..., entry): the maskable fields side by side in one integer, then the ranges."""
+    mask = value = 0
+    ranges: list[int] = []
+    for key, (first, second) in zip(keys, entry[2].match, strict=True):
+        if key.kind == "range":
+            ranges += (first, second)
+            continue
+        bits = _mask_of(key, second)
+        mask, value = mask << key.bits | bits, value << key.bits | first & bits
+    return (mask, value, *ranges, entry)
+
+
+def _mask_of(key: KeyField, second: int) -> int:
+    if key.kind == "exact":
+        return (1 << key.bits) - 1
+    return prefix_mask(second, key.bits) if key.kind == "lpm" else second

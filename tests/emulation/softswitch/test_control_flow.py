@@ -1,0 +1,93 @@
+"""Generated control flow does what a walk through its graph does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from emulation.softswitch.codegen.flow import Block, Branch, Graph, emit
+
+Way = tuple[int | None, ...]
+
+
+def graph_of(ways: list[Way], has_else: list[bool]) -> Graph:
+    """Block i appends i to `trail`, then way k is taken when choice[i] == k; the last may be an else."""
+    graph = {}
+    for i, targets in enumerate(ways):
+        branches = []
+        for k, target in enumerate(targets):
+            is_else = has_else[i] and k == len(targets) - 1
+            condition = None if is_else else f"choice[{i}] == {k}"
+            branches.append(Branch(condition, name_of(target), (f"trail.append(({i}, {k}))",)))
+        graph[str(i)] = Block((f"trail.append({i})",), tuple(branches))
+    return graph
+
+
+def name_of(target: int | None) -> str | None:
+    return None if target is None else str(target)
+
+
+def walk(ways: list[Way], has_else: list[bool], choice: list[int]) -> list[Any]:
+    trail: list[Any] = []
+    place: int | None = 0
+    while place is not None and len(trail) < 200:
+        trail.append(place)
+        taken = choice[place]
+        if taken >= len(ways[place]):
+            if not has_else[place]:
+                break
+            taken = len(ways[place]) - 1
+        trail.append((place, taken))
+        place = ways[place][taken]
+    return trail
+
+
+def run(graph: Graph, choice: list[int]) -> list[Any]:
+    trail: list[Any] = []
+    exec("\n".join(emit(graph, "0")), {"trail": trail, "choice": choice})
+    return trail
+
+
+@st.composite
+def acyclic(draw: st.DrawFn) -> tuple[list[Way], list[bool]]:
+    size = draw(st.integers(1, 9))
+    ways: list[Way] = []
+    for i in range(size):
+        later = st.sampled_from([None, *range(i + 1, size), *range(i + 1, min(i + 3, size))])
+        ways.append(tuple(draw(st.lists(later, min_size=1, max_size=3))))
+    return ways, draw(st.lists(st.booleans(), min_size=size, max_size=size))
+
+
+@settings(deadline=None, max_examples=200)
+@given(shape=acyclic(), choices=st.lists(st.lists(st.integers(0, 3), min_size=9, max_size=9), min_size=1, max_size=8))
+@example(shape=([(1, 2), (2, None), (None,)], [True, True, True]), choices=[[0, 0, 0] + [0] * 6, [0, 1, 0] + [0] * 6])
+def test_acyclic_graphs(shape: tuple[list[Way], list[bool]], choices: list[list[int]]) -> None:
+    ways, has_else = shape
+    graph = graph_of(ways, has_else)
+    for choice in choices:
+        assert run(graph, choice) == walk(ways, has_else, choice)
+
+
+def test_a_cycle_runs_until_its_condition_ends_it() -> None:
+    count = Block(("trail.append(len(trail))",), (Branch("len(trail) < 5", "0"),))
+    assert run({"0": count}, []) == [0, 1, 2, 3, 4]
+
+
+def test_an_endless_cycle_is_given_up() -> None:
+    assert run({"0": Block((), (Branch(None, "0"),))}, []) == []
+
+
+def test_very_deep_nesting_becomes_flat() -> None:
+    depth = 150
+    graph = {str(i): Block((), (Branch(f"choice[0] == {i}", None, (f"trail.append({i})",)), Branch(None, str(i + 1))))
+             for i in range(depth)}  # fmt: skip
+    graph[str(depth)] = Block(("trail.append('end')",))
+    assert [run(graph, [i]) for i in (0, 77, depth)] == [[0], [77], ["end"]]
+
+
+def test_a_structured_program_needs_no_numbers() -> None:
+    """if a: (if b: return); tail -- the early return must not flatten what follows."""
+    ways: list[Way] = [(1, 2), (None, 2), (3,), (None,)]
+    assert not any("q" in line for line in emit(graph_of(ways, [True] * 4), "0"))

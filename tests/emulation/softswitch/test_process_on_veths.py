@@ -1,0 +1,163 @@
+"""The daemon on real interfaces: forwarding, rates, drops, VLAN tags, links that fail. Needs root."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.root
+WAIT_S = 30
+IGNORE_OUTGOING = (263, 23, 1)
+RECEIVE_BUFFER_FORCED = (socket.SOL_SOCKET, 33, 1 << 22)
+
+
+def ip(line: str) -> None:
+    subprocess.run(["ip", *line.split()], check=True, capture_output=True)
+
+
+@pytest.fixture
+def ends() -> Iterator[list[str]]:
+    """Two veth pairs; the names of the hosts' ends, to which the switch's are `name + "s"`."""
+    names = [f"t{os.getpid() % 100000}{i}" for i in range(2)]
+    with ExitStack() as stack:
+        for name in names:
+            ip(f"link add {name} type veth peer name {name}s")
+            stack.callback(ip, f"link del {name}")
+            for end in (name, f"{name}s"):
+                Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
+                ip(f"link set {end} up mtu 9000")
+        yield names
+
+
+def host(name: str) -> socket.socket:
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sock.setsockopt(*IGNORE_OUTGOING)
+    sock.setsockopt(*RECEIVE_BUFFER_FORCED)
+    sock.settimeout(WAIT_S)
+    sock.bind((name, 3))
+    return sock
+
+
+class Wired:
+    """A switch that sends what port 1 receives out of port 2, and hosts on both."""
+
+    def __init__(self, process: subprocess.Popen[str], ends: list[str], stats: Path) -> None:
+        self.left, self.right = (host(name) for name in ends)
+        self.process = process
+        self._stats = stats
+
+    def statistics(self) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(WAIT_S)
+            peer.connect(str(self._stats))
+            answer: dict[str, Any] = json.loads(peer.makefile().read())
+            return answer
+
+
+@pytest.fixture
+def wired(program: Any, ends: list[str], tmp_path: Path) -> Iterator[Callable[..., Wired]]:
+    p = program
+    p.header("h", kind=8)
+    p.state("start", [p.extract("h")])
+    p.run("out", [p.call("assign", "standard_metadata.egress_spec", 2)])
+    (tmp_path / "p.json").write_bytes(p.source())
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> Wired:
+            command = [sys.executable, "-m", "emulation.softswitch.process", str(tmp_path / "p.json")]
+            command += ["-i", f"1@{ends[0]}s", "-i", f"2@{ends[1]}s", "--stats-socket", str(tmp_path / "stats")]
+            command += ["--", "--grpc-server-addr", "127.0.0.1:0", *arguments]
+            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(process.terminate)
+            assert process.stdout is not None
+            assert "ready" in process.stdout.readline()
+            net = Wired(process, ends, tmp_path / "stats")
+            for sock in (net.left, net.right):
+                stack.callback(sock.close)
+            return net
+
+        yield start
+
+
+def frame(size: int, number: int = 0) -> bytes:
+    return bytes(12) + struct.pack(">HI", 0x88B5, number) + bytes(size - 18)
+
+
+def test_frames_of_all_sizes_arrive_in_order_and_are_counted(wired: Any) -> None:
+    net = wired()
+    sent = [frame(size, i) for i, size in enumerate((60, 1514, 4158, 9014) * 10)]
+    for data in sent:
+        net.left.send(data)
+    assert [net.right.recv(1 << 16) for _ in sent] == sent
+    ports = net.statistics()["ports"]
+    assert ports["1"]["rx_packets"] == ports["2"]["tx_packets"] == len(sent)
+    assert ports["2"]["tx_bytes"] == sum(map(len, sent))
+
+
+def test_a_full_queue_drops_and_every_packet_is_accounted_for(wired: Any) -> None:
+    net = wired("--rate-pps", "2=200", "--queue-packets", "2=5")
+    for i in range(100):
+        net.left.send(frame(100, i))
+    arrived = [struct.unpack_from(">I", net.right.recv(2048), 14)[0] for _ in range(5)]
+    assert arrived == [0, 1, 2, 3, 4]
+    while (stats := net.statistics())["counts"]["received"] < 100:
+        pass
+    waiting = stats["counts"]["received"] - stats["counts"]["transmitted"] - stats["ports"]["2"]["queue_drops"]
+    assert 0 <= waiting <= 5
+    assert stats["ports"]["2"]["queue_drops"] >= 50
+
+
+def test_a_delayed_port_keeps_the_order(wired: Any) -> None:
+    net = wired("--delay-us", "2=20000", "--rate-bps", "2=100000000")
+    sent = [frame(200, i) for i in range(30)]
+    for data in sent:
+        net.left.send(data)
+    assert [net.right.recv(2048) for _ in sent] == sent
+
+
+def test_vlan_tags_survive_the_kernel(wired: Any) -> None:
+    net = wired()
+    tagged = bytes(12) + struct.pack(">HHH", 0x8100, 0x6005, 0x88B5) + bytes(60)
+    net.left.send(tagged)
+    net.right.setsockopt(263, 8, 1)
+    data, auxiliary, _, _ = net.right.recvmsg(2048, 64)
+    tci, tpid = struct.unpack_from("HH", auxiliary[0][2], 16)
+    assert (data, tci, tpid) == (tagged[:12] + tagged[16:], 0x6005, 0x8100)
+
+
+def test_a_link_that_fails_is_seen_and_comes_back(wired: Any, ends: list[str]) -> None:
+    net = wired()
+    ip(f"link set {ends[1]} down")
+    while net.statistics()["ports"]["2"]["up"]:
+        pass
+    net.left.send(frame(60))
+    while net.statistics()["ports"]["2"]["tx_failed"] + net.statistics()["ports"]["2"]["tx_packets"] < 1:
+        pass
+    ip(f"link set {ends[1]} up")
+    while not net.statistics()["ports"]["2"]["up"]:
+        pass
+    with pytest.raises(OSError, match="down"):
+        net.right.recv(2048)
+    net.left.send(frame(60, 7))
+    assert net.right.recv(2048) == frame(60, 7)
+
+
+def test_pcap_files_hold_what_passed(wired: Any, tmp_path: Path, ends: list[str]) -> None:
+    net = wired("--pcap", str(tmp_path))
+    net.left.send(frame(60, 9))
+    net.right.recv(2048)
+    net.process.terminate()
+    net.process.wait(WAIT_S)
+    for name, way in ((ends[0], "in"), (ends[1], "out")):
+        data = (tmp_path / f"{name}s_{way}.pcap").read_bytes()
+        assert data[24 + 16 :] == frame(60, 9)

@@ -1,0 +1,55 @@
+"""The command line of simple_switch_grpc, ours beside it, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulation.softswitch.daemon.options import Setting, UsageError, parse
+from emulation.softswitch.process import main
+
+
+def test_a_script_for_simple_switch_grpc_works() -> None:
+    line = "--no-p4 -i 1@s1-eth1 --interface 2@s1-eth2 --device-id 7 --log-console -L warn --thrift-port 9091 "
+    line += "--pcap -- --grpc-server-addr 0.0.0.0:50051 --cpu-port 255 --priority-queues 8"
+    options = parse(line.split())
+    assert options.interfaces == ((1, "s1-eth1"), (2, "s1-eth2"))
+    assert (options.json, options.device_id, options.address) == (None, 7, "0.0.0.0:50051")
+    assert (options.cpu_port, options.priority_queues, options.pcap) == (255, 8, ".")
+    assert (options.log_level, options.ignored) == ("warn", ("--thrift-port",))
+
+
+def test_the_default_address_is_loopback_and_the_log_is_off() -> None:
+    options = parse(["program.json"])
+    assert (options.json, options.address, options.log_level) == ("program.json", "127.0.0.1:9559", "off")
+    assert (options.device_id, options.cpu_port, options.drop_port) == (0, None, 511)
+
+
+def test_settings_hold_for_all_ports_or_for_one() -> None:
+    options = parse(["p.json", "--rate-bps", "1000", "--rate-bps", "3=5", "--queue-bytes", "2=800", "--delay-us", "10"])
+    assert [options.rate_bps.of(port) for port in (1, 3)] == [1000, 5]
+    assert [options.depth_bytes.of(port) for port in (1, 2)] == [None, 800]
+    assert options.delay_us == Setting(10)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("", "JSON"),
+        ("p.json -i 1", "PORT@IFACE"),
+        ("p.json -i x@eth0", "PORT@IFACE"),
+        ("p.json --interface=-1@eth0", "PORT@IFACE"),
+        ("p.json -i 1@a -i 1@b", "twice"),
+        ("p.json --cpu-port many", "number"),
+        ("p.json --priority-queues 0", "1 up"),
+        ("p.json --rate-bps 1=fast", "number"),
+        ("p.json --use-files 3", "not supported"),
+        ("p.json --grpc-server-ssl", "--grpc-server-cert"),
+        ("p.json --no-such-option", "no-such-option"),
+        ("p.json --log-level loud", "loud"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_status_2(line: str, found: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=found):
+        parse(line.split())
+    assert main(line.split()) == 2
+    assert capsys.readouterr().err.count("\n") == 1
