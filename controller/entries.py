@@ -1,0 +1,57 @@
+"""Table entries and changes of them as plain values, by the names that the P4 programs use.
+
+Everything between the plan and the session speaks of these; P4Runtime messages exist at the session only.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+Prefix: TypeAlias = tuple[int, int]
+Match: TypeAlias = int | Prefix
+Key: TypeAlias = tuple[Match, ...]
+Call: TypeAlias = tuple[str, tuple[int, ...]]
+Entries: TypeAlias = Mapping[tuple[str, Key], Call]
+
+
+class Kind(IntEnum):
+    """What an update does; the numbers of p4.v1.Update.Type."""
+
+    INSERT = 1
+    MODIFY = 2
+    DELETE = 3
+
+
+class Entry(NamedTuple):
+    """An entry of a table: key fields in order (an int, or (value, prefix length)) and an action with its arguments.
+
+    An empty key is the table's default entry.
+    """
+
+    table: str
+    key: Key
+    action: str
+    arguments: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.table}[{', '.join(map(_shown, self.key))}] = {self.action}({', '.join(map(str, self.arguments))})"
+
+
+class Change(NamedTuple):
+    """One update of a switch."""
+
+    kind: Kind
+    entry: Entry
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.entry}"
+
+
+Batch: TypeAlias = tuple[Change, ...]
+
+
+def _shown(match: Match) -> str:
+    if isinstance(match, int):
+        return str(match)
+    value, length = match
+    return ".".join(str(value >> shift & 0xFF) for shift in (24, 16, 8, 0)) + f"/{length}"

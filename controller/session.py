@@ -1,0 +1,225 @@
+"""One switch over P4Runtime, through a transport that gRPC or the caller's process provides."""
+
+from collections.abc import Callable, Iterable, Sequence
+from threading import Event
+from typing import Any, Protocol
+
+from p4.v1 import p4runtime_pb2
+from p4.v1.p4runtime_pb2 import SetForwardingPipelineConfigRequest as SetRequest
+
+from controller.entries import Batch, Change, Entry, Kind
+from controller.errors import OK, CallError, Failure, NotPrimaryError, RpcFailure, UnreachableError, WriteError
+from controller.pipeline import Pipeline
+
+DEADLINE_S = 20.0
+UNAVAILABLE = 14
+DEADLINE_EXCEEDED = 4
+Send = Callable[[p4runtime_pb2.StreamMessageResponse], None]
+
+
+class Stream(Protocol):
+    """An open stream channel."""
+
+    def receive(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
+        """Hand a message to the switch."""
+
+    def close(self) -> None:
+        """End the stream."""
+
+
+class Transport(Protocol):
+    """The calls of P4Runtime, on its messages; a refused call raises RpcFailure."""
+
+    def write(self, request: p4runtime_pb2.WriteRequest) -> None:
+        """Apply updates."""
+
+    def read(self, request: p4runtime_pb2.ReadRequest) -> Iterable[p4runtime_pb2.ReadResponse]:
+        """Return the selected entities."""
+
+    def set_pipeline(self, request: SetRequest) -> None:
+        """Set the forwarding pipeline."""
+
+    def get_pipeline(self, request: Any) -> Any:
+        """Return the forwarding pipeline."""
+
+    def open_stream(self, send: Send) -> Stream:
+        """Open a stream; what the switch says is given to `send`, possibly from another thread."""
+
+
+class InProcess:
+    """The transport to a P4Runtime service in this process.
+
+    `service` has the methods of `Transport` and fails with `failure`, an exception that has a code, a message and details.
+    """
+
+    def __init__(self, service: Any, failure: type[Exception]) -> None:
+        self._service = service
+        self._failure = failure
+
+    def write(self, request: p4runtime_pb2.WriteRequest) -> None:
+        """Apply updates."""
+        self._call(self._service.write, request)
+
+    def read(self, request: p4runtime_pb2.ReadRequest) -> Iterable[p4runtime_pb2.ReadResponse]:
+        """Return the selected entities."""
+        return list(self._call(self._service.read, request))
+
+    def set_pipeline(self, request: SetRequest) -> None:
+        """Set the forwarding pipeline."""
+        self._call(self._service.set_pipeline, request)
+
+    def get_pipeline(self, request: Any) -> Any:
+        """Return the forwarding pipeline."""
+        return self._call(self._service.get_pipeline, request)
+
+    def open_stream(self, send: Send) -> Stream:
+        """Open a stream."""
+        return _InProcessStream(self._service.open_stream(send), self._call)
+
+    def _call(self, method: Callable[[Any], Any], request: Any) -> Any:
+        try:
+            return method(request)
+        except self._failure as error:
+            raise RpcFailure(error.code, error.message, error.details) from None  # type: ignore[attr-defined]
+
+
+class _InProcessStream:
+    def __init__(self, stream: Any, call: Callable[[Callable[[Any], Any], Any], Any]) -> None:
+        self._stream = stream
+        self._call = call
+
+    def receive(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
+        self._call(self._stream.receive, message)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class Session:
+    """A controller's session with one switch; `open` makes it the primary controller.
+
+    Methods raise a `SwitchError`. Packet-ins are given to `on_packet_in(ingress port, frame)`, what the switch says about a
+    refused packet-out to `on_refused`, both on the transport's thread.
+    """
+
+    def __init__(
+        self, transport: Transport, pipeline: Pipeline, device_id: int, name: str = "", election_id: int = 1
+    ) -> None:
+        self.name = name or f"device {device_id}"
+        self.pipeline = pipeline
+        self.device_id = device_id
+        self.on_packet_in: Callable[[int, bytes], None] = lambda _port, _frame: None
+        self.on_refused: Callable[[CallError], None] = lambda _error: None
+        self._election_id = election_id
+        self._transport = transport
+        self._stream: Stream | None = None
+        self._answered = Event()
+        self._arbitration: Any = None
+
+    def open(self, deadline_s: float = DEADLINE_S) -> None:
+        """Become the primary controller of the switch; raises NotPrimaryError or UnreachableError."""
+        self._stream = self._guard(lambda: self._transport.open_stream(self._received))
+        message = p4runtime_pb2.StreamMessageRequest()
+        message.arbitration.device_id = self.device_id
+        message.arbitration.election_id.low = self._election_id
+        self._send(message)
+        if not self._answered.wait(deadline_s):
+            raise UnreachableError(self.name, f"no answer within {deadline_s:g} s")
+        if self._arbitration.status.code != OK:
+            raise NotPrimaryError(self.name, f"election id {self._election_id} lost against another controller's")
+
+    def close(self) -> None:
+        """End the session; the switch keeps forwarding."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def push(self, device_config: bytes, cookie: int = 0) -> None:
+        """Set the pipeline; its tables are empty afterwards."""
+        request = SetRequest(device_id=self.device_id, action=SetRequest.VERIFY_AND_COMMIT)
+        request.election_id.low = self._election_id
+        request.config.p4info.CopyFrom(self.pipeline.p4info)
+        request.config.p4_device_config = device_config
+        request.config.cookie.cookie = cookie
+        self._guard(lambda: self._transport.set_pipeline(request))
+
+    def write(self, changes: Batch) -> None:
+        """Apply a batch; raises WriteError with what was refused. Nothing is sent for an empty one."""
+        if not changes:
+            return
+        request = p4runtime_pb2.WriteRequest(device_id=self.device_id)
+        request.election_id.low = self._election_id
+        for change in changes:
+            update = request.updates.add(type=int(change.kind))
+            self.pipeline.fill(update.entity.table_entry, change.entry, change.kind is not Kind.DELETE)
+        self._guard(lambda: self._transport.write(request), changes)
+
+    def read(self, table: str | None = None) -> list[Entry]:
+        """Return the entries of a table, or of all tables; defaults that were never set are left out."""
+        request = p4runtime_pb2.ReadRequest(device_id=self.device_id)
+        for name in [table] if table else list(self.pipeline.tables):
+            self.pipeline.select(request.entities.add().table_entry, name)
+        answers = self._guard(lambda: list(self._transport.read(request)))
+        return [self.pipeline.entry(entity.table_entry) for answer in answers for entity in answer.entities]
+
+    def read_register(self, name: str, index: int | None = None) -> list[int]:
+        """Return the cells of a register array, or one of them; BMv2 refuses this call."""
+        request = p4runtime_pb2.ReadRequest(device_id=self.device_id)
+        entry = request.entities.add().register_entry
+        entry.register_id = self.pipeline.register(name).id
+        if index is not None:
+            entry.index.index = index
+        answers = self._guard(lambda: list(self._transport.read(request)))
+        cells = [entity.register_entry for answer in answers for entity in answer.entities]
+        return [int.from_bytes(cell.data.bitstring, "big") for cell in sorted(cells, key=lambda cell: int(cell.index.index))]
+
+    def packet_out(self, port: int, frame: bytes) -> None:
+        """Send a frame through a port of the switch."""
+        message = p4runtime_pb2.StreamMessageRequest()
+        message.packet.payload = frame
+        for number, value in self.pipeline.packet_out(port):
+            message.packet.metadata.add(metadata_id=number, value=value)
+        self._send(message)
+
+    def _send(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
+        if self._stream is None:
+            raise UnreachableError(self.name, "the session is not open")
+        stream = self._stream
+        self._guard(lambda: stream.receive(message))
+
+    def _received(self, message: p4runtime_pb2.StreamMessageResponse) -> None:
+        match message.WhichOneof("update"):
+            case "arbitration":
+                self._arbitration = message.arbitration
+                self._answered.set()
+            case "packet":
+                self.on_packet_in(self.pipeline.ingress_port(message.packet), message.packet.payload)
+            case "error":
+                self.on_refused(CallError(self.name, message.error.canonical_code, message.error.message))
+
+    def _guard(self, call: Callable[[], Any], changes: Sequence[Change] = ()) -> Any:
+        try:
+            return call()
+        except RpcFailure as failure:
+            raise self._error(failure, changes) from None
+
+    def _error(self, failure: RpcFailure, changes: Sequence[Change]) -> CallError | UnreachableError:
+        if failure.code in (UNAVAILABLE, DEADLINE_EXCEEDED):
+            return UnreachableError(self.name, failure.message)
+        refused = unwrap(failure, changes)
+        if refused:
+            return WriteError(self.name, failure.code, refused, len(changes))
+        return CallError(self.name, failure.code, failure.message)
+
+
+def unwrap(failure: RpcFailure, changes: Sequence[Change]) -> list[Failure]:
+    """Return the refused updates of a Write; nothing where the details do not fit the batch."""
+    details: Sequence[Any] = failure.details
+    if len(details) != len(changes):
+        return []
+    pairs = enumerate(zip(details, changes, strict=True))
+    return [
+        Failure(index, change, error.canonical_code, error.message)
+        for index, (error, change) in pairs
+        if error.canonical_code != OK
+    ]

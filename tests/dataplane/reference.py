@@ -1,0 +1,86 @@
+"""The rule of every load balancer, written as plainly as it can be: what the P4 programs are compared with."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from zlib import crc32
+
+from controller.plan import bin_thresholds
+from fabric.draws import Stream, component, mix
+from fabric.experiment import Scenario
+from fabric.forwarding import NONE, Forwarding, hash_multiplier
+from fabric.policies import Chooser
+
+
+@dataclass(slots=True)
+class Reference:
+    """One switch; `state` may be replaced by that of a re-plan at any time. A destination is an edge or, at an agg, a pod."""
+
+    scenario: Scenario
+    switch: int
+    state: Forwarding
+    draws: int = 0
+    cells: dict[tuple[int, int], int] = field(default_factory=dict)
+    orders: dict[tuple[int, int], int] = field(default_factory=dict)
+    wraps: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def uplink(self, destination: int, kind: int, five_tuple: bytes, queues: list[int]) -> int | None:
+        """Return the uplink of a packet of a class, None where the destination has no path."""
+        group = self.state.group_of(self.switch, destination)
+        if group == NONE:
+            return None
+        chooser = self.scenario.scheme.chooser
+        slots = self.schedule(group, 0)
+        match chooser:
+            case Chooser.HASH:
+                scaled = crc32(five_tuple) * hash_multiplier(self.scenario.seed, self.switch) % 2**32
+                return slots[(scaled >> 16) * len(slots) >> 16]
+            case Chooser.RANDOM:
+                return slots[self.draw(16) * len(slots) >> 16]
+            case Chooser.SHORTEST:
+                return self.shortest({u: slots.count(u) for u in sorted({*slots})}, queues)
+            case Chooser.BINNED:
+                return self.lowest_bin(slots, queues)
+            case Chooser.RESHUFFLED:
+                return self.reshuffled(group, kind)
+            case Chooser.ROTATION_SHORTEST_START if not self.cells.get((group, kind)):
+                first = self.shortest(dict.fromkeys(sorted({*slots}), 1), queues)
+                return self.walk(group, kind, slots, slots.index(first))
+        return self.walk(group, kind, slots, self.position(group, kind, slots))
+
+    def draw(self, bits: int) -> int:
+        number = int(mix(self.scenario.seed, component(Stream.SWITCH, self.switch), self.draws))
+        self.draws += 1
+        return number >> (32 - bits)
+
+    def schedule(self, group: int, order: int) -> list[int]:
+        first = self.state.first_group[self.switch] + group
+        return list(map(int, self.state.schedule(self.switch, int(self.state.group_schedule[first]) + order)))
+
+    def position(self, group: int, kind: int, slots: list[int]) -> int:
+        cell = self.cells.get((group, kind), 0)
+        if cell == 0:
+            return int(self.state.group_start[self.state.first_group[self.switch] + group, kind])
+        return cell - 1 if cell <= len(slots) else 0
+
+    def walk(self, group: int, kind: int, slots: list[int], position: int) -> int:
+        self.cells[group, kind] = (position + 1) % len(slots) + 1
+        return slots[position]
+
+    def reshuffled(self, group: int, kind: int) -> int:
+        place = group, kind
+        if not self.cells.get(place) or self.wraps[place] == 5:
+            self.orders[place], self.wraps[place] = self.draw(4), 0
+        slots = self.schedule(group, self.orders[place])
+        position = self.position(group, kind, slots)
+        self.wraps[place] += position + 1 == len(slots)
+        return self.walk(group, kind, slots, position)
+
+    def shortest(self, weights: dict[int, int], queues: list[int]) -> int:
+        relative = {uplink: Fraction(queues[uplink], weight) for uplink, weight in weights.items()}
+        ties = [uplink for uplink in relative if relative[uplink] == min(relative.values())]
+        return ties[self.draw(16) * len(ties) >> 16]
+
+    def lowest_bin(self, slots: list[int], queues: list[int]) -> int:
+        bins = {u: sum(queues[u] >= t for t in bin_thresholds(self.scenario)) for u in {*slots}}
+        candidates = sorted(u for u in slots if bins[u] == min(bins.values()))
+        return candidates[self.draw(16) * len(candidates) >> 16]

@@ -1,0 +1,118 @@
+"""Every program against the plain rule of its load balancer: the same packets and plans, and every port is the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.fabric_controller import FabricController, LinkChange
+from fabric.experiment import Scenario
+from fabric.policies import POLICIES, Chooser
+from tests.dataplane.reference import Reference
+from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
+
+SCHEMES = list({(p.chooser, p.weighted): p.slug for p in POLICIES.values() if p.chooser is not Chooser.WAYPOINT}.values())
+DATA_LENGTHS = (1000, 4158, 8000, 41_000, 90_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A packet for a host; `leave` of those that wait go before it."""
+
+    host: int
+    is_ack: bool
+    label: int
+    length: int
+    leave: int
+
+
+@dataclass(slots=True)
+class Bench:
+    """A switch, its controller and the plain rule side by side."""
+
+    rig: Rig
+    controller: FabricController
+    reference: Reference
+
+    @classmethod
+    def of(cls, chosen: Scenario, switch: int) -> "Bench":
+        controller = controller_of(chosen)
+        controller.start()
+        return cls(rig(chosen, switch), controller, Reference(chosen, switch, controller.forwarding()))
+
+    def replan(self, failed: frozenset[int]) -> None:
+        now = self.controller.failed
+        self.rig.apply(self.controller.on_event(0, LinkChange(down=failed - now, up=now - failed)))
+        self.reference.state = self.controller.forwarding()
+
+    def queues(self) -> list[int]:
+        first = self.rig.tree.uplink_port(0)
+        waiting = [0] * self.rig.tree.half
+        for pending in self.rig.waiting:
+            if pending.egress_port >= first:
+                waiting[pending.egress_port - first] += pending.length
+        return waiting
+
+    def ports(self, arrival: Arrival) -> tuple[int | None, int | None]:
+        """Return the program's and the rule's port for a packet."""
+        tree, half = self.rig.tree, self.rig.tree.half
+        source = 0 if arrival.host else 1
+        frame = (ack if arrival.is_ack else data)(tree, source, arrival.host, arrival.label)
+        edge = arrival.host // half
+        destination = edge if self.rig.index < tree.edges else edge // half
+        five_tuple = frame[26:34] + frame[23:24] + frame[34:38]
+        uplink = self.reference.uplink(destination, int(arrival.is_ack), five_tuple, self.queues())
+        port = self.rig.offer(frame, length=64 if arrival.is_ack else arrival.length)
+        return port, None if uplink is None else tree.uplink_port(uplink)
+
+
+def arrivals(hosts: Sequence[int]) -> st.SearchStrategy[Arrival]:
+    """Return packets for some hosts."""
+    lengths = st.sampled_from(DATA_LENGTHS)
+    return st.builds(Arrival, st.sampled_from(hosts), st.booleans(), st.integers(0, 2**16 - 1), lengths, st.integers(0, 3))
+
+
+def northbound(chosen: Scenario, switch: int) -> list[int]:
+    """Return the hosts that a switch reaches through its uplinks."""
+    tree = chosen.tree
+    if switch < tree.edges:
+        return [host for host in range(tree.hosts) if tree.edge_of_host(host) != switch]
+    pod = (switch - tree.edges) // tree.half
+    return [host for host in range(tree.hosts) if tree.pod_of_host(host) != pod]
+
+
+def run(chosen: Scenario, switch: int, phases: list[tuple[frozenset[int], list[Arrival]]]) -> None:
+    """Replay phases of traffic, each under its failed links."""
+    bench = Bench.of(chosen, switch)
+    for failed, packets in phases:
+        bench.replan(failed)
+        for packet in packets:
+            for _ in range(min(packet.leave, len(bench.rig.waiting))):
+                bench.rig.leave()
+            port, expected = bench.ports(packet)
+            assert port == expected
+
+
+@pytest.mark.parametrize("switch", [0, 8])
+@pytest.mark.parametrize("slug", SCHEMES)
+@given(drawn=st.data())
+@settings(max_examples=6, deadline=None)
+def test_program_and_rule_choose_the_same_port(slug: str, switch: int, drawn: st.DataObject) -> None:
+    chosen = scenario(slug, seed=drawn.draw(st.integers(0, 2**40)))
+    packets = st.lists(arrivals(northbound(chosen, switch)), min_size=20, max_size=60)
+    failed = st.frozensets(st.integers(0, chosen.tree.links - 1), max_size=3)
+    run(chosen, switch, drawn.draw(st.lists(st.tuples(failed, packets), min_size=1, max_size=3)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", [0, 5, 32, 63])
+@pytest.mark.parametrize("slug", SCHEMES)
+@given(drawn=st.data())
+@settings(max_examples=10, deadline=None)
+def test_program_and_rule_choose_the_same_port_at_k_8(slug: str, switch: int, drawn: st.DataObject) -> None:
+    chosen = scenario(slug, k=8, seed=drawn.draw(st.integers(0, 2**40)), load_balancer={"bins_percent": (1, 2.5, 7)})
+    packets = st.lists(arrivals(northbound(chosen, switch)), min_size=100, max_size=300)
+    failed = st.frozensets(st.integers(0, chosen.tree.links - 1), max_size=12)
+    run(chosen, switch, drawn.draw(st.lists(st.tuples(failed, packets), min_size=1, max_size=3)))
