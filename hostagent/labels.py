@@ -1,6 +1,7 @@
 """Which flow label (UDP source port) a packet carries: fixed, fresh, PLB, REPS (load balancers, "Hosts").
 
-`next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before `transport.on_ack`. Labels have 16 bits.
+`next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before `transport.on_ack`.
+Labels have 16 bits.
 """
 
 from numba.extending import register_jitable
@@ -63,7 +64,7 @@ def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-d
     limit_ps = timeout_ps(sender, rules)
     while sender.oldest < sender.sent:
         packet = packets[sender.oldest & (len(packets) - 1)]
-        if packet.state != ACKED:
+        if not packet.state & ACKED:
             if packet.sent_ps + limit_ps > now_ps:
                 break
             expired += 1
@@ -75,7 +76,7 @@ def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-d
 
 @register_jitable
 def judge_path(sender, rules, marked, now_ps):  # type: ignore[no-untyped-def]
-    """PLB: the path is good while fewer than `plb_percent` of the last `plb_acks` ACKs are marked; leave one that stays bad."""
+    """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked; leave a bad one."""
     sender.acks_seen = min(sender.acks_seen + 1, rules.plb_acks)
     sender.history = ((sender.history << 1) | (1 if marked else 0)) & ((1 << rules.plb_acks) - 1)
     marks = 0
@@ -114,10 +115,11 @@ def recycled_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-d
     if sender.explore > 0:
         sender.explore -= 1
         return random_label(sender, rules)
-    first = sender.frozen_head if sender.frozen_until_ps > 0 else sender.head
-    for step in range(RING):
+    is_frozen = sender.frozen_until_ps > 0
+    first = sender.frozen_head if is_frozen else sender.head
+    for step in range(RING if is_frozen or sender.fresh > 0 else 0):
         entry = (first + step) % RING
-        if sender.ring[entry] != NO_LABEL and (sender.frozen_until_ps > 0 or sender.ring_valid[entry]):
+        if sender.ring[entry] != NO_LABEL and (is_frozen or sender.ring_valid[entry]):
             sender.fresh -= sender.ring_valid[entry]
             sender.ring_valid[entry] = 0
             sender.frozen_head = (entry + 1) % RING

@@ -1,17 +1,19 @@
-"""What a host remembers: one record per sending flow, one per packet of it, one per receiving flow.
+"""What a host remembers: one record per sending flow, one per packet of it, and the rules that hold for all flows.
 
-The rules in `labels` and `transport` read and write attributes only, so they run on these records inside numba kernels and on
-`blank` objects in plain Python.
+The rules in `labels` and `transport` read and write attributes only, so they run on these records inside numba kernels
+and on `blank` objects in plain Python.
 """
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 
 NEVER = 2**62
 RING = 8
 PSN_WINDOW = 1024
+LONGEST_PATH = 6
 
 
 class Recovery(IntEnum):
@@ -28,72 +30,7 @@ class Congestion(IntEnum):
     MSWIFT = 1
 
 
-# What holds for all flows of a run. Times in ps; `seed` is the scenario's.
-RULES = np.dtype(
-    [
-        ("seed", np.int64),
-        ("recovery", np.int64),
-        ("congestion", np.int64),
-        ("label_rule", np.int64),
-        ("zero_load_rtt_ps", np.int64),
-        ("bdp_packets", np.int64),
-        ("sack_threshold", np.int64),
-        ("jitter_permille", np.int64),
-        ("freeze_ps", np.int64),
-        ("plb_acks", np.int64),
-        ("plb_percent", np.int64),
-        ("plb_gaps", np.int64),
-    ],
-    align=True,
-)
-
-# One sending flow. Packet numbers (PSN) count from 0; `resume_ps` is NEVER unless the flow pauses, `done_ps` until it is done.
-SENDER = np.dtype(
-    [
-        ("flow", np.int64),
-        ("packets", np.int64),
-        ("gap_ps", np.int64),
-        ("due_ps", np.int64),
-        ("resume_ps", np.int64),
-        ("done_ps", np.int64),
-        ("sent", np.int64),
-        ("transmissions", np.int64),
-        ("acked", np.int64),
-        ("highest", np.int64),
-        ("lost", np.int64),
-        ("lowest", np.int64),
-        ("srtt_ps", np.int64),
-        ("rttvar_ps", np.int64),
-        ("backoff", np.int64),
-        ("round_next", np.int64),
-        ("round_end", np.int64),
-        ("round_before_ps", np.int64),
-        ("recover", np.int64),
-        ("draws", np.int64),
-        ("label", np.int64),
-        ("oldest", np.int64),
-        ("ring", np.int64, (RING,)),
-        ("ring_valid", np.int64, (RING,)),
-        ("head", np.int64),
-        ("fresh", np.int64),
-        ("explore", np.int64),
-        ("frozen_head", np.int64),
-        ("frozen_until_ps", np.int64),
-        ("freezes", np.int64),
-        ("history", np.int64),
-        ("acks_seen", np.int64),
-        ("good_ps", np.int64),
-        ("changed_ps", np.int64),
-        ("patience_ps", np.int64),
-    ],
-    align=True,
-)
-
-# One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn & (len - 1).
-PACKET = np.dtype([("sent_ps", np.int64), ("label", np.int32), ("state", np.int32)], align=True)
-
-
-class PacketState(IntEnum):
+class PacketState(IntFlag):
     """What the sender knows of a packet number."""
 
     OUT = 0
@@ -101,7 +38,52 @@ class PacketState(IntEnum):
     ACKED = 2
 
 
+class Rules(NamedTuple):
+    """What holds for all flows of a run; times in ps, `target_ps` is Swift's target delay over six links."""
+
+    seed: int
+    recovery: int
+    congestion: int
+    label_rule: int
+    zero_load_rtt_ps: int
+    bdp_packets: int
+    sack_threshold: int
+    jitter_permille: int
+    freeze_ps: int
+    plb_acks: int
+    plb_percent: int
+    plb_gaps: int
+    target_ps: int
+
+
+# One sending flow. Packet numbers (PSN) count from 0; `resume_ps` is NEVER unless the flow pauses, `done_ps` until it
+# is done; `window` is in packets times 2**16.
+SENDER = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *("flow", "packets", "gap_ps", "due_ps", "resume_ps", "done_ps", "sent", "transmissions"),
+            *("acked", "highest", "lost", "srtt_ps", "rttvar_ps", "label", "draws"),
+            *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "recover"),
+            *("target_ps", "window", "counted", "samples", "median_ns", "decreased_ps", "late_holes"),
+            *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps", "freezes"),
+            *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
+        )
+    ]
+    + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))],
+    align=True,
+)
+
+# One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn & (len - 1).
+# `delay_ns` belongs to the ring of delay samples instead, which shares the memory.
+PACKET = np.dtype(
+    [("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16), ("state", np.uint16)], align=True
+)
+
+
 def blank(dtype: np.dtype[np.void]) -> SimpleNamespace:
     """Return a plain object with the fields of a record, all zero: the same rules, without numpy's cost a field."""
     fields = dtype.fields or {}
-    return SimpleNamespace(**{name: [0] * int(np.prod(kind[0].shape)) if kind[0].shape else 0 for name, kind in fields.items()})
+    return SimpleNamespace(
+        **{name: [0] * int(np.prod(kind[0].shape)) if kind[0].shape else 0 for name, kind in fields.items()}
+    )

@@ -1,27 +1,40 @@
 """When a flow may send, what it sends, and what an acknowledgement changes (load balancers, "Transport").
 
-Every function takes records (or `state.blank` objects) and integers, changes them in place and reads no clock, so that the
-agents, the virtual network and the simulator's kernels share it. A host calls `ready_ps` to order its flows, `next_psn` at the
-moment its link takes the packet, and `on_ack` when an acknowledgement has arrived. Timers are therefore looked at when
-the flow could send, not by events of their own.
+Every function takes records (or `state.blank` objects) and integers, changes them in place and reads no clock, so that
+the agents, the virtual network and the simulator's kernels share it. A host calls `ready_ps` to order its flows,
+`next_psn` at the moment its link takes the packet, and `on_ack` when an acknowledgement has arrived (with SACK after
+`acknowledge` for every packet number that it reports). Timers are looked at when the flow could send, not by events of
+their own.
 """
 
 from numba.extending import register_jitable
 
 from fabric.draws import Stream, below, component, mix, scramble
-from hostagent.state import NEVER, PSN_WINDOW, PacketState, Recovery
+from hostagent import swift
+from hostagent.state import NEVER, PSN_WINDOW, Congestion, PacketState, Recovery, Rules
 
 for rule in (scramble, mix, below, component):
     register_jitable(rule)
 
 ERASURE = int(Recovery.ERASURE)
+MSWIFT = int(Congestion.MSWIFT)
 JITTER = int(Stream.JITTER)
+REORDERED = 8
 OUT, RESENT, ACKED = int(PacketState.OUT), int(PacketState.RESENT), int(PacketState.ACKED)
 
 
+def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
+    """Return how many entries a flow's ring of packets has, a power of two up to PSN_WINDOW.
+
+    Twice the message, or what a flow of this gap sends in 16 zero-load RTTs, and 16, if that is less.
+    """
+    enough = min(2 * packets, 16 + 16 * rules.zero_load_rtt_ps // gap_ps)
+    return min(1 << (enough - 1).bit_length(), PSN_WINDOW)
+
+
 @register_jitable
-def start(sender, flow, packets, gap_ps, due_ps):  # type: ignore[no-untyped-def]
-    """Make a zeroed record the sender of `packets` packets, the first due at `due_ps`, paced by `gap_ps`."""
+def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[no-untyped-def]
+    """Make a zeroed record the sender of `packets` packets over `hops` links, due from `due_ps` on, `gap_ps` apart."""
     sender.flow = flow
     sender.packets = packets
     sender.gap_ps = gap_ps
@@ -31,11 +44,13 @@ def start(sender, flow, packets, gap_ps, due_ps):  # type: ignore[no-untyped-def
     sender.highest = -1
     sender.srtt_ps = -1
     sender.good_ps = -1
+    if rules.congestion == MSWIFT:
+        swift.start(sender, rules, hops)
 
 
 @register_jitable
 def timeout_ps(sender, rules):  # type: ignore[no-untyped-def]
-    """Return the retransmission timeout: srtt + 4 rttvar, three zero-load RTTs before the first sample, one at least."""
+    """Return the timeout: srtt + 4 rttvar, three zero-load RTTs before the first sample, one at least."""
     if sender.srtt_ps < 0:
         return 3 * rules.zero_load_rtt_ps
     return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.zero_load_rtt_ps)
@@ -60,18 +75,21 @@ def ready_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
         return NEVER
     if rules.recovery == ERASURE:
         return sender.due_ps if sender.resume_ps == NEVER else max(sender.due_ps, sender.resume_ps)
-    if sender.round_next < sender.round_end or has_new(sender):
+    if sender.round_next < sender.round_end or has_new(sender, rules, packets):
         return sender.due_ps
     return max(sender.due_ps, deadline_ps(sender, rules, packets))
 
 
 @register_jitable
-def next_psn(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
-    """Take the packet number that leaves at `now_ps` and set when the next one is due: actual start + gap, no catching up."""
+def next_psn(sender, rules, packets, label, now_ps):  # type: ignore[no-untyped-def]
+    """Take the packet number that leaves with `label` at `now_ps`; the next is due a gap later, no catching up."""
     if rules.recovery == ERASURE:
-        psn = next_symbol(sender, rules, now_ps)
+        psn = next_symbol(sender, rules, packets, now_ps)
     else:
         psn = next_hole_or_new(sender, rules, packets, now_ps)
+    packet = packets[psn & (len(packets) - 1)]
+    packet.sent_ps = now_ps
+    packet.label = label
     sender.transmissions += 1
     sender.due_ps = now_ps + sender.gap_ps
     if rules.jitter_permille > 0:
@@ -81,13 +99,21 @@ def next_psn(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def next_symbol(sender, rules, now_ps):  # type: ignore[no-untyped-def]
+def new_psn(sender, packets):  # type: ignore[no-untyped-def]
+    """Take the next packet number that was never sent."""
+    psn = sender.sent
+    sender.sent += 1
+    packets[psn & (len(packets) - 1)].state = OUT
+    return psn
+
+
+@register_jitable
+def next_symbol(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
     """Erasure: every packet is a new symbol; resuming after a pause counts all that is not acknowledged as lost."""
     if sender.resume_ps != NEVER:
         sender.lost = sender.sent - sender.acked
         sender.resume_ps = NEVER
-    psn = sender.sent
-    sender.sent += 1
+    psn = new_psn(sender, packets)
     pause_or_go_on(sender, rules, now_ps)
     return psn
 
@@ -102,9 +128,11 @@ def pause_or_go_on(sender, rules, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def has_new(sender):  # type: ignore[no-untyped-def]
-    """SACK: tell whether a packet that was never sent may go (the bitmap reaches PSN_WINDOW beyond the lowest hole)."""
-    return sender.sent < sender.packets and sender.sent < sender.lowest + PSN_WINDOW
+def has_new(sender, rules, packets):  # type: ignore[no-untyped-def]
+    """SACK: tell whether a packet that was never sent may go (the ring, like the bitmap, starts at the lowest hole)."""
+    if sender.sent >= sender.packets or sender.sent >= sender.lowest + len(packets):
+        return False
+    return rules.congestion != MSWIFT or swift.in_window(sender)
 
 
 @register_jitable
@@ -121,11 +149,10 @@ def next_hole_or_new(sender, rules, packets, now_ps):  # type: ignore[no-untyped
     if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
         start_round(sender, packets, sender.sent, now_ps - timeout_ps(sender, rules))
         sender.backoff += 1
+        if rules.congestion == MSWIFT:
+            swift.cut(sender, sender.window >> 1, now_ps)
     if sender.round_next >= sender.round_end:
-        psn = sender.sent
-        sender.sent += 1
-        packets[psn & (len(packets) - 1)].state = OUT
-        return psn
+        return new_psn(sender, packets)
     psn = sender.round_next
     packets[psn & (len(packets) - 1)].state = RESENT
     sender.round_next += 1
@@ -147,7 +174,7 @@ def skip_to_hole(sender, packets):  # type: ignore[no-untyped-def]
     """SACK: move the round on to its next hole, or to its end."""
     while sender.round_next < sender.round_end:
         packet = packets[sender.round_next & (len(packets) - 1)]
-        if packet.state != ACKED and packet.sent_ps <= sender.round_before_ps:
+        if not packet.state & ACKED and packet.sent_ps <= sender.round_before_ps:
             return
         sender.round_next += 1
 
@@ -156,35 +183,62 @@ def skip_to_hole(sender, packets):  # type: ignore[no-untyped-def]
 def acknowledge(sender, packets, psn):  # type: ignore[no-untyped-def]
     """SACK: mark one packet number that the receiver reports; call it for every number of a bitmap, then `on_ack`."""
     packet = packets[psn & (len(packets) - 1)]
-    if psn < sender.lowest or packet.state == ACKED:
+    if psn < sender.lowest or packet.state & ACKED:
         return
-    packet.state = ACKED
+    packet.state |= ACKED
     sender.acked += 1
     sender.highest = max(sender.highest, psn)
-    while sender.lowest < sender.sent and packets[sender.lowest & (len(packets) - 1)].state == ACKED:
+    while sender.lowest < sender.sent and packets[sender.lowest & (len(packets) - 1)].state & ACKED:
         sender.lowest += 1
         sender.backoff = 0
 
 
 @register_jitable
-def on_ack(sender, rules, packets, psn, sent_ps, now_ps):  # type: ignore[no-untyped-def]
-    """Account for an ACK of `psn`, last sent at `sent_ps` (negative: no RTT sample, Karn's rule); return whether the flow is done."""
+def on_ack(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
+    """Account for an ACK of packet number `psn` that arrives at `now_ps`; return whether the flow is done."""
     if sender.done_ps != NEVER:
         return False
-    if sent_ps >= 0:
-        sample_rtt(sender, now_ps - sent_ps)
+    packet = packets[psn & (len(packets) - 1)]
+    is_known = psn + len(packets) >= sender.sent
+    rtt_ps = now_ps - packet.sent_ps if is_known and not packet.state & RESENT else -1
+    if rtt_ps >= 0:
+        sample_rtt(sender, rtt_ps)
     if rules.recovery == ERASURE:
-        sender.acked += 1
-        sender.highest = max(sender.highest, psn)
-        sender.lost = sender.highest + 1 - sender.acked
-        pause_or_go_on(sender, rules, now_ps)
+        count_symbol(sender, rules, packets, psn, now_ps)
     else:
-        skip_to_hole(sender, packets)
-        late = sender.highest - sender.lowest > rules.sack_threshold
-        if late and sender.round_next >= sender.round_end and sender.lowest >= sender.recover:
-            sender.recover = sender.highest
-            start_round(sender, packets, sender.highest, now_ps)
-    if sender.acked >= sender.packets:
-        sender.done_ps = now_ps
-        return True
-    return False
+        repair(sender, rules, packets, rtt_ps, now_ps)
+    if sender.acked < sender.packets:
+        return False
+    sender.done_ps = now_ps
+    return True
+
+
+@register_jitable
+def count_symbol(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
+    """Erasure: what is missing REORDERED or more below the highest acknowledged symbol counts as lost."""
+    if psn + len(packets) >= sender.sent:
+        packets[psn & (len(packets) - 1)].state = ACKED
+    sender.acked += 1
+    sender.highest = max(sender.highest, psn)
+    settled = max(sender.highest + 1 - REORDERED, 0)
+    recent = 0
+    for number in range(settled, sender.highest + 1):
+        recent += (packets[number & (len(packets) - 1)].state & ACKED) // ACKED
+    sender.lost = settled - (sender.acked - recent)
+    pause_or_go_on(sender, rules, now_ps)
+
+
+@register_jitable
+def repair(sender, rules, packets, rtt_ps, now_ps):  # type: ignore[no-untyped-def]
+    """SACK: start a round of retransmissions when the lowest hole is late, and adapt the window."""
+    skip_to_hole(sender, packets)
+    late = sender.highest - sender.lowest > rules.sack_threshold
+    if sender.highest < sender.lowest:
+        sender.late_holes = 0
+    if late and sender.round_next >= sender.round_end and sender.lowest >= sender.recover:
+        sender.recover = sender.highest
+        start_round(sender, packets, sender.highest, now_ps)
+        if rules.congestion == MSWIFT:
+            swift.on_late_hole(sender, now_ps)
+    if rules.congestion == MSWIFT:
+        swift.on_ack(sender, packets, rtt_ps, now_ps)

@@ -1,0 +1,211 @@
+"""The host agent: one process that sends and receives for many hosts, through packet sockets.
+
+It speaks JSON lines over a socket with whoever started it:
+
+    {"hosts": [[host, pid, interface], ...]}       opens the sockets, inside namespaces   -> {"ready": hosts}
+    {"run": scenario, ...}                         builds its part of a run               -> {"armed": flows}
+    {"start_ns": instant}                          runs it   -> {"finished", "flows", "counts"}, when it has ended
+    {"stop": true}                                 ends the run early
+
+What it refuses it answers with {"error": one line}.
+
+`start_ns` is a CLOCK_MONOTONIC instant, the same for all agents: the run's time 0. Between deadlines it sleeps.
+"""
+
+import gc
+import json
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from heapq import heappop, heappush
+from typing import Any
+
+from fabric import traffic
+from fabric.errors import FabricError
+from fabric.experiment import PS_PER_SECOND, Scenario
+from hostagent.build import endpoints
+from hostagent.nic import Counts, Nic, link_times, open_link
+from hostagent.process import die_with_parent, wake_on_time
+from hostagent.state import NEVER
+
+PS_PER_NS = 1000
+LONGEST_SLEEP_PS = 10**11
+LINE_BYTES = 1 << 16
+
+
+class Channel:
+    """JSON lines over a stream socket; `fileno` lets it be waited for."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.stream = stream
+        self._partial = b""
+        self._lines: list[bytes] = []
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor."""
+        return self.stream.fileno()
+
+    @property
+    def has_message(self) -> bool:
+        """Return whether a whole message has been read already, which waiting for the descriptor would not show."""
+        return bool(self._lines)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send one message."""
+        self.stream.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for the next message; None at the end."""
+        while not self._lines:
+            data = self.stream.recv(LINE_BYTES)
+            if not data:
+                return None
+            *lines, self._partial = (self._partial + data).split(b"\n")
+            self._lines += lines
+        message: dict[str, Any] = json.loads(self._lines.pop(0))
+        return message
+
+
+@dataclass(slots=True)
+class Order:
+    """One run: `limit_ps` ends it unfinished; after the last flow, `quiet_ps` without a packet does."""
+
+    scenario: Scenario
+    limit_ps: int
+    quiet_ps: int
+
+
+class Run:
+    """The event loop of one run: a heap of (due, host) with one valid entry a host, and the sockets."""
+
+    def __init__(self, order: Order, links: dict[int, socket.socket], channel: Channel) -> None:
+        self._order = order
+        self._start_ns = 0
+        self._channel = channel
+        flows, times = traffic.flows(order.scenario), link_times(order.scenario)
+        self.nics = {
+            host: Nic(links[host], endpoint, times, self.now_ps)
+            for host, endpoint in endpoints(order.scenario, flows, links).items()
+        }
+        self.senders = {flow: host for flow, host in enumerate(flows.source.tolist()) if host in self.nics}
+        self._by_descriptor = {links[host].fileno(): host for host in self.nics}
+        self._due = dict.fromkeys(self.nics, NEVER)
+        self._heap: list[tuple[int, int]] = []
+        self._is_stopped = False
+        self._last_packet_ps = 0
+
+    def now_ps(self) -> int:
+        """Return the run's time."""
+        return (time.monotonic_ns() - self._start_ns) * PS_PER_NS
+
+    def loop(self, start_ns: int) -> None:
+        """Run from an instant until all flows are done and stragglers are in, the limit has passed, or a message says stop."""
+        self._start_ns = start_ns
+        with select.epoll() as sockets:
+            for descriptor in self._by_descriptor:
+                sockets.register(descriptor, select.EPOLLIN)
+            for host in self.nics:
+                self._requeue(host)
+            while not self._is_over():
+                self._act()
+                self._wait(sockets)
+
+    def report(self) -> dict[str, Any]:
+        """Return what is known of every flow that begins at these hosts, and the counts of all."""
+        counts = [asdict(nic.final_counts()) for nic in self.nics.values()]
+        return {
+            "finished": not self._unfinished(),
+            "flows": [self._record(flow) for flow in self.senders],
+            "freezes": sum(self.nics[host].endpoint.sender(flow).freezes for flow, host in self.senders.items()),
+            "counts": {field.name: sum(count[field.name] for count in counts) for field in fields(Counts)},
+        }
+
+    def _record(self, flow: int) -> list[int]:
+        endpoint = self.nics[self.senders[flow]].endpoint
+        sender = endpoint.sender(flow)
+        return [flow, endpoint.started_ps(flow), sender.done_ps, sender.transmissions]
+
+    def _unfinished(self) -> bool:
+        return any(self.nics[host].endpoint.sender(flow).done_ps == NEVER for flow, host in self.senders.items())
+
+    def _is_over(self) -> bool:
+        now = self.now_ps()
+        if self._is_stopped or now > self._order.limit_ps:
+            return True
+        return now > self._last_packet_ps + self._order.quiet_ps and not self._unfinished()
+
+    def _act(self) -> None:
+        heap, due, now = self._heap, self._due, self.now_ps()
+        while heap and heap[0][0] <= now:
+            at, host = heappop(heap)
+            if due[host] == at:
+                due[host] = NEVER
+                self.nics[host].act()
+                self._requeue(host)
+
+    def _requeue(self, host: int) -> None:
+        due = self.nics[host].due_ps()
+        if due != self._due[host]:
+            self._due[host] = due
+            if due != NEVER:
+                heappush(self._heap, (due, host))
+
+    def _wait(self, sockets: select.epoll) -> None:
+        """Sleep until the next deadline, a packet or a message."""
+        next_ps = self._heap[0][0] - self.now_ps() if self._heap else LONGEST_SLEEP_PS
+        seconds = max(0, min(next_ps, LONGEST_SLEEP_PS)) / PS_PER_SECOND
+        waited: list[Any] = [sockets, self._channel]
+        ready, _, _ = select.select(waited, [], [], 0 if self._channel.has_message else seconds)
+        if sockets in ready:
+            for descriptor, _ in sockets.poll(0):
+                host = self._by_descriptor[descriptor]
+                self.nics[host].receive()
+                self._requeue(host)
+            self._last_packet_ps = self.now_ps()
+        if self._channel in ready or self._channel.has_message:
+            message = self._channel.receive()
+            self._is_stopped = message is None or "stop" in message
+
+
+def serve(channel: Channel) -> None:
+    """Answer messages until the channel ends."""
+    links: dict[int, socket.socket] = {}
+    run: Run | None = None
+    while message := channel.receive():
+        match message:
+            case {"hosts": rows}:
+                links = {host: open_link(pid, interface) for host, pid, interface in rows}
+                channel.send({"ready": len(links)})
+            case {"run": scenario, "limit_ps": limit_ps, "quiet_ps": quiet_ps}:
+                run = _armed(Order(Scenario(**scenario), limit_ps, quiet_ps), links, channel)
+            case {"start_ns": start_ns} if run is not None:
+                run.loop(start_ns)
+                channel.send(run.report())
+                run = None
+
+
+def _armed(order: Order, links: dict[int, socket.socket], channel: Channel) -> Run | None:
+    try:
+        run = Run(order, links, channel)
+    except (FabricError, ValueError) as error:
+        channel.send({"error": str(error)})
+        return None
+    channel.send({"armed": len(run.senders)})
+    return run
+
+
+def main() -> None:
+    """Serve over the socket whose descriptor is the only argument."""
+    die_with_parent(signal.SIGKILL)
+    wake_on_time()
+    gc.disable()
+    with suppress(ConnectionError):
+        serve(Channel(socket.socket(fileno=int(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()

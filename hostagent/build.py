@@ -1,0 +1,51 @@
+"""From a scenario to its hosts: what every flow is, and the endpoints that run the rules."""
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import traffic
+from fabric.addressing import host_ip, host_mac
+from fabric.experiment import Scenario
+from fabric.failures import timeline
+from fabric.flows import Flows
+from fabric.rates import rho_max
+from fabric.topology import FatTree
+from fabric.wecmp import LinkState
+from hostagent.endpoint import Endpoint, FlowPlan
+from hostagent.packets import Ends
+from hostagent.rules import rules
+
+
+def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
+    """Return every flow's gap in ps; links that are down at the start make it longer (design, "Pacing")."""
+    links = LinkState.without(scenario.tree, timeline(scenario, flows).down_at_start)
+    return traffic.gaps(scenario, flows, rho_max(scenario.tree, links, flows))
+
+
+def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
+    """Return what the hosts must know of every flow."""
+    gaps = paced_gaps(scenario, flows)
+    phases = traffic.phases(scenario, flows, gaps)
+    hops = np.array([scenario.tree.hops(*ends) for ends in zip(flows.source.tolist(), flows.destination.tolist(), strict=True)])
+    columns = (flows.source, flows.destination, flows.packets, gaps, phases, flows.start_ps, hops)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [FlowPlan(flow, *row, tuple(flows.waits_for(flow).tolist())) for flow, row in enumerate(rows)]
+
+
+def ends(tree: FatTree, here: int, there: int) -> Ends:
+    """Return the addresses of a packet from one host to another."""
+    return Ends(host_mac(tree, here), host_mac(tree, there), host_ip(tree, here), host_ip(tree, there))
+
+
+def endpoints(scenario: Scenario, flows: Flows, hosts: Collection[int]) -> dict[int, Endpoint]:
+    """Return the endpoints of some hosts of a run."""
+    tree, shared, payload = scenario.tree, rules(scenario), scenario.packets.payload_bytes
+    of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
+    for plan in plans(scenario, flows):
+        for host in {plan.source, plan.destination} & of_host.keys():
+            of_host[host].append(plan)
+    return {
+        host: Endpoint(own, host, shared, lambda here, there: ends(tree, here, there), payload) for host, own in of_host.items()
+    }

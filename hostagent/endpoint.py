@@ -1,0 +1,225 @@
+"""A host without its sockets: which packet its link takes next, and what an arriving one changes.
+
+The virtual network and the Mininet agent drive the same object: they say what time it is, put on the wire what `send`
+returns, and hand over what arrives. The rules themselves are `labels` and `transport`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from types import SimpleNamespace
+from typing import NamedTuple
+
+from hostagent import labels, transport
+from hostagent.packets import AckFrames, DataFrames, Ends, Packet, parse, unwrapped_psn
+from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
+
+
+class FlowPlan(NamedTuple):
+    """One flow of a run; it starts at `start_ps`, or when all of `after` are complete, and is due a phase later."""
+
+    flow: int
+    source: int
+    destination: int
+    packets: int
+    gap_ps: int
+    phase_ps: int
+    start_ps: int
+    hops: int
+    after: tuple[int, ...] = ()
+
+
+class Departure(NamedTuple):
+    """A frame that the link takes now, and its class."""
+
+    frame: bytes
+    is_ack: bool
+
+
+class MisdeliveryError(Exception):
+    """A frame that this host must never see: corrupt, or meant for somebody else."""
+
+
+class _Sending:
+    """One flow that begins here; `key_ps` is its valid place in the heap of ready times."""
+
+    __slots__ = ("frames", "key_ps", "packets", "plan", "sender", "started_ps")
+
+    def __init__(self, plan: FlowPlan, frames: DataFrames, ring: int) -> None:
+        self.plan = plan
+        self.frames = frames
+        self.sender = blank(SENDER)
+        self.packets = [blank(PACKET) for _ in range(ring)]
+        self.key_ps = NEVER
+        self.started_ps = NEVER
+
+
+class _Receiving:
+    """One flow that ends here. With SACK, `window` has a bit for every packet number from the lowest missing one on."""
+
+    __slots__ = ("frames", "is_sack", "lowest", "packets", "received", "window")
+
+    def __init__(self, packets: int, frames: AckFrames, is_sack: bool) -> None:
+        self.packets = packets
+        self.frames = frames
+        self.is_sack = is_sack
+        self.received = 0
+        self.lowest = 0
+        self.window = 0
+
+    def accept(self, packet: Packet) -> bytes:
+        """Note a packet and return its ACK; with erasure coding every packet is a new symbol."""
+        if not self.is_sack:
+            self.received += 1
+            return self.frames.frame(packet.label, packet.psn, packet.marked, self.received)
+        self._slide(unwrapped_psn(packet.psn, self.lowest))
+        return self.frames.frame(packet.label, packet.psn, packet.marked, self.lowest, self.window)
+
+    def _slide(self, psn: int) -> None:
+        if psn < self.lowest or self.window >> (psn - self.lowest) & 1:
+            return
+        self.received += 1
+        self.window |= 1 << (psn - self.lowest)
+        arrived = (~self.window & (self.window + 1)).bit_length() - 1
+        self.lowest += arrived
+        self.window >>= arrived
+
+
+class Endpoint:
+    """The flows that begin or end at one host, and its ACKs; times in ps never run backwards."""
+
+    def __init__(
+        self,
+        flows: Iterable[FlowPlan],
+        host: int,
+        rules: Rules,
+        ends: Callable[[int, int], Ends],
+        payload_bytes: int,
+    ) -> None:
+        self._rules = rules
+        self._ip = ends(host, host).source_ip
+        self._is_sack = rules.recovery == Recovery.SACK
+        self._sending: dict[int, _Sending] = {}
+        self._receiving: dict[int, _Receiving] = {}
+        self._blocked: dict[int, set[int]] = {}
+        self._ready: list[tuple[int, int]] = []
+        self._acks: deque[bytes] = deque()
+        self._last_was_ack = True
+        for plan in flows:
+            there = plan.destination if plan.source == host else plan.source
+            if plan.source == host:
+                frames = DataFrames(ends(host, there), plan.flow, payload_bytes)
+                ring = transport.ring_length(rules, plan.packets, plan.gap_ps)
+                self._sending[plan.flow] = _Sending(plan, frames, ring)
+                self._blocked[plan.flow] = set(plan.after)
+            else:
+                self._receiving[plan.flow] = _Receiving(plan.packets, AckFrames(ends(host, there), plan.flow), self._is_sack)
+        for flow, sending in self._sending.items():
+            if not self._blocked[flow]:
+                self._start(flow, sending.plan.start_ps)
+
+    def wake_ps(self) -> int:
+        """Return from when on `send` has something for a free link, NEVER if nothing until a packet arrives."""
+        return 0 if self._acks else self._data_ready_ps()
+
+    def send(self, now_ps: int) -> Departure | None:
+        """Return the frame for a link that is free now: data and ACKs alternate while both wait, data first."""
+        is_data_ready = self._data_ready_ps() <= now_ps
+        if self._acks and not (is_data_ready and self._last_was_ack):
+            self._last_was_ack = True
+            return Departure(self._acks.popleft(), True)
+        if not is_data_ready:
+            return None
+        self._last_was_ack = False
+        return Departure(self._next_data(self._ready[0][1], now_ps), False)
+
+    def receive(self, now_ps: int, frame: bytes) -> int | None:
+        """Take in a frame; return the flow that it completes here (as its sender or its receiver), if any.
+
+        Raises MisdeliveryError for a frame that is not this host's.
+        """
+        packet = parse(frame)
+        if packet is None or packet.destination_ip != self._ip:
+            raise MisdeliveryError(f"a host got a frame that is not its own: {frame[:58].hex()}")
+        is_complete = self._take_ack(packet, now_ps) if packet.is_ack else self._take_data(packet)
+        if not is_complete:
+            return None
+        self._unblock(packet.flow, now_ps)
+        return packet.flow
+
+    def sender(self, flow: int) -> SimpleNamespace:
+        """Return the sender state of a flow that begins here."""
+        return self._sending[flow].sender
+
+    def started_ps(self, flow: int) -> int:
+        """Return when a flow that begins here started (its phase not included), NEVER before."""
+        return self._sending[flow].started_ps
+
+    def _data_ready_ps(self) -> int:
+        """Return when the first flow is ready to send, and leave it on top of the heap."""
+        ready = self._ready
+        while ready and self._sending[ready[0][1]].key_ps != ready[0][0]:
+            heappop(ready)
+        return ready[0][0] if ready else NEVER
+
+    def _start(self, flow: int, now_ps: int) -> None:
+        sending = self._sending[flow]
+        plan = sending.plan
+        sending.started_ps = now_ps
+        due_ps = now_ps + plan.phase_ps
+        transport.start(sending.sender, self._rules, flow, plan.packets, plan.gap_ps, due_ps, plan.hops)
+        labels.start(sending.sender, self._rules)
+        self._requeue(sending)
+
+    def _requeue(self, sending: _Sending) -> None:
+        """Put a flow at its new place among the ready times; the old entry is recognised as stale by its key."""
+        ready_ps = transport.ready_ps(sending.sender, self._rules, sending.packets)
+        if ready_ps != sending.key_ps:
+            sending.key_ps = ready_ps
+            if ready_ps != NEVER:
+                heappush(self._ready, (ready_ps, sending.plan.flow))
+
+    def _next_data(self, flow: int, now_ps: int) -> bytes:
+        sending = self._sending[flow]
+        sender, packets = sending.sender, sending.packets
+        label = labels.next_label(sender, self._rules, packets, now_ps)
+        psn = transport.next_psn(sender, self._rules, packets, label, now_ps)
+        self._requeue(sending)
+        return sending.frames.frame(label, psn)
+
+    def _take_data(self, packet: Packet) -> bool:
+        receiving = self._receiving.get(packet.flow)
+        if receiving is None:
+            raise MisdeliveryError(f"a host got a packet of flow {packet.flow}, which does not end there")
+        before = receiving.received
+        self._acks.append(receiving.accept(packet))
+        return before < receiving.packets == receiving.received
+
+    def _take_ack(self, ack: Packet, now_ps: int) -> bool:
+        sending = self._sending.get(ack.flow)
+        if sending is None:
+            raise MisdeliveryError(f"a host got an ACK of flow {ack.flow}, which does not begin there")
+        sender, packets = sending.sender, sending.packets
+        psn = unwrapped_psn(ack.psn, sender.sent)
+        labels.on_ack(sender, self._rules, ack.label, ack.marked, now_ps)
+        if self._is_sack:
+            self._acknowledge(sender, packets, ack)
+        is_done: bool = transport.on_ack(sender, self._rules, packets, psn, now_ps)
+        self._requeue(sending)
+        return is_done
+
+    def _acknowledge(self, sender: SimpleNamespace, packets: list[SimpleNamespace], ack: Packet) -> None:
+        lowest = unwrapped_psn(ack.msn, sender.lowest)
+        for psn in range(sender.lowest, lowest):
+            transport.acknowledge(sender, packets, psn)
+        for bit in range(ack.sacked.bit_length()):
+            if ack.sacked >> bit & 1:
+                transport.acknowledge(sender, packets, lowest + bit)
+
+    def _unblock(self, flow: int, now_ps: int) -> None:
+        """Start the flows that waited for `flow` alone."""
+        for waiting, after in self._blocked.items():
+            if flow in after:
+                after.remove(flow)
+                if not after:
+                    self._start(waiting, now_ps)

@@ -1,0 +1,56 @@
+"""What a process of ours asks of the kernel: to die with its parent, to wake on time, to open sockets elsewhere."""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
+PR_SET_TIMERSLACK = 29
+THIS_NAMESPACE = "/proc/thread-self/ns/net"
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(signal: int) -> None:
+    """Ask the kernel to end this process with `signal` as soon as its parent is gone."""
+    parent = os.getppid()
+    libc.prctl(PR_SET_PDEATHSIG, signal)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal)
+
+
+def wake_on_time() -> None:
+    """Ask the kernel not to put off this thread's timers (by 50 us, normally)."""
+    libc.prctl(PR_SET_TIMERSLACK, 1)
+
+
+def check(what: str, result: int) -> None:
+    """Raise OSError for a system call that failed."""
+    if result:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+@contextmanager
+def back_in_this_namespace() -> Iterator[None]:
+    """Return this thread to its present network namespace at the end, whatever happens."""
+    here = os.open(THIS_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield
+    finally:
+        libc.setns(here, CLONE_NEWNET)
+        os.close(here)
+
+
+@contextmanager
+def inside(pid: int) -> Iterator[None]:
+    """Move this thread into the network namespace of a process for a moment, to open sockets there; raises OSError."""
+    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    with back_in_this_namespace():
+        try:
+            check(f"network namespace of process {pid}", libc.setns(there, CLONE_NEWNET))
+        finally:
+            os.close(there)
+        yield

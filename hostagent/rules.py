@@ -1,0 +1,30 @@
+"""What a scenario says to every flow."""
+
+from fabric.errors import ExperimentError
+from fabric.experiment import PS_PER_NS, Scenario
+from hostagent.state import Congestion, Recovery, Rules
+
+PS_PER_US = 1_000 * PS_PER_NS
+SWIFT_QUEUE_BYTES = 113_000
+
+
+def rules(scenario: Scenario) -> Rules:
+    """Return the rules of a run; raises ExperimentError for a combination that nobody implements."""
+    options, transport = scenario.load_balancer, scenario.transport
+    if transport.congestion == "mswift" and transport.recovery != "sack":
+        raise ExperimentError('transport.congestion = "mswift" needs transport.recovery = "sack"')
+    return Rules(
+        seed=scenario.seed,
+        recovery=int(Recovery[transport.recovery.upper()]),
+        congestion=int(Congestion[transport.congestion.upper()]),
+        label_rule=int(scenario.scheme.label_rule),
+        zero_load_rtt_ps=scenario.zero_load_rtt_ps,
+        bdp_packets=scenario.bdp_packets,
+        sack_threshold=transport.sack_threshold,
+        jitter_permille=round(transport.pacing_jitter * 1000),
+        freeze_ps=round(options.freeze_us * PS_PER_US),
+        plb_acks=options.plb_acks,
+        plb_percent=options.plb_percent,
+        plb_gaps=options.plb_gaps,
+        target_ps=scenario.zero_load_rtt_ps + scenario.tx_ps(SWIFT_QUEUE_BYTES),
+    )
