@@ -1,0 +1,125 @@
+"""The host agents of a run, as processes: start them, give them a scenario, start it everywhere at one instant."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from emulation.errors import EmulationError, StartError
+from emulation.loop import Loop
+from fabric.addressing import host_interface_name
+from fabric.experiment import Scenario
+from fabric.topology import FatTree
+from hostagent.agent import Channel
+from hostagent.nic import Counts
+
+
+@dataclass(slots=True)
+class Agent:
+    """One agent process and what it has reported of the present run."""
+
+    process: subprocess.Popen[bytes]
+    channel: Channel
+    report: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run as hosts saw it: [flow, start_ps, done_ps, transmissions] of every flow, and all hosts' counts."""
+
+    is_finished: bool
+    flows: list[list[int]]
+    freezes: int
+    counts: Counts
+
+
+class Agents:
+    """All agents of a network."""
+
+    def __init__(self, agents: Sequence[Agent], loop: Loop) -> None:
+        self._agents = agents
+        self._loop = loop
+        for agent in agents:
+            loop.watch(agent.channel, lambda agent=agent: self._listen(agent))  # type: ignore[misc]
+
+    @property
+    def pids(self) -> list[int]:
+        """Return the processes."""
+        return [agent.process.pid for agent in self._agents]
+
+    def arm(self, scenario: Scenario, limit_ps: int, quiet_ps: int) -> None:
+        """Have every agent build its part of a run; raises EmulationError with an agent's complaint."""
+        for agent in self._agents:
+            agent.report = None
+            agent.channel.send({"run": json.loads(scenario.model_dump_json()), "limit_ps": limit_ps, "quiet_ps": quiet_ps})
+        for agent in self._agents:
+            _expect(agent, "armed")
+
+    def start(self, start_ns: int) -> None:
+        """Start the armed run at an instant of CLOCK_MONOTONIC."""
+        for agent in self._agents:
+            agent.channel.send({"start_ns": start_ns})
+
+    def stop(self) -> None:
+        """End the run early."""
+        for agent in self._agents:
+            if agent.report is None:
+                agent.channel.send({"stop": True})
+
+    def have_reported(self) -> bool:
+        """Return whether the run has ended everywhere."""
+        return all(agent.report for agent in self._agents)
+
+    def report(self) -> Report:
+        """Return the whole run."""
+        reports = [agent.report or {} for agent in self._agents]
+        counts = {name: sum(report["counts"][name] for report in reports) for name in Counts.__dataclass_fields__}
+        flows = sorted(flow for report in reports for flow in report["flows"])
+        freezes = sum(report["freezes"] for report in reports)
+        return Report(all(report["finished"] for report in reports), flows, freezes, Counts(**counts))
+
+    def _listen(self, agent: Agent) -> None:
+        message = agent.channel.receive()
+        if message is None:
+            self._loop.unwatch(agent.channel)
+            raise EmulationError(f"a host agent has ended with code {agent.process.wait()}")
+        agent.report = message
+
+
+def _expect(agent: Agent, word: str) -> None:
+    message = agent.channel.receive()
+    if message is None:
+        raise StartError(f"a host agent ended with code {agent.process.wait()}: its words are above")
+    if word not in message:
+        raise EmulationError(message.get("error", f"a host agent said {message}"))
+
+
+@contextmanager
+def agents(tree: FatTree, host_processes: Sequence[int], loop: Loop, count: int = 1) -> Iterator[Agents]:
+    """Start `count` agents in this thread's network namespace, each for an equal part of the hosts."""
+    with ExitStack() as stack:
+        started = [stack.enter_context(_agent()) for _ in range(count)]
+        for number, agent in enumerate(started):
+            hosts = range(number, tree.hosts, count)
+            rows = [[host, host_processes[host], host_interface_name(tree, host)] for host in hosts]
+            agent.channel.send({"hosts": rows})
+        for agent in started:
+            _expect(agent, "ready")
+        yield Agents(started, loop)
+
+
+@contextmanager
+def _agent() -> Iterator[Agent]:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "hostagent.agent", str(theirs.fileno())]
+    process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
+    theirs.close()
+    try:
+        yield Agent(process, Channel(ours))
+    finally:
+        ours.close()
+        process.wait()

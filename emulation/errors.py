@@ -1,0 +1,28 @@
+"""The errors of an emulation; command lines print the message, one line, and exit with 2.
+
+EmulationError
+    UnsupportedError   an experiment asks for what this network cannot do
+    NetworkError       this machine cannot give us the network
+    BusyError          another emulation runs here
+    StartError         a process of the network did not start or ended early: the reason and its last words
+"""
+
+
+class EmulationError(Exception):
+    """A run that cannot go on."""
+
+
+class UnsupportedError(EmulationError):
+    """The experiment asks for something that this network does not offer."""
+
+
+class NetworkError(EmulationError):
+    """This machine cannot give us the network."""
+
+
+class BusyError(EmulationError):
+    """Another emulation runs here."""
+
+
+class StartError(EmulationError):
+    """A process of the network did not start or ended early."""

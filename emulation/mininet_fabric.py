@@ -1,0 +1,348 @@
+"""A Mininet network in real time: switch processes, agents, and the controller that drives them over gRPC.
+
+It is the twin of `virtual_fabric`: the same scenario, the same controller and host rules, the same outcome; time is
+CLOCK_MONOTONIC since the run's start, as integer picoseconds.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from controller.control import RUN_FOLDER
+from controller.entries import Entries
+from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.grpc_transport import GrpcTransport
+from controller.session import Session
+from emulation.agents import Agents, Report, agents
+from emulation.capture import Tap, captures
+from emulation.errors import EmulationError, UnsupportedError
+from emulation.kernel import ip_batch, own_namespace, refuse_if_unable
+from emulation.loop import Loop
+from emulation.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
+from emulation.programs import SwitchProgram, built_in
+from emulation.run_folder import run_folder
+from emulation.switch_processes import SwitchCounters, Switches, SwitchKind, address, switches
+from emulation.virtual import layer_of
+from fabric import traffic
+from fabric.addressing import device_id, host_name, interface_name, switch_name
+from fabric.experiment import PS_PER_SECOND, Scenario
+from fabric.failures import Timeline, timeline
+from fabric.flows import Flows, generations
+from fabric.topology import FatTree
+from hostagent.state import NEVER
+
+PS_PER_NS = 1000
+PS_PER_MS = 10**9
+LEAD_NS = 200_000_000
+QUIET_PS = 10**11
+WRITERS = 8
+PATIENCE = 10
+MOST_PACKETS_PER_SECOND = 300_000
+COMFORTABLE_PACKETS_PER_SECOND = 10_000
+# Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
+ELECTION_ID = 1000
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class Installation:
+    """One change of links on its way into the switches; `installed_ps` is when the last switch had acknowledged."""
+
+    change: LinkChange
+    at_ps: int
+    updates: int = 0
+    switches: int = 0
+    installed_ps: int | None = None
+    on_installed: list[Callable[["Installation"], None]] = field(default_factory=list)
+
+
+class MininetFabric:
+    """The running network of one scenario; made by `mininet_fabric`."""
+
+    def __init__(
+        self, scenario: Scenario, loop: Loop, switches: Switches, agents: Agents, program: SwitchProgram, folder: Path
+    ) -> None:
+        self.scenario = scenario
+        self.tree: FatTree = scenario.tree
+        self.loop = loop
+        self.switches = switches
+        self.agents = agents
+        self.folder = folder
+        self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
+        self.controller = FabricController(scenario, program.pipeline, self.timeline.first_routes)
+        self.installations: list[Installation] = []
+        self.failed = self.timeline.first_routes
+        self.sessions: list[Session] = []
+        self._program = program
+        self._origin_ns = time.monotonic_ns()
+
+    def now_ps(self) -> int:
+        """Return the time since the start of the run."""
+        return (time.monotonic_ns() - self._origin_ns) * PS_PER_NS
+
+    def connect(self) -> None:
+        """Open a session with every switch, push the program, and install the first plan."""
+        with ThreadPoolExecutor(WRITERS) as pool:
+            self.sessions = list(pool.map(self._session, range(self.tree.switches)))
+        for link in sorted(self.failed):
+            set_link(self.tree, link, False)
+        self._write(self.controller.start())
+
+    def _session(self, switch: int) -> Session:
+        name = switch_name(self.tree, switch)
+        transport = GrpcTransport(address(self.folder, name))
+        session = Session(transport, self._program.pipeline, device_id(switch), name, ELECTION_ID)
+        session.open()
+        session.push(self._program.bmv2_json)
+        return session
+
+    def close(self) -> None:
+        """End the sessions."""
+        for session in self.sessions:
+            session.close()
+
+    def _write(self, steps: Sequence[Step]) -> None:
+        """Send steps, in order within a switch, to different switches at once."""
+        per_switch: dict[int, list[Step]] = {}
+        for step in steps:
+            per_switch.setdefault(step.switch, []).append(step)
+        with ThreadPoolExecutor(WRITERS) as pool:
+            for done in [pool.submit(self._write_one, own) for own in per_switch.values()]:
+                done.result()
+
+    def _write_one(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self.sessions[step.switch].write(step.changes)
+
+    def change_links(self, change: LinkChange, on_installed: Callable[[Installation], None] | None = None) -> Installation:
+        """Break and mend links in the kernel, tell the controller, and install what it decides when it says so."""
+        for link in sorted(change.down | change.up):
+            set_link(self.tree, link, link in change.up)
+        self.failed = self.failed - change.up | change.down
+        installation = Installation(change, self.now_ps(), on_installed=[on_installed] if on_installed else [])
+        self.installations.append(installation)
+        steps = self.controller.on_event(installation.at_ps, change)
+        installation.updates = sum(len(step.changes) for step in steps)
+        installation.switches = len({step.switch for step in steps})
+        if self.controller.convergence_ps is not None:
+            due_ps = installation.at_ps + self.controller.convergence_ps
+            self.loop.at(self._origin_ns + due_ps // PS_PER_NS, partial(self._install, installation, steps))
+        return installation
+
+    def _install(self, installation: Installation, steps: Sequence[Step]) -> None:
+        self._write(steps)
+        installation.installed_ps = self.now_ps()
+        for call in installation.on_installed:
+            call(installation)
+
+    def entries(self, switch: int) -> Entries:
+        """Return the entries that a switch holds, read back from it."""
+        return {(entry.table, entry.key): (entry.action, entry.arguments) for entry in self.sessions[switch].read()}
+
+    def run(self, scenario: Scenario | None = None, with_events: bool = True) -> Outcome:
+        """Run the traffic, and the link events of the experiment, until all flows are done; raises EmulationError."""
+        run = Run(self, scenario or self.scenario)
+        run.start(with_events)
+        self.loop.run(lambda: run.is_over)
+        return run.outcome()
+
+    def set_origin(self, origin_ns: int) -> None:
+        """Make an instant of CLOCK_MONOTONIC the run's time 0."""
+        self._origin_ns = origin_ns
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that all processes of the network have used."""
+        pids = [*self.switches.processes.pids.values(), *self.agents.pids]
+        return time.process_time() + sum(map(_process_seconds, pids))
+
+
+def set_link(tree: FatTree, link: int, up: bool) -> None:
+    """Set both ends of an inter-switch link up or down, in this thread's network namespace; raises NetworkError."""
+    state = "up" if up else "down"
+    ip_batch(f"link set {interface_name(tree, *end)} {state}" for end in tree.link_ends(link))
+
+
+class Run:
+    """One run of traffic on a network, from its start to its outcome."""
+
+    def __init__(self, fabric: MininetFabric, scenario: Scenario) -> None:
+        self._fabric = fabric
+        self._scenario = scenario
+        self._flows = traffic.flows(scenario)
+        self._before: list[SwitchCounters] = []
+        self._cpu_seconds = 0.0
+
+    def start(self, with_events: bool) -> None:
+        """Set everything going."""
+        fabric = self._fabric
+        quiet_ps = max(QUIET_PS, 2 * self._scenario.zero_load_rtt_ps)
+        fabric.agents.arm(self._scenario, limit_ps(self._scenario, self._flows), quiet_ps)
+        self._before = fabric.switches.counters()
+        self._cpu_seconds = fabric.cpu_seconds()
+        origin_ns = time.monotonic_ns() + LEAD_NS
+        fabric.set_origin(origin_ns)
+        for change in fabric.timeline.changes if with_events else ():
+            event = LinkChange(change.down - fabric.failed, change.up)
+            if event != LinkChange():
+                fabric.loop.at(origin_ns + change.time_ps // PS_PER_NS, partial(fabric.change_links, event))
+        fabric.agents.start(origin_ns)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the run has ended; raises StartError where a switch has."""
+        self._fabric.switches.processes.refuse_dead()
+        return self._fabric.agents.have_reported()
+
+    def outcome(self) -> Outcome:
+        """Return what the run has shown; raises EmulationError for flows that are not complete."""
+        report = self._fabric.agents.report()
+        if not report.is_finished:
+            raise EmulationError(_complaint(self._fabric.tree, self._flows, report))
+        ports, unrouted, missed = self._counted()
+        end_ps = max(done_ps for _, _, done_ps, _ in report.flows)
+        return Outcome(
+            scenario=self._scenario,
+            flows=tuple(self._flow_result(row) for row in report.flows),
+            ports=tuple(ports),
+            samples=QueueSamples((), ()),
+            accounts=_accounts(report, ports, unrouted, missed),
+            digest="",
+            end_ps=end_ps,
+            hops=sum(port.packets for port in ports),
+            freezes=report.freezes,
+            cpu_seconds=self._fabric.cpu_seconds() - self._cpu_seconds,
+        )
+
+    def _flow_result(self, row: list[int]) -> FlowResult:
+        flow, start_ps, done_ps, transmissions = row
+        flows = self._flows
+        ends = int(flows.source[flow]), int(flows.destination[flow]), int(flows.packets[flow])
+        return FlowResult(flow, *ends, start_ps, done_ps, transmissions)
+
+    def _counted(self) -> tuple[list[PortResult], int, int]:
+        """Return the ports' results and the packets that had no route and those not taken from the kernel in time."""
+        ports, unrouted, missed = [], 0, 0
+        pairs = zip(self._before, self._fabric.switches.counters(), strict=True)
+        for switch, (before, after) in enumerate(pairs):
+            unrouted += after.unrouted - before.unrouted
+            for number, now in after.ports.items():
+                was = before.ports[number]
+                missed += now.missed - was.missed
+                counts = now.packets - was.packets, now.bytes - was.bytes, now.drops - was.drops, 0, now.lost - was.lost
+                layer = layer_of(self._fabric.tree, switch, number)
+                ports.append(PortResult(switch, number, layer, *counts, now.max_queue_bytes, 0.0))
+        return ports, unrouted, missed
+
+
+def _accounts(report: Report, ports: Sequence[PortResult], unrouted: int, missed: int) -> Accounts:
+    counts = report.counts
+    return Accounts(
+        sent=counts.data_sent + counts.acks_sent,
+        received=counts.received,
+        dropped=sum(port.drops for port in ports) + missed + counts.missed,
+        unrouted=unrouted,
+        lost=sum(port.lost for port in ports) + counts.refused,
+    )
+
+
+def limit_ps(scenario: Scenario, flows: Flows) -> int:
+    """Return when a run is given up: several times what its longest flow needs at its pace, and a little more."""
+    paced = int((flows.packets * traffic.gaps(scenario, flows)).max()) * (1 + int(generations(scenario.tree, flows).max()))
+    return PATIENCE * (paced + int(flows.start_ps.max()) + 2 * scenario.zero_load_rtt_ps) + 10**13
+
+
+def _complaint(tree: FatTree, flows: Flows, report: Report) -> str:
+    waiting = [flow for flow, _, done_ps, _ in report.flows if done_ps == NEVER]
+    names = [f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}" for f in waiting[:3]]
+    more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+    return f"{len(waiting)} flows are not complete: {', '.join(names)}{more}"
+
+
+def _process_seconds(pid: int) -> float:
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How to build a network: which switches, which program (None: the load balancer's own), which ports to capture where."""
+
+    switch: SwitchKind = "softswitch"
+    program: SwitchProgram | None = None
+    taps: tuple[Tap, ...] = ()
+    captured: Path = Path()
+    agents: int = 1
+    folder: Path = RUN_FOLDER
+
+
+@contextmanager
+def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[MininetFabric]:
+    """Bring a scenario's network up, ready to run, and take it down again.
+
+    Raises UnsupportedError, NetworkError, BusyError and StartError for what cannot be had, ControllerError for what
+    switches refuse.
+    """
+    refuse_unsupported(scenario)
+    refuse_if_unable()
+    program = setup.program or built_in(scenario.scheme.program, scenario.tree.half)
+    from emulation.mininet_network import fat_tree, host_processes
+
+    with ExitStack() as stack:
+        stack.enter_context(_ended_like_an_interrupt())
+        folder = stack.enter_context(run_folder(setup.folder))
+        stack.enter_context(own_namespace())
+        loop = Loop()
+        stack.callback(loop.close)
+        network = stack.enter_context(fat_tree(scenario.tree))
+        processes = stack.enter_context(switches(scenario, setup.switch, folder))
+        hosts = host_processes(network, scenario.tree)
+        senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
+        for capture in stack.enter_context(captures(list(setup.taps), hosts, os.getpid(), setup.captured)):
+            loop.watch(capture.socket, capture.drain)
+        fabric = MininetFabric(scenario, loop, processes, senders, program, folder)
+        stack.callback(fabric.close)
+        fabric.connect()
+        yield fabric
+
+
+def refuse_unsupported(scenario: Scenario) -> None:
+    """Raise UnsupportedError where a scenario needs more than real processes can give."""
+    if scenario.failures.local_repair:
+        raise UnsupportedError("failures.local_repair: only the simulator repairs locally (--network sim)")
+    if scenario.load_balancer.queue_staleness_ns:
+        raise UnsupportedError("load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)")
+    if scenario.policy == "host_dr":
+        raise UnsupportedError("host_dr: the host agents do not choose waypoints yet (--network sim)")
+    offered = switch_packets_per_second(scenario)
+    if offered > MOST_PACKETS_PER_SECOND:
+        rate = scenario.fabric.rate_gbps * COMFORTABLE_PACKETS_PER_SECOND / offered
+        raise UnsupportedError(
+            f"fabric.rate_gbps = {scenario.fabric.rate_gbps:g} offers {offered:.2g} packets/s to software switches,"
+            f" which carry some 10,000 a core: try --set fabric.rate_gbps={rate:.1g} --set fabric.latency_ns=5e6"
+        )
+
+
+def switch_packets_per_second(scenario: Scenario) -> float:
+    """Return how often a packet passes a switch while all hosts send across the fabric: data and ACKs, five switches each."""
+    return scenario.tree.hosts * 2 * 5 * PS_PER_SECOND / scenario.slot_ps
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP as Ctrl-C, so that everything is taken down."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before: list[Any] = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,61 @@
+"""Experiments on Mininet, from the command line's point of view: run a scenario, or keep its network for commands."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from emulation.capture import tap_named
+from emulation.errors import UnsupportedError
+from emulation.hold import describe, hold
+from emulation.mininet_fabric import MininetFabric, Setup, mininet_fabric
+from emulation.outcome import Outcome
+from emulation.programs import SwitchProgram
+from emulation.switch_processes import SwitchKind
+from fabric.experiment import Experiment, Scenario
+
+Echo = Callable[[str], object]
+
+
+def setup(
+    experiment: Experiment, switch: SwitchKind, ports: tuple[str, ...], folder: Path, program: SwitchProgram | None = None
+) -> Setup:
+    """Return how to build an experiment's networks; captures go to `folder`. Raises UnsupportedError for unknown ports."""
+    taps = tuple(tap_named(next(experiment.scenarios()).tree, port) for port in ports)
+    if taps:
+        folder.mkdir(parents=True, exist_ok=True)
+    return Setup(switch, program, taps, folder)
+
+
+def run_on_mininet(scenario: Scenario, setup: Setup = Setup()) -> Outcome:  # noqa: B008
+    """Run a scenario on a Mininet network of its own; raises what `mininet_fabric` and `MininetFabric.run` raise."""
+    with mininet_fabric(scenario, setup) as fabric:
+        return fabric.run()
+
+
+def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
+    """Run an experiment's only scenario once, then keep its network up for commands until Ctrl-C."""
+    scenario = only_scenario(experiment)
+    with mininet_fabric(scenario, setup) as fabric:
+        echo(f"the network is up: {_sizes(fabric)}")
+        echo(f"traffic {describe(fabric.run())}")
+        echo("commands from another terminal: ofan status, ofan link down NAME, ofan traffic start; Ctrl-C takes it down")
+        try:
+            hold(fabric, echo)
+        except KeyboardInterrupt:
+            echo("taking the network down")
+
+
+def only_scenario(experiment: Experiment) -> Scenario:
+    """Return the scenario of an experiment with one load balancer and one seed; raises UnsupportedError for several."""
+    scenarios = list(experiment.scenarios())
+    if len(scenarios) > 1:
+        policies = ", ".join(experiment.policies)
+        raise UnsupportedError(
+            f"--hold keeps one network, this experiment has {len(scenarios)} ({policies}; {experiment.seeds} seeds):"
+            f" choose one with --set policies={experiment.policies[0]} --seeds 1"
+        )
+    return scenarios[0]
+
+
+def _sizes(fabric: MininetFabric) -> str:
+    tree = fabric.tree
+    return f"{tree.switches} {fabric.switches.kind} switches, {tree.hosts} hosts, {tree.links} links between switches"

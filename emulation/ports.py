@@ -1,0 +1,64 @@
+"""A directed link with its output queue, and what is counted there (simulator model, "Model")."""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from emulation.softswitch.queue import OutputQueue
+from fabric.experiment import Scenario
+
+Outage = tuple[int, int]
+
+
+class Port:
+    """An output port of a switch: its queue, the link behind it, and its counts.
+
+    The link leads to input port `far_port` of node `far`; a packet whose transmission starts within an outage is lost,
+    while the queue drains as if nothing had happened (design, decision 8).
+    """
+
+    __slots__ = (
+        "_outages",
+        "bytes",
+        "far",
+        "far_port",
+        "layer",
+        "lost",
+        "marks",
+        "max_queue_bytes",
+        "packets",
+        "queue",
+        "queue_byte_ps",
+    )
+
+    def __init__(self, scenario: Scenario, layer: str, far: int, far_port: int, outages: Iterable[Outage]) -> None:
+        capacity = scenario.fabric.queue_bytes or None
+        self.queue = OutputQueue(scenario.rate_bps, capacity, gap_bytes=scenario.packets.gap_bytes)
+        self.layer = layer
+        self.far = far
+        self.far_port = far_port
+        self.max_queue_bytes = 0
+        self.queue_byte_ps = 0
+        self.bytes = 0
+        self.packets = 0
+        self.marks = 0
+        self.lost = 0
+        self._outages = sorted(outages)
+
+    def offer(self, now_ps: int, size: int) -> int | None:
+        """Enqueue a packet; return when its last bit will have left, None where it is dropped."""
+        departure = self.queue.offer(now_ps, size)
+        if departure is not None:
+            self.max_queue_bytes = max(self.max_queue_bytes, self.queue.occupancy_bytes(now_ps))
+            self.queue_byte_ps += size * (departure - now_ps)
+        return departure
+
+    def carry(self, size: int, is_newly_marked: bool) -> None:
+        """Count a packet that has left."""
+        self.bytes += size
+        self.packets += 1
+        self.marks += is_newly_marked
+
+    def is_down(self, start_ps: int) -> bool:
+        """Return whether a packet whose transmission starts now is lost."""
+        index = bisect_right(self._outages, (start_ps, 2**63))
+        return index > 0 and start_ps < self._outages[index - 1][1]

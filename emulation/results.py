@@ -1,0 +1,141 @@
+"""The folder that a run leaves: the resolved experiment, results, flows, ports and queues as Parquet, a log, plots."""
+
+import json
+import resource
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from emulation.outcome import Outcome, port_name
+from fabric import traffic
+from fabric.addressing import host_name
+from fabric.bounds import bound_ps
+from fabric.experiment import Experiment
+from fabric.experiment_file import experiment_toml
+from fabric.failures import timeline
+from fabric.record import Record, described, table
+from fabric.topology import SWITCH_LAYERS
+from hostagent.build import paced_gaps
+
+RESULTS, FLOWS, PORTS, QUEUES = "results.parquet", "flows.parquet", "ports.parquet", "queues.parquet"
+EXPERIMENT, LOG = "experiment.toml", "run.log"
+
+Rows = list[dict[str, Any]]
+
+
+def record(outcome: Outcome, network: str) -> Record:
+    """Return the row of a run in the schema that all networks share."""
+    scenario = outcome.scenario
+    flows = traffic.flows(scenario)
+    bound = bound_ps(scenario, flows, paced_gaps(scenario, flows))
+    size = scenario.data_bytes
+    longest = outcome.max_queue_bytes()
+    means = [outcome.mean_queue_bytes(layer) / size for layer in SWITCH_LAYERS]
+    return Record(
+        **described(scenario, network, traffic.message_bytes(scenario), int(flows.packets.max())),
+        cct_ps=outcome.cct_ps,
+        bound_ps=bound,
+        increase=(outcome.cct_ps - bound) / bound,
+        max_queue_bytes=longest,
+        max_queue_packets=longest / size,
+        mean_queue_packets=max(means),
+        max_queue_layers=tuple(outcome.max_queue_bytes(layer) / size for layer in SWITCH_LAYERS),
+        mean_queue_layers=tuple(means),
+        utilisation_layers=tuple(outcome.utilisation(layer) for layer in SWITCH_LAYERS),
+        dropped=outcome.accounts.dropped,
+        marked=sum(port.marks for port in outcome.ports),
+        lost_to_failure=outcome.accounts.lost,
+        transmissions=sum(flow.transmissions for flow in outcome.flows),
+        packet_hops=outcome.hops,
+        redraws=timeline(scenario, flows).redraws,
+        freezes=outcome.freezes,
+        cpu_s=outcome.cpu_seconds,
+        max_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+
+
+def flow_rows(outcome: Outcome) -> Rows:
+    """Return one row per flow; times in ps from the start of the run."""
+    tree = outcome.scenario.tree
+    return [
+        {
+            **_run(outcome),
+            "flow": flow.flow,
+            "source": host_name(tree, flow.source),
+            "destination": host_name(tree, flow.destination),
+            "packets": flow.packets,
+            "transmissions": flow.transmissions,
+            "start_ps": flow.start_ps,
+            "done_ps": flow.done_ps,
+        }
+        for flow in outcome.flows
+    ]
+
+
+def port_rows(outcome: Outcome) -> Rows:
+    """Return one row per output port of every switch."""
+    tree = outcome.scenario.tree
+    return [
+        {
+            **_run(outcome),
+            "link": port_name(tree, port),
+            "layer": port.layer,
+            "packets": port.packets,
+            "bytes": port.bytes,
+            "drops": port.drops,
+            "marks": port.marks,
+            "lost": port.lost,
+            "max_queue_bytes": port.max_queue_bytes,
+            "mean_queue_bytes": port.mean_queue_bytes,
+        }
+        for port in outcome.ports
+    ]
+
+
+def queue_rows(outcome: Outcome) -> Rows:
+    """Return the longest queue per layer over time."""
+    samples = outcome.samples
+    return [
+        {**_run(outcome), "time_ps": time_ps, "layer": layer, "longest_queue_bytes": longest}
+        for time_ps, by_layer in zip(samples.times_ps, samples.bytes, strict=True)
+        for layer, longest in zip(SWITCH_LAYERS, by_layer, strict=True)
+    ]
+
+
+def _run(outcome: Outcome) -> dict[str, Any]:
+    return {"policy": outcome.scenario.policy, "seed": outcome.scenario.seed}
+
+
+def write_folder(folder: Path, experiment: Experiment, outcomes: Sequence[Outcome], records: Sequence[Record]) -> None:
+    """Write everything but the plots; an older run's files of the same names are replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / EXPERIMENT).write_text(experiment_toml(experiment), encoding="utf-8")
+    (folder / LOG).write_text("".join(f"{line}\n" for line in log_lines(outcomes)), encoding="utf-8")
+    table(records).write_parquet(folder / RESULTS)
+    for name, rows_of in ((FLOWS, flow_rows), (PORTS, port_rows), (QUEUES, queue_rows)):
+        pl.DataFrame([row for outcome in outcomes for row in rows_of(outcome)]).write_parquet(folder / name)
+
+
+def log_lines(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return the run log: one JSON object a line and run, with the hash of its event log and its packet accounts."""
+    return [json.dumps(_log_entry(outcome)) for outcome in outcomes]
+
+
+def _log_entry(outcome: Outcome) -> dict[str, Any]:
+    accounts = outcome.accounts
+    return {
+        **_run(outcome),
+        "events_sha256": outcome.digest,
+        "cct_ps": outcome.cct_ps,
+        "end_ps": outcome.end_ps,
+        "sent": accounts.sent,
+        "received": accounts.received,
+        "dropped": accounts.dropped,
+        "unrouted": accounts.unrouted,
+        "lost": accounts.lost,
+        "in_flight": accounts.in_flight,
+        "switch_packets": outcome.hops,
+        "cpu_seconds": round(outcome.cpu_seconds, 3),
+    }

@@ -1,0 +1,311 @@
+"""The virtual-time network: discrete events in integer picoseconds, real bytes, real pipelines, one process.
+
+At equal times packets leave queues first, then links change, then the controller acts, then packets arrive (by node and
+input port), then hosts send (design, decision 8). Everything else follows from the scenario, so that one seed gives the
+same bytes in the same order; `Network.digest` says so.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from emulation.errors import EmulationError
+from emulation.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
+from emulation.ports import Outage, Port
+from emulation.softswitch.switch import Pending, Transmit
+from fabric import traffic
+from fabric.addressing import host_name
+from fabric.draws import Stream, component, mix
+from fabric.experiment import Scenario
+from fabric.topology import LAYERS, SWITCH_LAYERS, FatTree, Tier
+from hostagent.build import endpoints, plans
+from hostagent.endpoint import FlowPlan
+from hostagent.state import NEVER
+
+PS_PER_US = 10**6
+ECN_BYTE, CE = 15, 0b11
+SAMPLES_PER_RTT = 64
+
+
+class Kind(IntEnum):
+    """What happens first at equal times."""
+
+    LEAVE = 0
+    LINK = 1
+    CONTROL = 2
+    ARRIVE = 3
+    SEND = 4
+
+
+LEAVE, LINK, CONTROL, ARRIVE, SEND = map(int, Kind)
+Event = tuple[int, int, int, int, int, Any]
+
+
+class Node(Protocol):
+    """What the network asks of a switch (`softswitch.switch.Switch`)."""
+
+    def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Pending]:
+        """Process a frame up to the queues."""
+
+    def egress(self, pending: Pending, deq_qdepth: int = 0, deq_timedelta_us: int = 0) -> list[Transmit]:
+        """Process a copy that has left its queue."""
+
+
+class SwitchDraws:
+    """The random source of a switch: draw n is `mix(seed, switch's component, n)`, scaled to the asked range."""
+
+    def __init__(self, seed: int, switch: int) -> None:
+        self._seed = seed
+        self._component = component(Stream.SWITCH, switch)
+        self._count = 0
+
+    def __call__(self, low: int, high: int) -> int:
+        """Return an integer from low to high, both included."""
+        draw = int(mix(self._seed, self._component, self._count))
+        self._count += 1
+        return low + (draw * (high - low + 1) >> 32)
+
+
+class Clock:
+    """Virtual time."""
+
+    __slots__ = ("now_ps",)
+
+    def __init__(self) -> None:
+        self.now_ps = 0
+
+    def __call__(self) -> int:
+        """Return the time in picoseconds."""
+        return self.now_ps
+
+
+class Network:
+    """One run: hosts, ports and links of a scenario around its switches (index order of `fabric.topology`)."""
+
+    def __init__(
+        self, scenario: Scenario, switches: Sequence[Node], clock: Clock, outages: dict[int, list[Outage]] | None = None
+    ) -> None:
+        self.scenario = scenario
+        self.tree = scenario.tree
+        self.switches = switches
+        self.clock = clock
+        self.hops = self.sent = self.received = self.dropped = self.unrouted = self.lost = 0
+        self.ports = [_ports(scenario, switch, outages or {}) for switch in range(self.tree.switches)]
+        flows = traffic.flows(scenario)
+        self._plans = plans(scenario, flows)
+        self.hosts = endpoints(scenario, flows, range(self.tree.hosts))
+        self.done_ps = [NEVER] * len(self._plans)
+        self._samples: dict[int, tuple[int, ...]] = {}
+        self._sizes = (scenario.data_bytes, scenario.ack_bytes)
+        gap = scenario.packets.gap_bytes
+        self._tx_ps = tuple(scenario.tx_ps(size) for size in self._sizes)
+        self._slot_ps = tuple(scenario.tx_ps(size + gap) for size in self._sizes)
+        self._latency_ps = scenario.latency_ps
+        self._free_ps = [0] * self.tree.hosts
+        self._wake_ps = [NEVER] * self.tree.hosts
+        self._unfinished = len(self._plans)
+        self._events: list[Event] = []
+        self._sequence = 0
+        self._log = hashlib.sha256()
+        self._handlers = (self._leave, self._call, self._call, self._arrive, self._send)
+        for host in range(self.tree.hosts):
+            self._wake(host, 0)
+
+    def at(self, time_ps: int, kind: Kind, action: Callable[[], None]) -> None:
+        """Let something happen at a time: a link event or an act of the controller."""
+        self._push(time_ps, kind, 0, 0, action)
+
+    def run(self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None) -> None:
+        """Run until all flows are done, telling `on_progress` the fraction of packets that are acknowledged.
+
+        Raises EmulationError, naming flows, at the horizon or when nothing happens any more.
+        """
+        events, handlers, clock = self._events, self._handlers, self.clock
+        sample_ps, next_sample_ps = self.scenario.zero_load_rtt_ps // SAMPLES_PER_RTT, 0
+        limit_ps = NEVER if horizon_ps is None else horizon_ps
+        while self._unfinished:
+            if not events or events[0][0] > limit_ps:
+                raise EmulationError(self._complaint())
+            time_ps, kind, node, port, _, payload = heappop(events)
+            while next_sample_ps <= time_ps:
+                self._sample(next_sample_ps)
+                next_sample_ps += sample_ps
+                if on_progress:
+                    on_progress(self._acknowledged())
+            clock.now_ps = time_ps
+            handlers[kind](time_ps, node, port, payload)
+
+    def _acknowledged(self) -> float:
+        plans, hosts = self._plans, self.hosts
+        acked: int = sum(min(hosts[plan.source].sender(plan.flow).acked, plan.packets) for plan in plans)
+        return acked / sum(plan.packets for plan in plans)
+
+    def _push(self, time_ps: int, kind: int, node: int, port: int, payload: Any) -> None:
+        self._sequence += 1
+        heappush(self._events, (time_ps, kind, node, port, self._sequence, payload))
+
+    def _note(self, kind: int, time_ps: int, node: int, port: int, frame: bytes) -> None:
+        self._log.update(b"%d %d %d %d " % (time_ps, kind, node, port))
+        self._log.update(frame)
+
+    def _call(self, time_ps: int, _node: int, _port: int, action: Callable[[], None]) -> None:
+        action()
+
+    def _arrive(self, time_ps: int, node: int, port: int, payload: tuple[bytes, int]) -> None:
+        frame, size = payload
+        self._note(ARRIVE, time_ps, node, port, frame)
+        if node >= self.tree.switches:
+            self._receive(node - self.tree.switches, time_ps, frame)
+            return
+        self.hops += 1
+        copies = self.switches[node].ingress(port, frame, size)
+        self.unrouted += not copies
+        for pending in copies:
+            self._enqueue(node, time_ps, pending, size, frame[ECN_BYTE] & CE == CE)
+
+    def _enqueue(self, node: int, time_ps: int, pending: Pending, size: int, is_marked: bool) -> None:
+        port = self.ports[node][pending.egress_port]
+        pending.enq_timestamp = time_ps // PS_PER_US
+        pending.enq_qdepth = port.queue.depth_packets(time_ps)
+        departure_ps = port.offer(time_ps, size)
+        if departure_ps is None:
+            self.dropped += 1
+            return
+        payload = (pending, size, port.queue.last_start_ps, time_ps, is_marked)
+        self._push(departure_ps, LEAVE, node, pending.egress_port, payload)
+
+    def _leave(self, time_ps: int, node: int, number: int, payload: tuple[Pending, int, int, int, bool]) -> None:
+        pending, size, start_ps, enqueued_ps, was_marked = payload
+        port = self.ports[node][number]
+        depth = port.queue.depth_packets(time_ps)
+        waited_us = (time_ps - enqueued_ps) // PS_PER_US
+        for transmit in self.switches[node].egress(pending, depth, waited_us):
+            self._note(LEAVE, time_ps, node, number, transmit.frame[:ECN_BYTE])
+            port.carry(size, not was_marked and transmit.frame[ECN_BYTE] & CE == CE)
+            if port.is_down(start_ps):
+                port.lost += 1
+                self.lost += 1
+            else:
+                self._push(time_ps + self._latency_ps, ARRIVE, port.far, port.far_port, (transmit.frame, size))
+
+    def _receive(self, host: int, time_ps: int, frame: bytes) -> None:
+        self.received += 1
+        flow = self.hosts[host].receive(time_ps, frame)
+        if flow is not None and self._plans[flow].source == host:
+            self.done_ps[flow] = time_ps
+            self._unfinished -= 1
+        self._wake(host, time_ps)
+
+    def _wake(self, host: int, now_ps: int) -> None:
+        """See to it that the host sends as soon as its link is free and something may go."""
+        wake_ps = max(now_ps, self._free_ps[host], self.hosts[host].wake_ps())
+        if wake_ps < self._wake_ps[host]:
+            self._wake_ps[host] = wake_ps
+            self._push(wake_ps, SEND, host, 0, None)
+
+    def _send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
+        if self._wake_ps[host] != time_ps:
+            return
+        self._wake_ps[host] = NEVER
+        departure = self.hosts[host].send(time_ps)
+        if departure is not None:
+            self.sent += 1
+            edge, index = divmod(host, self.tree.half)
+            arrival_ps = time_ps + self._tx_ps[departure.is_ack] + self._latency_ps
+            self._push(arrival_ps, ARRIVE, edge, index + 1, (departure.frame, self._sizes[departure.is_ack]))
+            self._free_ps[host] = time_ps + self._slot_ps[departure.is_ack]
+        self._wake(host, time_ps)
+
+    def _sample(self, time_ps: int) -> None:
+        longest = dict.fromkeys(SWITCH_LAYERS, 0)
+        for ports in self.ports:
+            for port in ports.values():
+                longest[port.layer] = max(longest[port.layer], port.queue.occupancy_bytes(time_ps))
+        self._samples[time_ps] = tuple(longest.values())
+
+    def accounts(self) -> Accounts:
+        """Return where all packets sent so far are; those in flight are counted one by one."""
+        in_flight = sum(event[1] in (LEAVE, ARRIVE) for event in self._events)
+        return Accounts(self.sent, self.received, self.dropped, self.unrouted, self.lost, in_flight)
+
+    def outcome(self, cpu_seconds: float) -> Outcome:
+        """Return what the run has shown, up to now."""
+        return Outcome(
+            scenario=self.scenario,
+            flows=tuple(self._flow_result(plan) for plan in self._plans),
+            ports=tuple(self._port_results()),
+            samples=QueueSamples(tuple(self._samples), tuple(self._samples.values())),
+            accounts=self.accounts(),
+            digest=self._log.hexdigest(),
+            end_ps=self.clock.now_ps,
+            hops=self.hops,
+            freezes=sum(self.hosts[plan.source].sender(plan.flow).freezes for plan in self._plans),
+            cpu_seconds=cpu_seconds,
+        )
+
+    def _flow_result(self, plan: FlowPlan) -> FlowResult:
+        host = self.hosts[plan.source]
+        sent = host.sender(plan.flow).transmissions
+        ends = (plan.source, plan.destination, plan.packets)
+        return FlowResult(plan.flow, *ends, host.started_ps(plan.flow), self.done_ps[plan.flow], sent)
+
+    def _port_results(self) -> Iterator[PortResult]:
+        end_ps, ahead = self.clock.now_ps, self._queued_beyond_the_end()
+        for switch, ports in enumerate(self.ports):
+            for number, port in ports.items():
+                mean = (port.queue_byte_ps - ahead.get(port, 0)) / max(end_ps, 1)
+                counts = (port.packets, port.bytes, port.queue.drops, port.marks, port.lost, port.max_queue_bytes)
+                yield PortResult(switch, number, port.layer, *counts, mean)
+
+    def _queued_beyond_the_end(self) -> dict[Port, int]:
+        """Return the byte picoseconds that ports have counted for packets that have not left yet."""
+        ahead: dict[Port, int] = {}
+        for time_ps, kind, node, number, _, payload in self._events:
+            if kind == LEAVE:
+                port = self.ports[node][number]
+                ahead[port] = ahead.get(port, 0) + payload[1] * (time_ps - self.clock.now_ps)
+        return ahead
+
+    def _complaint(self) -> str:
+        waiting = [flow for flow, done_ps in enumerate(self.done_ps) if done_ps == NEVER]
+        named = ", ".join(_flow_name(self.tree, self._plans[flow]) for flow in waiting[:3])
+        more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+        return f"at {self.clock.now_ps / PS_PER_US:.3f} us, {len(waiting)} flows are not complete: {named}{more}"
+
+
+def _flow_name(tree: FatTree, plan: FlowPlan) -> str:
+    return f"{host_name(tree, plan.source)} to {host_name(tree, plan.destination)}"
+
+
+def layer_of(tree: FatTree, switch: int, port: int) -> str:
+    """Return the layer of the link behind a switch's port."""
+    is_up = port > tree.half
+    match tree.tier(switch):
+        case Tier.EDGE:
+            return LAYERS[1] if is_up else LAYERS[5]
+        case Tier.AGG:
+            return LAYERS[2] if is_up else LAYERS[4]
+        case Tier.CORE:
+            return LAYERS[3]
+
+
+def _ports(scenario: Scenario, switch: int, outages: dict[int, list[Outage]]) -> dict[int, Port]:
+    tree = scenario.tree
+    return {number: _port(scenario, tree, switch, number, outages) for number in tree.ports(switch)}
+
+
+def _port(scenario: Scenario, tree: FatTree, switch: int, number: int, outages: dict[int, list[Outage]]) -> Port:
+    layer, far = layer_of(tree, switch, number), tree.neighbour(switch, number)
+    if far is None:
+        return Port(scenario, layer, tree.switches + switch * tree.half + number - 1, 0, ())
+    return Port(scenario, layer, far.switch, far.port, outages.get(link_of(tree, switch, number), ()))
+
+
+def link_of(tree: FatTree, switch: int, port: int) -> int:
+    """Return the index of the inter-switch link behind a port."""
+    far = tree.neighbour(switch, port)
+    assert far is not None
+    lower, uplink = (switch, port) if port > tree.half and tree.tier(switch) is not Tier.CORE else far
+    return lower * tree.half + uplink - tree.half - 1

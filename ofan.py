@@ -1,0 +1,99 @@
+"""The `ofan` command: one name for every tool of the project; each sub-command is imported when it is called."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+INPUT_ERROR = 2
+INTERRUPTED = 130
+
+
+class Lazy(NamedTuple):
+    """Where a sub-command is defined, and the line that `ofan --help` shows without importing it."""
+
+    module: str
+    name: str
+    help: str
+
+
+COMMANDS = {
+    "emulate": Lazy("emulation.cli", "emulate", "Run an experiment file, packet by packet."),
+    "demo": Lazy("emulation.demo", "demo", "Three load balancers, a link failure, one table, one picture."),
+    "doctor": Lazy("emulation.doctor", "doctor", "Say what this machine can run, and how to get the rest."),
+}
+P4_COMMANDS = {"compile": Lazy("emulation.compiler.cli", "compile_command", "Compile P4_16 (v1model) to BMv2 JSON and P4Info.")}
+
+EXAMPLES = """
+\b
+Examples:
+  ofan demo                                           a first look, under a minute
+  ofan emulate experiments/demo.toml                  run a file, keep the results
+  ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,jsq --seeds 3
+  ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
+  ofan doctor                                         what runs here, what is missing
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def __init__(self, commands: dict[str, Lazy], **settings: object) -> None:
+        super().__init__(**settings)  # type: ignore[arg-type]
+        self.lazy = commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all sub-commands, in the order of the table."""
+        return [*self.lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a sub-command."""
+        if cmd_name not in self.lazy:
+            return super().get_command(ctx, cmd_name)
+        lazy = self.lazy[cmd_name]
+        command = getattr(importlib.import_module(lazy.module), lazy.name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of sub-commands without importing any."""
+        rows = [(name, lazy.help) for name, lazy in self.lazy.items()]
+        rows += [(name, command.get_short_help_str()) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+cli = LazyGroup(
+    COMMANDS,
+    name="ofan",
+    help="Load balancers for AI fabrics: as P4 programs on an emulated fat-tree, and in a simulator.",
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+cli.add_command(LazyGroup(P4_COMMANDS, name="p4", help="The P4 compiler.", no_args_is_help=True))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `ofan`; bad input is one line on stderr and exit code 2."""
+    try:
+        code = cli.main(args=arguments, prog_name="ofan", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        code = 0
+    except click.ClickException as error:
+        click.echo(f"ofan: {error.format_message()}", err=True)
+        code = INPUT_ERROR
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("ofan: interrupted", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()
