@@ -22,8 +22,20 @@ class Lazy(NamedTuple):
 
 COMMANDS = {
     "emulate": Lazy("emulation.cli", "emulate", "Run an experiment file, packet by packet."),
+    "link": Lazy("controller.cli", "link", "Break, mend and list the links of a held emulation."),
+    "status": Lazy("controller.cli", "status", "Show a held emulation and each of its switches."),
+    "schedule": Lazy("controller.cli", "schedule", "Show the schedules that a switch holds."),
+    "pointers": Lazy("controller.cli", "pointers", "Show where a switch's pointers are."),
+    "traffic": Lazy("controller.cli", "traffic", "Start and stop traffic on a held emulation."),
+    "shell": Lazy("controller.cli", "shell", "Open p4runtime-shell on a switch of a held emulation."),
+    "pcap": Lazy("emulation.pcap", "pcap", "Print the packets of a capture, decoded."),
     "demo": Lazy("emulation.demo", "demo", "Three load balancers, a link failure, one table, one picture."),
     "doctor": Lazy("emulation.doctor", "doctor", "Say what this machine can run, and how to get the rest."),
+}
+SIM_COMMANDS = {
+    "run": Lazy("sim.cli", "run", "Simulate an experiment: a file, or options."),
+    "sweep": Lazy("sim.cli", "sweep_command", "Simulate every combination in a sweep file; resumable."),
+    "results": Lazy("sim.cli", "results", "Show or export what a sweep has found so far."),
 }
 P4_COMMANDS = {"compile": Lazy("emulation.compiler.cli", "compile_command", "Compile P4_16 (v1model) to BMv2 JSON and P4Info.")}
 
@@ -33,6 +45,8 @@ Examples:
   ofan demo                                           a first look, under a minute
   ofan emulate experiments/demo.toml                  run a file, keep the results
   ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,jsq --seeds 3
+  ofan sim run --k 8 --policy all --seeds 10          128 hosts, every load balancer
+  ofan sim sweep experiments/sweep.toml --jobs 2      many runs; goes on where it stopped
   ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
   ofan doctor                                         what runs here, what is missing
 """
@@ -73,6 +87,7 @@ cli = LazyGroup(
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+cli.add_command(LazyGroup(SIM_COMMANDS, name="sim", help="The simulator: 2 to 524,288 hosts.", no_args_is_help=True))
 cli.add_command(LazyGroup(P4_COMMANDS, name="p4", help="The P4 compiler.", no_args_is_help=True))
 
 

@@ -169,7 +169,8 @@ def shell(switch: str, primary: bool) -> None:
     python = _shell_python()
     election = "1,0" if primary else "0,1"
     arguments = ["--grpc-addr", target["address"], "--device-id", str(target["device_id"]), "--election-id", election]
-    os.execv(python, [str(python), "-m", "p4runtime_sh", *arguments])
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    os.execve(python, [str(python), "-m", "p4runtime_sh", *arguments], environment)
 
 
 def _shell_python() -> Path:

@@ -68,7 +68,9 @@ class FabricController:
 
     def _steps(self, time_ps: int) -> list[Step]:
         state = self.forwarding()
-        return [Step(time_ps, switch, batch) for switch in range(self.scenario.tree.switches) for batch in self._move(switch, state)]
+        return [
+            Step(time_ps, switch, batch) for switch in range(self.scenario.tree.switches) for batch in self._move(switch, state)
+        ]
 
     def _move(self, switch: int, state: Forwarding) -> list[Batch]:
         plan = self._planner.plan(state, switch)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
@@ -12,7 +12,7 @@ from p4.v1 import p4runtime_pb2
 from controller.entries import Entries, Entry, Key, Match
 from controller.errors import PlanError
 
-EXACT = p4info_pb2.MatchField.EXACT
+Spec = TypeVar("Spec")
 LPM = p4info_pb2.MatchField.LPM
 
 
@@ -148,8 +148,8 @@ def _name(message: Any) -> str:
     return str(message.preamble.name).rpartition(".")[2]
 
 
-def _by_name(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _by_name(pairs: Iterable[tuple[str, Spec]]) -> dict[str, Spec]:
+    found: dict[str, Spec] = {}
     for name, spec in pairs:
         if name in found:
             raise PlanError(f"the program has two objects named {name}")

@@ -4,7 +4,7 @@ A plan speaks of schedules by their place in the forwarding arrays; `reconcile` 
 A program gets entries for the tables that it has, so a program of the user's needs no change here.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -18,7 +18,7 @@ from controller.pipeline import Pipeline
 from fabric.addressing import NETWORK, host_ip, switch_ip, switch_name
 from fabric.experiment import Scenario
 from fabric.forwarding import NONE, Forwarding, hash_multiplier
-from fabric.policies import RESHUFFLE_WRAPS, Chooser, Policy
+from fabric.policies import RESHUFFLE_WRAPS, Chooser
 from fabric.topology import FatTree, Tier
 
 HOST, SWITCH_NETWORK, POD = 32, 24, 16
@@ -142,17 +142,17 @@ def _share(scenario: Scenario, percent: float) -> Fraction:
 
 
 def _southbound(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
-    major, minor = tree.position(switch)
+    pod, _ = tree.position(switch)
     match tree.tier(switch):
         case Tier.EDGE:
             for index in range(tree.half):
                 yield (host_ip(tree, switch * tree.half + index), HOST), index + 1
         case Tier.AGG:
             for edge in range(tree.half):
-                yield edge_prefix(tree, tree.edge(major, edge)), edge + 1
+                yield edge_prefix(tree, tree.edge(pod, edge)), edge + 1
         case Tier.CORE:
-            for pod in range(tree.k):
-                yield pod_prefix(pod), pod + 1
+            for far in range(tree.k):
+                yield pod_prefix(far), far + 1
 
 
 def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:

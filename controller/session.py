@@ -102,9 +102,7 @@ class Session:
     refused packet-out to `on_refused`, both on the transport's thread.
     """
 
-    def __init__(
-        self, transport: Transport, pipeline: Pipeline, device_id: int, name: str = "", election_id: int = 1
-    ) -> None:
+    def __init__(self, transport: Transport, pipeline: Pipeline, device_id: int, name: str = "", election_id: int = 1) -> None:
         self.name = name or f"device {device_id}"
         self.pipeline = pipeline
         self.device_id = device_id

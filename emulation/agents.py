@@ -13,6 +13,7 @@ from emulation.errors import EmulationError, StartError
 from emulation.loop import Loop
 from fabric.addressing import host_interface_name
 from fabric.experiment import Scenario
+from fabric.failures import Links
 from fabric.topology import FatTree
 from hostagent.agent import Channel
 from hostagent.nic import Counts
@@ -63,6 +64,11 @@ class Agents:
         """Start the armed run at an instant of CLOCK_MONOTONIC."""
         for agent in self._agents:
             agent.channel.send({"start_ns": start_ns})
+
+    def converge(self, failed: Links) -> None:
+        """Tell the hosts that routes now hold for `failed` links being down."""
+        for agent in self._agents:
+            agent.channel.send({"failed": sorted(failed)})
 
     def stop(self) -> None:
         """End the run early."""

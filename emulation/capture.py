@@ -1,12 +1,13 @@
 """Captures of any port of the emulated network, as pcap files with the kernel's nanosecond timestamps."""
 
+import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from emulation.errors import UnsupportedError
 from fabric.addressing import host_interface_name, host_named, interface_name, switch_named
@@ -49,7 +50,7 @@ class Capture:
 
     __slots__ = ("_file", "packets", "socket")
 
-    def __init__(self, link: socket.socket, file: BinaryIO) -> None:
+    def __init__(self, link: socket.socket, file: FileIO) -> None:
         self.socket = link
         self.packets = 0
         self._file = file
@@ -72,14 +73,14 @@ class Capture:
 
 
 @contextmanager
-def captures(taps: list[Tap], processes: list[int], own_process: int, folder: Path) -> Iterator[list[Capture]]:
-    """Capture ports into `folder`, one file each; `processes` are those of the hosts' namespaces."""
+def captures(taps: Sequence[Tap], processes: Sequence[int], folder: Path, prefix: str = "") -> Iterator[list[Capture]]:
+    """Capture ports into `folder`, one file each; `processes` live in the hosts' namespaces, this one in the switches'."""
     with ExitStack() as stack:
         opened = []
         for tap in taps:
-            process = own_process if tap.host is None else processes[tap.host]
+            process = os.getpid() if tap.host is None else processes[tap.host]
             link = stack.enter_context(_tap_socket(process, tap.interface))
-            file = stack.enter_context((folder / f"{tap.name.replace(':', '-')}.pcap").open("wb"))
+            file = stack.enter_context((folder / f"{prefix}{tap.name.replace(':', '-')}.pcap").open("wb", buffering=0))
             opened.append(Capture(link, file))
         try:
             yield opened

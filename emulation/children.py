@@ -9,6 +9,7 @@ that it has, {"name", "exited"} that it has ended.
 import importlib
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ WARM_MODULES = (
 )
 LAST_WORDS = 4
 GRACE_SECONDS = 3.0
+REPORT_SECONDS = 1.0
 MESSAGE_BYTES = 1 << 16
 
 
@@ -65,6 +67,11 @@ class Children:
         self.listen()
         for name, code in self.exited.items():
             raise StartError(f"{name} {_ending(code)}: {last_words(self.logs[name])}")
+
+    def refuse_ending(self, seconds: float = REPORT_SECONDS) -> None:
+        """Raise StartError if a process turns out to have ended; for use when one has stopped to answer."""
+        select.select([self.channel], [], [], seconds)
+        self.refuse_dead()
 
     def await_all(self, is_ready: Callable[[str], bool], seconds: float) -> None:
         """Wait until every process is ready; raises StartError, naming one that has ended or is late."""
@@ -105,6 +112,12 @@ def _send(channel: socket.socket, message: dict[str, Any]) -> None:
     channel.send(json.dumps(message).encode())
 
 
+def _tell(channel: socket.socket, message: dict[str, Any]) -> None:
+    """Send a message; that nobody is there any more is noticed when the channel is read."""
+    with suppress(ConnectionError):
+        _send(channel, message)
+
+
 def _receive(channel: socket.socket, flags: int = 0) -> dict[str, Any] | None:
     try:
         data = channel.recv(MESSAGE_BYTES, flags)
@@ -132,14 +145,14 @@ def main() -> None:
                 name, pid = request["name"], _fork(request)
                 children[name] = pid
                 selector.register(os.pidfd_open(pid), selectors.EVENT_READ, name)
-                _send(channel, {"name": name, "pid": pid})
+                _tell(channel, {"name": name, "pid": pid})
 
 
 def _report(channel: socket.socket, selector: selectors.BaseSelector, key: selectors.SelectorKey, children: dict[str, int]) -> None:
     _, status = os.waitpid(children.pop(key.data), 0)
     selector.unregister(key.fileobj)
     os.close(key.fd)
-    _send(channel, {"name": key.data, "exited": os.waitstatus_to_exitcode(status)})
+    _tell(channel, {"name": key.data, "exited": os.waitstatus_to_exitcode(status)})
 
 
 def _fork(request: dict[str, Any]) -> int:

@@ -33,6 +33,10 @@ class Client:
         self.stream = stream
         self.data = b""
 
+    def is_open(self) -> bool:
+        """Return whether the client still waits."""
+        return self.stream.fileno() >= 0
+
     def answer(self, value: Any) -> None:
         """Send an answer and hang up; a client that has gone is no error."""
         self._reply({"answer": value})
@@ -55,13 +59,23 @@ class ControlServer:
         self._listener = listener
         self._selector = selector
         self._handlers = handlers
+        self._clients: list[Client] = []
         selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def _accept(self) -> None:
         stream, _ = self._listener.accept()
         stream.setblocking(False)
         client = Client(stream)
+        self._clients = [*filter(Client.is_open, self._clients), client]
         self._selector.register(stream, selectors.EVENT_READ, lambda: self._read(client))
+
+    def close(self) -> None:
+        """Hang up on everybody and stop to listen."""
+        self._selector.unregister(self._listener)
+        for client in filter(Client.is_open, self._clients):
+            if client.stream in self._selector.get_map():
+                self._selector.unregister(client.stream)
+            client.stream.close()
 
     def _read(self, client: Client) -> None:
         try:
@@ -105,7 +119,9 @@ def control_server(run_folder: Path, selector: selectors.BaseSelector, handlers:
             os.umask(old)
         listener.listen()
         listener.setblocking(False)
+        server = ControlServer(listener, selector, handlers)
         try:
-            yield ControlServer(listener, selector, handlers)
+            yield server
         finally:
+            server.close()
             path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Run an experiment, one scenario after the other, and leave its results in a folder."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +9,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from emulation.outcome import Outcome
+from emulation.outcome import Outcome, label_of
 from emulation.programs import SwitchProgram
 from emulation.results import record, write_folder
 from emulation.virtual_fabric import VirtualFabric
 from fabric.experiment import Experiment, Scenario
 from fabric.record import Record
 
-NETWORK = "virtual"
+VIRTUAL = "virtual"
 PS_PER_US = 10**6
+ProgressCall = Callable[[float], None]
+Runner = Callable[[Scenario, ProgressCall], Outcome]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,16 +36,17 @@ class Reporter:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._all: TaskID | None = None
         self._run: TaskID | None = None
 
     @contextmanager
     def experiment(self, experiment: Experiment) -> Iterator[None]:
         """Show how many runs of an experiment are done."""
         total = len(experiment.policies) * experiment.seeds
-        task = self._progress.add_task(experiment.name, total=total)
+        self._all = self._progress.add_task(experiment.name, total=total)
         self._run = self._progress.add_task("", total=1, visible=False)
         yield
-        self._progress.update(task, completed=total)
+        self._progress.update(self._all, completed=total)
         self._progress.remove_task(self._run)
 
     def start(self, scenario: Scenario) -> None:
@@ -56,13 +59,14 @@ class Reporter:
         assert self._run is not None
         self._progress.update(self._run, completed=fraction)
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, record: Record) -> None:
         """Say how a run ended."""
-        self._progress.advance(self._progress.task_ids[0])
-        rate = outcome.hops / max(outcome.cpu_seconds, 1e-9)
+        assert self._all is not None
+        self._progress.advance(self._all)
+        rate = record.packet_hops / max(record.cpu_s, 1e-9)
         self._progress.console.print(
-            f"  {outcome.scenario.scheme.label}, seed {outcome.scenario.seed}: CCT {outcome.cct_ps / PS_PER_US:.3f} µs; "
-            f"{outcome.hops:,} switch-packets, {rate:,.0f} a second"
+            f"  {label_of(record.policy)}, seed {record.seed}: CCT {record.cct_ps / PS_PER_US:.3f} µs; "
+            f"{record.packet_hops:,} switch-packets, {rate:,.0f} a second"
         )
 
 
@@ -75,15 +79,22 @@ def reporting() -> Iterator[Reporter]:
         yield Reporter(progress)
 
 
-def run_experiment(experiment: Experiment, reporter: Reporter, program: SwitchProgram | None = None) -> Finished:
-    """Run all scenarios; raises what `VirtualFabric` raises, before anything has run where it can be known."""
-    outcomes = []
+def virtually(program: SwitchProgram | None = None) -> Runner:
+    """Return what runs a scenario in virtual time."""
+    return lambda scenario, on_progress: VirtualFabric(scenario, program).run(on_progress=on_progress)
+
+
+def run_experiment(experiment: Experiment, reporter: Reporter, run: Runner | None = None, network: str = VIRTUAL) -> Finished:
+    """Run all scenarios, in virtual time by default; raises what `run` raises."""
+    run = run or virtually()
+    outcomes, records = [], []
     with reporter.experiment(experiment):
         for scenario in experiment.scenarios():
             reporter.start(scenario)
-            outcomes.append(VirtualFabric(scenario, program).run(on_progress=reporter.advance))
-            reporter.finish(outcomes[-1])
-    return Finished(experiment, tuple(outcomes), tuple(record(outcome, NETWORK) for outcome in outcomes))
+            outcomes.append(run(scenario, reporter.advance))
+            records.append(record(outcomes[-1], network))
+            reporter.finish(records[-1])
+    return Finished(experiment, tuple(outcomes), tuple(records))
 
 
 def keep(finished: Finished, folder: Path) -> None:

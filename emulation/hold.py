@@ -177,11 +177,11 @@ class Held:
 
 
 def _milliseconds(installation: Installation) -> str:
-    return f"{((installation.installed_ps or 0) - installation.at_ps) / PS_PER_MS:.1f}"
+    return f"{(installation.took_ps or 0) / PS_PER_MS:.1f}"
 
 
 def _installed(link: str, installation: Installation) -> dict[str, Any]:
-    after = None if installation.installed_ps is None else (installation.installed_ps - installation.at_ps) / PS_PER_MS
+    after = None if installation.took_ps is None else installation.took_ps / PS_PER_MS
     return {"link": link, "installed_ms": after, "updates": installation.updates, "switches": installation.switches}
 
 

@@ -24,7 +24,7 @@ from emulation.agents import Agents, Report, agents
 from emulation.capture import Tap, captures
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.kernel import ip_batch, own_namespace, refuse_if_unable
-from emulation.loop import Loop
+from emulation.loop import Action, Loop
 from emulation.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
 from emulation.programs import SwitchProgram, built_in
 from emulation.run_folder import run_folder
@@ -33,7 +33,7 @@ from emulation.virtual import layer_of
 from fabric import traffic
 from fabric.addressing import device_id, host_name, interface_name, switch_name
 from fabric.experiment import PS_PER_SECOND, Scenario
-from fabric.failures import Timeline, timeline
+from fabric.failures import Links, Timeline, timeline
 from fabric.flows import Flows, generations
 from fabric.topology import FatTree
 from hostagent.state import NEVER
@@ -53,13 +53,14 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(slots=True)
 class Installation:
-    """One change of links on its way into the switches; `installed_ps` is when the last switch had acknowledged."""
+    """One change of links on its way into the switches; `took_ps` is known when the last switch has acknowledged."""
 
     change: LinkChange
     at_ps: int
-    updates: int = 0
-    switches: int = 0
-    installed_ps: int | None = None
+    failed: Links
+    updates: int
+    switches: int
+    took_ps: int | None = None
     on_installed: list[Callable[["Installation"], None]] = field(default_factory=list)
 
 
@@ -78,9 +79,10 @@ class MininetFabric:
         self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
         self.controller = FabricController(scenario, program.pipeline, self.timeline.first_routes)
         self.installations: list[Installation] = []
-        self.failed = self.timeline.first_routes
+        self.failed = self.routed = self.timeline.first_routes
         self.sessions: list[Session] = []
         self._program = program
+        self._transports: list[GrpcTransport] = []
         self._origin_ns = time.monotonic_ns()
 
     def now_ps(self) -> int:
@@ -98,6 +100,7 @@ class MininetFabric:
     def _session(self, switch: int) -> Session:
         name = switch_name(self.tree, switch)
         transport = GrpcTransport(address(self.folder, name))
+        self._transports.append(transport)
         session = Session(transport, self._program.pipeline, device_id(switch), name, ELECTION_ID)
         session.open()
         session.push(self._program.bmv2_json)
@@ -107,6 +110,8 @@ class MininetFabric:
         """End the sessions."""
         for session in self.sessions:
             session.close()
+        for transport in self._transports:
+            transport.close()
 
     def _write(self, steps: Sequence[Step]) -> None:
         """Send steps, in order within a switch, to different switches at once."""
@@ -126,19 +131,22 @@ class MininetFabric:
         for link in sorted(change.down | change.up):
             set_link(self.tree, link, link in change.up)
         self.failed = self.failed - change.up | change.down
-        installation = Installation(change, self.now_ps(), on_installed=[on_installed] if on_installed else [])
+        at_ns, at_ps = time.monotonic_ns(), self.now_ps()
+        steps = self.controller.on_event(at_ps, change)
+        updates, switches = sum(len(step.changes) for step in steps), len({step.switch for step in steps})
+        installation = Installation(change, at_ps, self.failed, updates, switches)
+        installation.on_installed += [on_installed] if on_installed else []
         self.installations.append(installation)
-        steps = self.controller.on_event(installation.at_ps, change)
-        installation.updates = sum(len(step.changes) for step in steps)
-        installation.switches = len({step.switch for step in steps})
         if self.controller.convergence_ps is not None:
-            due_ps = installation.at_ps + self.controller.convergence_ps
-            self.loop.at(self._origin_ns + due_ps // PS_PER_NS, partial(self._install, installation, steps))
+            due_ns = at_ns + self.controller.convergence_ps // PS_PER_NS
+            self.loop.at(due_ns, partial(self._install, installation, steps, at_ns))
         return installation
 
-    def _install(self, installation: Installation, steps: Sequence[Step]) -> None:
+    def _install(self, installation: Installation, steps: Sequence[Step], asked_ns: int) -> None:
+        self.routed = installation.failed
+        self.agents.converge(self.routed)
         self._write(steps)
-        installation.installed_ps = self.now_ps()
+        installation.took_ps = (time.monotonic_ns() - asked_ns) * PS_PER_NS
         for call in installation.on_installed:
             call(installation)
 
@@ -152,6 +160,10 @@ class MininetFabric:
         run.start(with_events)
         self.loop.run(lambda: run.is_over)
         return run.outcome()
+
+    def call_at(self, time_ps: int, action: Action) -> None:
+        """Call `action` at a time of the run."""
+        self.loop.at(self._origin_ns + time_ps // PS_PER_NS, action)
 
     def set_origin(self, origin_ns: int) -> None:
         """Make an instant of CLOCK_MONOTONIC the run's time 0."""
@@ -184,6 +196,7 @@ class Run:
         fabric = self._fabric
         quiet_ps = max(QUIET_PS, 2 * self._scenario.zero_load_rtt_ps)
         fabric.agents.arm(self._scenario, limit_ps(self._scenario, self._flows), quiet_ps)
+        fabric.agents.converge(fabric.routed)
         self._before = fabric.switches.counters()
         self._cpu_seconds = fabric.cpu_seconds()
         origin_ns = time.monotonic_ns() + LEAD_NS
@@ -191,7 +204,7 @@ class Run:
         for change in fabric.timeline.changes if with_events else ():
             event = LinkChange(change.down - fabric.failed, change.up)
             if event != LinkChange():
-                fabric.loop.at(origin_ns + change.time_ps // PS_PER_NS, partial(fabric.change_links, event))
+                fabric.call_at(change.time_ps, partial(fabric.change_links, event))
         fabric.agents.start(origin_ns)
 
     @property
@@ -224,7 +237,7 @@ class Run:
         flow, start_ps, done_ps, transmissions = row
         flows = self._flows
         ends = int(flows.source[flow]), int(flows.destination[flow]), int(flows.packets[flow])
-        return FlowResult(flow, *ends, start_ps, done_ps, transmissions)
+        return FlowResult(flow, *ends, int(flows.start_ps[flow]), start_ps, done_ps, transmissions)
 
     def _counted(self) -> tuple[list[PortResult], int, int]:
         """Return the ports' results and the packets that had no route and those not taken from the kernel in time."""
@@ -306,7 +319,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         processes = stack.enter_context(switches(scenario, setup.switch, folder))
         hosts = host_processes(network, scenario.tree)
         senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
-        for capture in stack.enter_context(captures(list(setup.taps), hosts, os.getpid(), setup.captured)):
+        for capture in stack.enter_context(captures(setup.taps, hosts, setup.captured, f"{scenario.policy}-{scenario.seed}-")):
             loop.watch(capture.socket, capture.drain)
         fabric = MininetFabric(scenario, loop, processes, senders, program, folder)
         stack.callback(fabric.close)
@@ -320,8 +333,6 @@ def refuse_unsupported(scenario: Scenario) -> None:
         raise UnsupportedError("failures.local_repair: only the simulator repairs locally (--network sim)")
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError("load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)")
-    if scenario.policy == "host_dr":
-        raise UnsupportedError("host_dr: the host agents do not choose waypoints yet (--network sim)")
     offered = switch_packets_per_second(scenario)
     if offered > MOST_PACKETS_PER_SECOND:
         rate = scenario.fabric.rate_gbps * COMFORTABLE_PACKETS_PER_SECOND / offered

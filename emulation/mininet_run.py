@@ -31,6 +31,11 @@ def run_on_mininet(scenario: Scenario, setup: Setup = Setup()) -> Outcome:  # no
         return fabric.run()
 
 
+def runner(setup: Setup) -> Callable[[Scenario, Callable[[float], None]], Outcome]:
+    """Return what runs a scenario on Mininet; its progress is not known before it is complete."""
+    return lambda scenario, _on_progress: run_on_mininet(scenario, setup)
+
+
 def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
     """Run an experiment's only scenario once, then keep its network up for commands until Ctrl-C."""
     scenario = only_scenario(experiment)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fabric.addressing import switch_name
 from fabric.experiment import PS_PER_SECOND, Scenario
+from fabric.policies import POLICIES
 from fabric.topology import SWITCH_LAYERS, FatTree
 
 
@@ -26,12 +27,13 @@ class Accounts:
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """One flow: when it started and when its sender knew that it was complete."""
+    """One flow: its own start in the scenario, when it really could start, and when its sender knew it complete."""
 
     flow: int
     source: int
     destination: int
     packets: int
+    planned_ps: int
     start_ps: int
     done_ps: int
     transmissions: int
@@ -63,7 +65,10 @@ class QueueSamples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """One finished run; `digest` is the hash of its event log, `hops` counts packets through switches."""
+    """One finished run; `digest` is the hash of its event log, `hops` counts packets through switches.
+
+    `own_program` names the program of the user's that its switches ran, with the groups and hosts of `scenario.policy`.
+    """
 
     scenario: Scenario
     flows: tuple[FlowResult, ...]
@@ -75,11 +80,17 @@ class Outcome:
     hops: int
     freezes: int
     cpu_seconds: float
+    own_program: str = ""
+
+    @property
+    def policy(self) -> str:
+        """Return what balanced the load: a policy's slug, or the file name of a user's program."""
+        return self.own_program or self.scenario.policy
 
     @property
     def cct_ps(self) -> int:
         """Return the collective's completion time: the longest of (completion at the sender - own start)."""
-        return max(flow.done_ps - flow.start_ps for flow in self.flows)
+        return max(flow.done_ps - flow.planned_ps for flow in self.flows)
 
     def max_queue_bytes(self, layer: str | None = None) -> int:
         """Return the longest queue of a layer, or of all switch ports."""
@@ -98,6 +109,11 @@ class Outcome:
     def inter_switch(self) -> dict[str, list[PortResult]]:
         """Return the ports that lead to other switches, per layer, in the order of their switches."""
         return {layer: [port for port in self.ports if port.layer == layer] for layer in SWITCH_LAYERS[:-1]}
+
+
+def label_of(policy: str) -> str:
+    """Return a load balancer's label; a user's program is called by its file name."""
+    return POLICIES[policy].label if policy in POLICIES else policy
 
 
 def port_name(tree: FatTree, port: PortResult) -> str:

@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
-from emulation.outcome import Outcome
+from emulation.outcome import Outcome, label_of
 from fabric.addressing import link_name, link_named
-from fabric.policies import POLICIES
 from fabric.record import Record
 from fabric.topology import SWITCH_LAYERS
 
@@ -67,7 +66,7 @@ def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
         times = np.array(outcome.samples.times_ps) / PS_PER_US
         longest = np.array([max(sample) for sample in outcome.samples.bytes]) / KB
         colour, style = SCHEME_COLOURS[index % len(SCHEME_COLOURS)], STYLES[index % len(STYLES)]
-        axes.plot(times, longest, style, color=colour, linewidth=1.6, label=outcome.scenario.scheme.label)
+        axes.plot(times, longest, style, color=colour, linewidth=1.6, label=label_of(outcome.policy))
         axes.plot(times[-1:], longest[-1:], "o", color=colour, markersize=5, clip_on=False, zorder=3)
     axes.set_xlabel("time (µs)", fontsize=9)
     axes.set_xlim(left=0)
@@ -101,7 +100,7 @@ def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
         axes.plot([place - 0.3, place + 0.3], [mean, mean], color="black", linewidth=1.5)
         axes.plot([place] * len(increases), increases, "o", color=BLUE, alpha=0.6)
         axes.text(place + 0.08, mean, f"{mean:.1f} %", fontsize=8, va="bottom")
-    axes.set_xticks(range(len(policies)), [POLICIES[policy].label for policy in policies], rotation=30, ha="right")
+    axes.set_xticks(range(len(policies)), [label_of(policy) for policy in policies], rotation=30, ha="right")
     axes.set_xlim(-0.6, len(policies) - 0.2)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("CCT increase over the bound (%)", fontsize=9)
@@ -131,7 +130,7 @@ def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
     for number, outcome in enumerate(outcomes):
         axes = figure.add_subplot(rows, columns, number + 1, sharey=shared)
         shared = shared or axes
-        draw_loads(axes, outcome, outcome.scenario.scheme.label)
+        draw_loads(axes, outcome, label_of(outcome.policy))
         if number % columns == 0:
             axes.set_ylabel("load of each link, sorted (KB)", fontsize=9)
     return figure
@@ -162,7 +161,7 @@ def _demo_loads(figure: Figure, grid: GridSpec, rows: Sequence[Sequence[Outcome]
         for column, outcome in enumerate(outcomes):
             axes = figure.add_subplot(grid[row, column], sharey=shared)
             shared = shared or axes
-            scheme = outcome.scenario.scheme.label
+            scheme = label_of(outcome.policy)
             draw_loads(axes, outcome, f"{scheme}, {word}: CCT {outcome.cct_ps / PS_PER_US:.2f} µs")
             if column == 0:
                 axes.set_ylabel("load of each link, sorted (KB)\nline: mean of the layer", fontsize=9)

@@ -50,13 +50,9 @@ class Port:
         if departure is not None:
             self.max_queue_bytes = max(self.max_queue_bytes, self.queue.occupancy_bytes(now_ps))
             self.queue_byte_ps += size * (departure - now_ps)
+            self.bytes += size
+            self.packets += 1
         return departure
-
-    def carry(self, size: int, is_newly_marked: bool) -> None:
-        """Count a packet that has left."""
-        self.bytes += size
-        self.packets += 1
-        self.marks += is_newly_marked
 
     def is_down(self, start_ps: int) -> bool:
         """Return whether a packet whose transmission starts now is lost."""

@@ -27,7 +27,7 @@ def load_program(path: Path, uplinks: int) -> SwitchProgram:
     """
     if path.suffix == ".json":
         return SwitchProgram(_json_bytes(path), Pipeline.read(path.with_suffix(".txtpb")))
-    compiled = compile_file(path, defines={"MAX_UPLINKS": str(size_for(uplinks))})
+    compiled = compile_file(path, (p4src.INCLUDE, p4src.FOLDER), {"MAX_UPLINKS": str(size_for(uplinks))})
     return SwitchProgram(json.dumps(compiled.json).encode(), Pipeline(compiled.p4info))
 
 

@@ -34,21 +34,21 @@ def record(outcome: Outcome, network: str) -> Record:
     longest = outcome.max_queue_bytes()
     means = [outcome.mean_queue_bytes(layer) / size for layer in SWITCH_LAYERS]
     return Record(
-        **described(scenario, network, traffic.message_bytes(scenario), int(flows.packets.max())),
+        **described(scenario, network, traffic.message_bytes(scenario), int(flows.packets.sum())) | {"policy": outcome.policy},
         cct_ps=outcome.cct_ps,
         bound_ps=bound,
         increase=(outcome.cct_ps - bound) / bound,
         max_queue_bytes=longest,
         max_queue_packets=longest / size,
-        mean_queue_packets=max(means),
+        mean_queue_packets=sum(port.mean_queue_bytes for port in outcome.ports) / len(outcome.ports) / size,
         max_queue_layers=tuple(outcome.max_queue_bytes(layer) / size for layer in SWITCH_LAYERS),
         mean_queue_layers=tuple(means),
         utilisation_layers=tuple(outcome.utilisation(layer) for layer in SWITCH_LAYERS),
-        dropped=outcome.accounts.dropped,
+        dropped=outcome.accounts.dropped + outcome.accounts.unrouted,
         marked=sum(port.marks for port in outcome.ports),
         lost_to_failure=outcome.accounts.lost,
         transmissions=sum(flow.transmissions for flow in outcome.flows),
-        packet_hops=outcome.hops,
+        packet_hops=outcome.accounts.sent + sum(port.packets for port in outcome.ports),
         redraws=timeline(scenario, flows).redraws,
         freezes=outcome.freezes,
         cpu_s=outcome.cpu_seconds,
@@ -67,6 +67,7 @@ def flow_rows(outcome: Outcome) -> Rows:
             "destination": host_name(tree, flow.destination),
             "packets": flow.packets,
             "transmissions": flow.transmissions,
+            "planned_ps": flow.planned_ps,
             "start_ps": flow.start_ps,
             "done_ps": flow.done_ps,
         }
@@ -105,7 +106,7 @@ def queue_rows(outcome: Outcome) -> Rows:
 
 
 def _run(outcome: Outcome) -> dict[str, Any]:
-    return {"policy": outcome.scenario.policy, "seed": outcome.scenario.seed}
+    return {"policy": outcome.policy, "seed": outcome.scenario.seed}
 
 
 def write_folder(folder: Path, experiment: Experiment, outcomes: Sequence[Outcome], records: Sequence[Record]) -> None:

@@ -108,7 +108,11 @@ class Switches:
         """Ask a switch for its counters; BMv2 has none outside of programs."""
         if self.kind == "bmv2":
             return SwitchCounters({port: PortCounters() for port in self.scenario.tree.ports(switch)}, 0)
-        return _read_counters(_statistics(self.folder / f"{switch_name(self.scenario.tree, switch)}.stats"))
+        try:
+            return _read_counters(_statistics(self.folder / f"{switch_name(self.scenario.tree, switch)}.stats"))
+        except EmulationError:
+            self.processes.refuse_ending()
+            raise
 
 
 def _statistics(path: Path) -> dict[str, Any]:

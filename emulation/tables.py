@@ -6,7 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 
-from fabric.policies import POLICIES
+from emulation.outcome import label_of
 from fabric.record import Record
 from fabric.topology import SWITCH_LAYERS
 
@@ -33,7 +33,7 @@ def _table(title: str, records: Sequence[Record]) -> Table:
 def _row(runs: Sequence[Record]) -> list[str]:
     queues = [max(run.max_queue_layers[layer] for run in runs) for layer in range(len(SWITCH_LAYERS))]
     return [
-        POLICIES[runs[0].policy].label,
+        label_of(runs[0].policy),
         _mean([run.cct_ps / PS_PER_US for run in runs], "{:.2f}"),
         _mean([100 * run.increase for run in runs], "{:.1f}") + " %",
         *(f"{queue:.1f}" for queue in queues),

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from emulation.errors import EmulationError
 from emulation.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
@@ -41,6 +41,16 @@ class Kind(IntEnum):
 
 LEAVE, LINK, CONTROL, ARRIVE, SEND = map(int, Kind)
 Event = tuple[int, int, int, int, int, Any]
+
+
+class Queued(NamedTuple):
+    """A packet in an output queue; `is_lost` where its transmission will start while the link is down."""
+
+    pending: Pending
+    size: int
+    enqueued_ps: int
+    is_marked: bool
+    is_lost: bool
 
 
 class Node(Protocol):
@@ -91,6 +101,7 @@ class Network:
         self.tree = scenario.tree
         self.switches = switches
         self.clock = clock
+        self.on_drop: Callable[[int, int, int], None] = lambda _switch, _port, _size: None
         self.hops = self.sent = self.received = self.dropped = self.unrouted = self.lost = 0
         self.ports = [_ports(scenario, switch, outages or {}) for switch in range(self.tree.switches)]
         flows = traffic.flows(scenario)
@@ -120,12 +131,14 @@ class Network:
     def run(self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None) -> None:
         """Run until all flows are done, telling `on_progress` the fraction of packets that are acknowledged.
 
+        What happens at the very instant of the end still happens.
+
         Raises EmulationError, naming flows, at the horizon or when nothing happens any more.
         """
         events, handlers, clock = self._events, self._handlers, self.clock
         sample_ps, next_sample_ps = self.scenario.zero_load_rtt_ps // SAMPLES_PER_RTT, 0
         limit_ps = NEVER if horizon_ps is None else horizon_ps
-        while self._unfinished:
+        while self._unfinished or (events and events[0][0] == clock.now_ps):
             if not events or events[0][0] > limit_ps:
                 raise EmulationError(self._complaint())
             time_ps, kind, node, port, _, payload = heappop(events)
@@ -136,6 +149,7 @@ class Network:
                     on_progress(self._acknowledged())
             clock.now_ps = time_ps
             handlers[kind](time_ps, node, port, payload)
+        self._count_marks_in_queues()
 
     def _acknowledged(self) -> float:
         plans, hosts = self._plans, self.hosts
@@ -172,23 +186,29 @@ class Network:
         departure_ps = port.offer(time_ps, size)
         if departure_ps is None:
             self.dropped += 1
+            self.on_drop(node, pending.egress_port, size)
             return
-        payload = (pending, size, port.queue.last_start_ps, time_ps, is_marked)
-        self._push(departure_ps, LEAVE, node, pending.egress_port, payload)
+        is_lost = port.is_down(port.queue.last_start_ps)
+        port.lost += is_lost
+        self.lost += is_lost
+        self._push(departure_ps, LEAVE, node, pending.egress_port, Queued(pending, size, time_ps, is_marked, is_lost))
 
-    def _leave(self, time_ps: int, node: int, number: int, payload: tuple[Pending, int, int, int, bool]) -> None:
-        pending, size, start_ps, enqueued_ps, was_marked = payload
+    def _leave(self, time_ps: int, node: int, number: int, queued: Queued) -> None:
+        port, frame = self.ports[node][number], self._egress(time_ps, node, number, queued)
+        if frame is None:
+            self.unrouted += not queued.is_lost
+            return
+        self._note(LEAVE, time_ps, node, number, frame[:ECN_BYTE])
+        if not queued.is_lost:
+            self._push(time_ps + self._latency_ps, ARRIVE, port.far, port.far_port, (frame, queued.size))
+
+    def _egress(self, time_ps: int, node: int, number: int, queued: Queued) -> bytes | None:
         port = self.ports[node][number]
-        depth = port.queue.depth_packets(time_ps)
-        waited_us = (time_ps - enqueued_ps) // PS_PER_US
-        for transmit in self.switches[node].egress(pending, depth, waited_us):
-            self._note(LEAVE, time_ps, node, number, transmit.frame[:ECN_BYTE])
-            port.carry(size, not was_marked and transmit.frame[ECN_BYTE] & CE == CE)
-            if port.is_down(start_ps):
-                port.lost += 1
-                self.lost += 1
-            else:
-                self._push(time_ps + self._latency_ps, ARRIVE, port.far, port.far_port, (transmit.frame, size))
+        depth, waited_us = port.queue.depth_packets(time_ps), (time_ps - queued.enqueued_ps) // PS_PER_US
+        for transmit in self.switches[node].egress(queued.pending, depth, waited_us):
+            port.marks += not queued.is_marked and transmit.frame[ECN_BYTE] & CE == CE
+            return transmit.frame
+        return None
 
     def _receive(self, host: int, time_ps: int, frame: bytes) -> None:
         self.received += 1
@@ -225,9 +245,18 @@ class Network:
                 longest[port.layer] = max(longest[port.layer], port.queue.occupancy_bytes(time_ps))
         self._samples[time_ps] = tuple(longest.values())
 
+    def _count_marks_in_queues(self) -> None:
+        """Let what still waits at the end through egress: a packet is marked when it is enqueued, but it shows only then."""
+        for time_ps, kind, node, port, _, payload in sorted(self._events):
+            if kind == LEAVE:
+                self.clock.now_ps, end_ps = time_ps, self.clock.now_ps
+                self._egress(time_ps, node, port, payload)
+                self.clock.now_ps = end_ps
+
     def accounts(self) -> Accounts:
         """Return where all packets sent so far are; those in flight are counted one by one."""
-        in_flight = sum(event[1] in (LEAVE, ARRIVE) for event in self._events)
+        waiting = [event[5] for event in self._events if event[1] == LEAVE]
+        in_flight = sum(event[1] == ARRIVE for event in self._events) + sum(not queued.is_lost for queued in waiting)
         return Accounts(self.sent, self.received, self.dropped, self.unrouted, self.lost, in_flight)
 
     def outcome(self, cpu_seconds: float) -> Outcome:
@@ -249,7 +278,8 @@ class Network:
         host = self.hosts[plan.source]
         sent = host.sender(plan.flow).transmissions
         ends = (plan.source, plan.destination, plan.packets)
-        return FlowResult(plan.flow, *ends, host.started_ps(plan.flow), self.done_ps[plan.flow], sent)
+        times = (plan.start_ps, host.started_ps(plan.flow), self.done_ps[plan.flow])
+        return FlowResult(plan.flow, *ends, *times, sent)
 
     def _port_results(self) -> Iterator[PortResult]:
         end_ps, ahead = self.clock.now_ps, self._queued_beyond_the_end()
@@ -265,7 +295,7 @@ class Network:
         for time_ps, kind, node, number, _, payload in self._events:
             if kind == LEAVE:
                 port = self.ports[node][number]
-                ahead[port] = ahead.get(port, 0) + payload[1] * (time_ps - self.clock.now_ps)
+                ahead[port] = ahead.get(port, 0) + payload.size * (time_ps - self.clock.now_ps)
         return ahead
 
     def _complaint(self) -> str:

@@ -15,8 +15,13 @@ from emulation.softswitch.switch import Switch
 from emulation.virtual import Clock, Kind, Network, SwitchDraws
 from fabric import failures, traffic
 from fabric.addressing import device_id, switch_name
+from fabric.bounds import bound_ps
 from fabric.experiment import Scenario
+from hostagent.build import paced_gaps
 from hostagent.state import NEVER
+
+QUEUE_LENGTHS = "queue_bytes"
+HORIZON_BOUNDS = 100
 
 
 class VirtualFabric:
@@ -36,11 +41,14 @@ class VirtualFabric:
         line = failures.timeline(scenario, traffic.flows(scenario))
         self.controller = FabricController(scenario, program.pipeline, line.first_routes)
         self.network = Network(scenario, self.switches, self.clock, outages(line.changes))
+        self.network.on_drop = self._forget
         self._apply(self.controller.start())
         for change in line.changes:
             if not line.first_routes or change.time_ps:
                 event = LinkChange(change.down, change.up)
                 self.network.at(change.time_ps, Kind.LINK, partial(self.change_links, event))
+        for route in line.routes:
+            self.network.at(route.time_ps, Kind.CONTROL, partial(self._tell_hosts, route.failed))
 
     def change_links(self, change: LinkChange) -> None:
         """Tell the controller that links have failed or come back, and install what it decides, when it says so."""
@@ -48,10 +56,30 @@ class VirtualFabric:
             self.network.at(step.time_ps, Kind.CONTROL, partial(self._apply, (step,)))
 
     def run(self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None) -> Outcome:
-        """Run until all flows are done; raises EmulationError where they never will be."""
+        """Run until all flows are done; raises EmulationError where they are not by the horizon.
+
+        By default that is HORIZON_BOUNDS times the least possible completion time after the last change of a link.
+        """
         started = time.process_time()
-        self.network.run(horizon_ps, on_progress)
+        self.network.run(default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps, on_progress)
         return self.network.outcome(time.process_time() - started)
+
+    def _forget(self, switch: int, port: int, size: int) -> None:
+        """Take a tail drop out of the program's queue length at once.
+
+        The packet never comes to egress, so that the program itself, as on BMv2, finds out when the queue is next empty;
+        the run model knows no such error.
+        """
+        pipeline = self.switches[switch].pipeline
+        assert pipeline is not None
+        for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
+            if array.name == QUEUE_LENGTHS:
+                cells[port] -= size
+
+    def _tell_hosts(self, failed: failures.Links) -> None:
+        for host in self.network.hosts.values():
+            if host.routes:
+                host.routes.converge(failed)
 
     def _apply(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -64,8 +92,6 @@ def refuse_unsupported(scenario: Scenario) -> None:
         raise UnsupportedError("load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)")
     if scenario.failures.local_repair:
         raise UnsupportedError("failures.local_repair: only the simulator repairs locally (--network sim)")
-    if scenario.policy == "host_dr":
-        raise UnsupportedError("host_dr: the virtual network's hosts do not choose waypoints yet (--network sim)")
 
 
 def _switch(scenario: Scenario, number: int, clock: Clock) -> Switch:
@@ -80,6 +106,14 @@ def _session(scenario: Scenario, number: int, switch: Switch, program: SwitchPro
     session.open()
     session.push(program.bmv2_json)
     return session
+
+
+def default_horizon_ps(scenario: Scenario) -> int:
+    """Return when a run is given up."""
+    flows = traffic.flows(scenario)
+    changes = failures.timeline(scenario, flows).changes
+    bound = bound_ps(scenario, flows, paced_gaps(scenario, flows))
+    return HORIZON_BOUNDS * bound + max((change.time_ps for change in changes), default=0) + int(flows.start_ps.max())
 
 
 def outages(changes: Iterable[failures.LinkChange]) -> dict[int, list[Outage]]:

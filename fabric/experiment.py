@@ -15,6 +15,9 @@ from fabric.topology import FatTree
 PS_PER_NS = 1_000
 PS_PER_SECOND = 10**12
 DEFAULT_QUEUE_BYTES = 800_000
+MOST_BYTES = 2**40
+MOST_RTTS = 10_000
+LATEST_NS = 10**14
 
 Matrix = Literal["permutation", "inter_pod_permutation", "all_to_all", "ring", "hierarchical_ring", "fsdp", "pairs", "file"]
 
@@ -22,17 +25,17 @@ Matrix = Literal["permutation", "inter_pod_permutation", "all_to_all", "ring", "
 class Section(BaseModel):
     """A frozen table of the file; unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Fabric(Section):
     """The fat-tree and its links. `queue_bytes` 0 means unlimited; thresholds are fractions of `threshold_bytes`."""
 
     k: Annotated[int, Field(ge=2, le=128, multiple_of=2)] = 8
-    rate_gbps: Annotated[float, Field(gt=0, le=10_000)] = 800
-    latency_ns: Annotated[float, Field(ge=0, le=10**9)] = 500
-    queue_bytes: Annotated[int, Field(ge=0)] = DEFAULT_QUEUE_BYTES
-    threshold_bytes: Annotated[int, Field(gt=0)] | None = None
+    rate_gbps: Annotated[float, Field(ge=0.001, le=10_000)] = 800
+    latency_ns: Annotated[float, Field(ge=0.001, le=10**9)] = 500
+    queue_bytes: Annotated[int, Field(ge=0, le=MOST_BYTES)] = DEFAULT_QUEUE_BYTES
+    threshold_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] | None = None
 
 
 class Packets(Section):
@@ -49,29 +52,29 @@ class LoadBalancer(Section):
     """Options of the schemes; which scheme runs is `Scenario.policy`."""
 
     schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
-    queue_staleness_ns: Annotated[float, Field(ge=0)] = 0
+    queue_staleness_ns: Annotated[float, Field(ge=0, le=10**9)] = 0
     bins_percent: tuple[float, float, float] = (5, 10, 20)
     ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
     plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
     plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
-    plb_gaps: Annotated[int, Field(ge=1)] = 10
-    freeze_us: Annotated[float, Field(ge=0)] = 100
+    plb_gaps: Annotated[int, Field(ge=1, le=10**6)] = 10
+    freeze_us: Annotated[float, Field(ge=0, le=10**9)] = 100
 
 
 class Collective(Section):
     """Who sends how much to whom (`fabric.traffic`). `steps` of a ring: by default a whole exchange, one step for fsdp."""
 
     matrix: Matrix = "permutation"
-    message_bytes: Annotated[int, Field(gt=0)] = 1 << 20
+    message_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] = 1 << 20
     pairs: tuple[tuple[int, int], ...] = ()
     file: str | None = None
     start_unit: Literal["ps", "us"] = "ps"
-    steps: Annotated[int, Field(ge=1)] | None = None
-    servers_per_ring: Annotated[int, Field(ge=2)] | None = None
+    steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    servers_per_ring: Annotated[int, Field(ge=2, le=10**9)] | None = None
     model: Literal["llama-7b", "llama-70b", "llama-405b"] | None = None
-    hidden_size: Annotated[int, Field(gt=0)] | None = None
-    layers: Annotated[int, Field(gt=0)] | None = None
-    parameters: Annotated[int, Field(gt=0)] | None = None
+    hidden_size: Annotated[int, Field(gt=0, le=10**6)] | None = None
+    layers: Annotated[int, Field(gt=0, le=10**6)] | None = None
+    parameters: Annotated[int, Field(gt=0, le=10**15)] | None = None
 
 
 class Transport(Section):
@@ -89,18 +92,25 @@ class LinkEvent(Section):
     """A link that fails and perhaps comes back, at given times."""
 
     link: str
-    down_ns: Annotated[float, Field(ge=0)]
-    up_ns: Annotated[float, Field(ge=0)] | None = None
+    down_ns: Annotated[float, Field(ge=0, le=LATEST_NS)]
+    up_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
 
 
 class Failures(Section):
     """Failed links: drawn at a rate, named, or both; `convergence_rtt` is G in zero-load RTTs (`inf`: routes never change)."""
 
     rate: Annotated[float, Field(ge=0, le=1)] = 0
-    at_ns: Annotated[float, Field(ge=0)] = 0
+    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
     events: tuple[LinkEvent, ...] = ()
-    convergence_rtt: Annotated[float, Field(ge=0)] = 0
+    convergence_rtt: Annotated[float, Field(ge=0, allow_inf_nan=True)] = 0
     local_repair: bool = False
+
+    @field_validator("convergence_rtt")
+    @classmethod
+    def _finite_or_never(cls, rtts: float) -> float:
+        if not (rtts <= MOST_RTTS or rtts == float("inf")):
+            raise ValueError(f"must be from 0 to {MOST_RTTS:,}, or inf for never")
+        return rtts
 
 
 class Settings(Section):

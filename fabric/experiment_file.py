@@ -6,48 +6,82 @@ Sizes (keys that end in `_bytes`) may be written as text: "1MiB", "64KiB", "16 M
 import difflib
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from fabric.errors import ExperimentError
-from fabric.experiment import Experiment
+from fabric.errors import ExperimentError, FabricError
+from fabric.experiment import Experiment, Settings
+from fabric.failures import named_outages
 from fabric.policies import POLICIES
+from fabric.text_file import read_text
+from fabric.traffic import check_collective
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B")
+SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B")
+EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 KeyPath = tuple[Any, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where keys come from: a file's text, or an override."""
+
+    text: str
+    source: str
+    overridden: Sequence[KeyPath]
+
+    def of(self, path: KeyPath) -> str:
+        """Return `file:line` of a key, or the override that set it."""
+        for override in self.overridden:
+            if tuple(path[: len(override)]) == override:
+                return f"--set {'.'.join(override)}"
+        line = _line_of([part for part in path if isinstance(part, str)], self.text)
+        return f"{self.source}:{line}" if line else self.source
+
+
 def load_experiment(path: str | Path, overrides: Iterable[str] = ()) -> Experiment:
-    """Read an experiment file and apply overrides such as `fabric.k=8` or `policies=ofan,jsq`; raises ExperimentError."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    return parse_experiment(text, str(path), overrides)
+    """Read an experiment file and apply overrides such as `fabric.k=8` or `policies=ofan,jsq`; raises ExperimentError.
+
+    A `collective.file` is sought in the experiment's folder, one in an override in the current folder.
+    """
+    return parse_experiment(read_text(path, ExperimentError), str(path), overrides, Path(path).parent)
 
 
-def parse_experiment(text: str, source: str, overrides: Iterable[str] = ()) -> Experiment:
-    """Read an experiment from TOML text; `source` names it in errors."""
-    try:
-        values = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ExperimentError(f"{source}: not TOML: {error or 'nested too deeply'}") from None
-    overridden = [_override(values, override) for override in overrides]
+def parse_experiment(text: str, source: str, overrides: Iterable[str] = (), folder: Path | None = None) -> Experiment:
+    """Read an experiment from TOML text; `source` names it in errors, relative paths start at `folder`."""
+    values = _parse_toml(text, source)
+    _anchor(values, folder)
+    place = _Place(text, source, [_override(values, override) for override in overrides])
     try:
         experiment = Experiment.model_validate(_sizes(values))
     except ValidationError as error:
-        raise ExperimentError(_explain(error, text, source, overridden)) from None
-    _refuse_unknown_policies(experiment, text, source, overridden)
+        raise ExperimentError(_explain(error, place)) from None
+    for path, problem in _problems(experiment):
+        raise ExperimentError(f"{place.of(path)}: {problem}")
     return experiment
+
+
+def _parse_toml(text: str, source: str) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ExperimentError(f"{source}: not TOML: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}") from None
+    return values
+
+
+def _anchor(values: dict[str, Any], folder: Path | None) -> None:
+    collective = values.get("collective")
+    if folder is not None and isinstance(collective, dict) and isinstance(collective.get("file"), str):
+        collective["file"] = str(folder / collective["file"])
 
 
 def _override(values: dict[str, Any], override: str) -> KeyPath:
@@ -96,23 +130,45 @@ def size_in_bytes(text: str) -> int:
     return size
 
 
-def _refuse_unknown_policies(experiment: Experiment, text: str, source: str, overridden: Sequence[KeyPath]) -> None:
-    where = _where(("policies",), text, source, overridden)
+def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
+    """Yield what pydantic cannot see, with its key: unknown load balancers and links, traffic that does not fit the fat-tree."""
     if not experiment.policies:
-        raise ExperimentError(f"{where}: policies is empty: name at least one load balancer")
+        yield ("policies",), "policies is empty: name at least one load balancer"
     for slug in experiment.policies:
         if slug not in POLICIES:
-            raise ExperimentError(f"{where}: no load balancer {slug!r}{_nearest(slug, POLICIES)}; there are {', '.join(POLICIES)}")
+            yield ("policies",), f"no load balancer {slug!r}{_nearest(slug, POLICIES)}; there are {', '.join(POLICIES)}"
+    scenario = next(experiment.scenarios())
+    try:
+        named_outages(scenario)
+    except FabricError as error:
+        yield ("failures", "events"), str(error)
+    try:
+        check_collective(scenario)
+    except FabricError as error:
+        matrix = scenario.collective.matrix
+        yield ("collective", matrix if matrix in ("pairs", "file") else "matrix"), str(error)
 
 
-def _explain(error: ValidationError, text: str, source: str, overridden: Sequence[KeyPath]) -> str:
-    problem = error.errors()[0]
-    path = problem["loc"]
-    where, name = _where(path, text, source, overridden), ".".join(map(str, path))
-    if problem["type"] == "extra_forbidden":
-        return f"{where}: unknown key {name}{_nearest(str(path[-1]), _known_keys(path[:-1]))}"
-    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return f"{where}: {name} = {_brief(problem['input'])}: {message}"
+def _explain(error: ValidationError, place: _Place) -> str:
+    problem = error.errors(include_url=False, include_context=False)[0]
+    path, kind = problem["loc"], problem["type"]
+    where, name = place.of(path), ".".join(map(str, path))
+    if kind == "extra_forbidden":
+        return f"{where}: unknown key {name}{_likely(path)}"
+    if kind == "missing":
+        return f"{where}: {name} is missing"
+    expected = EXPECTED.get(kind) or problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if kind.startswith("int_") and name.endswith("_bytes"):
+        expected = 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
+    return f"{where}: {name} = {_brief(problem['input'])}: {expected}"
+
+
+def _likely(path: KeyPath) -> str:
+    """Return a hint at the known key, here or in another table, that an unknown key may stand for."""
+    for table in Settings.model_fields if len(path) == 1 else ():
+        if path[0] in _known_keys((table,)):
+            return f" (it belongs in the table [{table}])"
+    return _nearest(str(path[-1]), _known_keys(path[:-1]))
 
 
 def _brief(value: Any) -> str:
@@ -133,15 +189,6 @@ def _known_keys(path: KeyPath) -> list[str]:
 def _nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _where(path: KeyPath, text: str, source: str, overridden: Sequence[KeyPath]) -> str:
-    """Return `file:line` of a key, or the override that set it."""
-    for override in overridden:
-        if tuple(path[: len(override)]) == override:
-            return f"--set {'.'.join(override)}"
-    line = _line_of([part for part in path if isinstance(part, str)], text)
-    return f"{source}:{line}" if line else source
 
 
 def _line_of(keys: Sequence[str], text: str) -> int:

@@ -4,7 +4,9 @@ A seed fixes the failures for all load balancers alike (design, decision 10). A 
 destination is drawn again and counted; named failures that do so are an error.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,15 @@ from fabric.wecmp import LinkState, agg_weights
 
 Links = frozenset[int]
 MOST_DRAWS = 1_000
+FOREVER = 2**62
+
+
+class Outage(NamedTuple):
+    """A link is down from `down_ps` until `up_ps`."""
+
+    link: int
+    down_ps: int
+    up_ps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,55 +69,74 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
 
     An event at time 0 with G = 0 is in the first routes; with G infinite routes never change.
     """
-    tree, failures = scenario.tree, scenario.failures
-    events: dict[int, tuple[set[int], set[int]]] = {}
-
-    def at(time_ns: float) -> tuple[set[int], set[int]]:
-        return events.setdefault(round(time_ns * PS_PER_NS), (set(), set()))
-
-    drawn, redraws = draw(scenario, flows)
-    if drawn:
-        at(failures.at_ns)[0].update(drawn)
-    for event in failures.events:
-        link = link_named(tree, event.link)
-        at(event.down_ns)[0].add(link)
-        if event.up_ns is not None:
-            if event.up_ns <= event.down_ns:
-                raise FailureError(f"{event.link} comes up at {event.up_ns:g} ns, but it goes down at {event.down_ns:g} ns")
-            at(event.up_ns)[1].add(link)
-    changes = tuple(LinkChange(time, frozenset(down - up), frozenset(up - down)) for time, (down, up) in sorted(events.items()))
+    named, rate = named_outages(scenario), scenario.failures.rate
+    changes = _changes(named)
+    _refuse_cut_off(scenario.tree, changes, flows)
+    attempt = 0
+    while rate > 0 and _cuts_off(scenario.tree, changes := _changes(named + draw(scenario, attempt)), flows):
+        attempt += 1
+        if attempt == MOST_DRAWS:
+            raise FailureError(f"a failure rate of {rate:g} cut a flow off in each of {MOST_DRAWS:,} draws: lower failures.rate")
     first, routes = _routes(changes, scenario.convergence_ps)
-    for failed in (first, *(route.failed for route in routes)):
-        _refuse_cut_off(tree, failed, flows)
-    return Timeline(changes, first, routes, redraws)
+    return Timeline(changes, first, routes, attempt)
+
+
+def draw(scenario: Scenario, attempt: int) -> list[Outage]:
+    """Return the outages of the links that fail at `failures.rate`, each on its own and for good, in the n-th draw."""
+    draws = mix(scenario.seed, component(Stream.FAILURE, attempt), np.arange(scenario.tree.links))
+    time = round(scenario.failures.at_ns * PS_PER_NS)
+    return [Outage(link, time, FOREVER) for link in np.flatnonzero(draws < scenario.failures.rate * (MASK + 1)).tolist()]
+
+
+def named_outages(scenario: Scenario) -> list[Outage]:
+    """Return the outages of `failures.events`; raises AddressError, FailureError."""
+    outages = []
+    for event in scenario.failures.events:
+        down_ps = round(event.down_ns * PS_PER_NS)
+        up_ps = FOREVER if event.up_ns is None else round(event.up_ns * PS_PER_NS)
+        if up_ps <= down_ps:
+            raise FailureError(f"{event.link} comes up at {event.up_ns:g} ns, but it goes down at {event.down_ns:g} ns")
+        outages.append(Outage(link_named(scenario.tree, event.link), down_ps, up_ps))
+    return outages
+
+
+def _changes(outages: list[Outage]) -> tuple[LinkChange, ...]:
+    """Return the instants at which links change, in order; outages of one link that overlap or touch are one."""
+    events: dict[int, tuple[set[int], set[int]]] = {}
+    for outage in _merged(outages):
+        events.setdefault(outage.down_ps, (set(), set()))[0].add(outage.link)
+        if outage.up_ps != FOREVER:
+            events.setdefault(outage.up_ps, (set(), set()))[1].add(outage.link)
+    return tuple(LinkChange(time, frozenset(down), frozenset(up)) for time, (down, up) in sorted(events.items()))
+
+
+def _merged(outages: list[Outage]) -> list[Outage]:
+    merged: list[Outage] = []
+    for outage in sorted(outages):
+        last = merged[-1] if merged else None
+        if last and last.link == outage.link and outage.down_ps <= last.up_ps:
+            merged[-1] = last._replace(up_ps=max(last.up_ps, outage.up_ps))
+        else:
+            merged.append(outage)
+    return merged
+
+
+def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
+    """Yield the links that are down after each change."""
+    failed: Links = frozenset()
+    for change in changes:
+        failed = failed - change.up | change.down
+        yield failed
 
 
 def _routes(changes: tuple[LinkChange, ...], convergence_ps: int | None) -> tuple[Links, tuple[RouteChange, ...]]:
-    first: Links = frozenset()
-    failed: Links = frozenset()
-    routes: list[RouteChange] = []
-    for change in changes:
-        failed = failed - change.up | change.down
-        if convergence_ps is None:
-            continue
-        if change.time_ps + convergence_ps == 0:
-            first = failed
-        else:
-            routes.append(RouteChange(change.time_ps + convergence_ps, failed))
-    return first, tuple(routes)
-
-
-def draw(scenario: Scenario, flows: Flows) -> tuple[Links, int]:
-    """Return the links that fail at `failures.rate`, each on its own, and how many draws had cut a flow off before."""
-    tree, rate = scenario.tree, scenario.failures.rate
-    if rate == 0:
-        return frozenset(), 0
-    for attempt in range(MOST_DRAWS):
-        draws = mix(scenario.seed, component(Stream.FAILURE, attempt), np.arange(tree.links))
-        failed = frozenset(np.flatnonzero(draws < rate * (MASK + 1)).tolist())
-        if not len(cut_off(tree, LinkState.without(tree, failed), flows)):
-            return failed, attempt
-    raise FailureError(f"a failure rate of {rate:g} cut a flow off in each of {MOST_DRAWS:,} draws: lower failures.rate")
+    if convergence_ps is None:
+        return frozenset(), ()
+    times = (change.time_ps + convergence_ps for change in changes)
+    routes = [RouteChange(time, failed) for time, failed in zip(times, _states(changes), strict=True)]
+    if routes and routes[0].time_ps == 0:
+        return routes[0].failed, tuple(routes[1:])
+    return frozenset(), tuple(routes)
 
 
 def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
@@ -119,10 +149,15 @@ def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
     return np.flatnonzero((source != destination) & ~paths.any(axis=1))
 
 
-def _refuse_cut_off(tree: FatTree, failed: Links, flows: Flows) -> None:
-    lost = cut_off(tree, LinkState.without(tree, failed), flows)
-    if not len(lost):
-        return
-    names = [f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}" for f in lost[:3]]
-    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    raise FailureError(f"the failed links leave {len(lost)} flow(s) without a path: {', '.join(names)}{more}")
+def _cuts_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows) -> bool:
+    return any(len(cut_off(tree, LinkState.without(tree, failed), flows)) for failed in _states(changes))
+
+
+def _refuse_cut_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows) -> None:
+    for change, failed in zip(changes, _states(changes), strict=True):
+        lost = cut_off(tree, LinkState.without(tree, failed), flows)
+        if len(lost):
+            named = [f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}" for f in lost[:3]]
+            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+            down = f"the links that are down from {change.time_ps / PS_PER_NS:g} ns on"
+            raise FailureError(f"{down} leave {len(lost)} flow(s) without a path: {', '.join(named)}{more}")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.draws import Stream, below, component, mix
+from fabric.flows import offsets
 from fabric.iwrr import interleave, simplify
 from fabric.policies import RESHUFFLE_ORDERS, Chooser, Policy
 from fabric.topology import FatTree
@@ -21,6 +22,7 @@ from fabric.wecmp import LinkState, agg_weights, pod_weights
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 Slots = NDArray[np.uint8]
+Bools = NDArray[np.bool_]
 ScheduleOrders = Literal["per_pod", "per_pointer"]
 NONE = -1
 
@@ -80,86 +82,111 @@ def port_orders(tree: FatTree, policy: Policy, seed: int, switches: NDArray[np.i
     return np.argsort(draws, axis=2, kind="stable")
 
 
-@dataclass(slots=True)
+def _weights_of(policy: Policy, weights: Int64) -> Slots:
+    """Return the weights that a policy uses, at most h <= 64."""
+    return (weights if policy.weighted else weights > 0).astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
 class _Switch:
-    """The groups and schedules of one switch while they are collected."""
+    """One switch: its schedules in a row and their lengths, the schedule of each group, the group of each destination."""
 
-    schedules: list[Slots]
-    group_schedule: list[int]
-    groups: list[int]
-
-
-def _weights_of(policy: Policy, weights: Int64) -> Int64:
-    return weights if policy.weighted else (weights > 0).astype(np.int64)
+    slots: Slots
+    lengths: Int64
+    group_schedule: Int32
+    groups: Int32
 
 
-def _interleave(weights: Int64, order: Int64) -> Slots:
-    if weights[0] > 0 and (weights == weights[0]).all():
-        return order.astype(np.uint8)
-    return interleave(np.array(simplify(weights.tolist())), order)
-
-
-def _rotation(weights: Int64, reach: NDArray[np.bool_] | None, orders: Int64, own: int) -> _Switch:
+def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
     """Give every destination a group; destinations of one pod share its schedule unless they must skip uplinks.
 
     weights (pods, h); reach (destinations, h) tells which uplinks' aggs reach a destination edge, None at aggs.
     """
-    schedules = [_interleave(row, order) for row, order in zip(weights, orders, strict=False)]
-    if reach is None:
-        chosen = [NONE if pod == own or not len(schedule) else pod for pod, schedule in enumerate(schedules)]
-        return _Switch(schedules, chosen, [NONE if schedule == NONE else pod for pod, schedule in enumerate(chosen)])
-    half = reach.shape[1]
-    chosen = np.repeat(np.arange(len(schedules)), half).tolist()
-    for destination in np.flatnonzero(~reach.all(axis=1)):
-        shared = schedules[destination // half]
-        kept = shared[reach[destination][shared]]
-        if len(kept) < len(shared):
-            chosen[destination] = len(schedules)
-            schedules.append(kept)
-    chosen = [NONE if index == own or not len(schedules[slot]) else slot for index, slot in enumerate(chosen)]
-    return _Switch(schedules, chosen, [NONE if slot == NONE else index for index, slot in enumerate(chosen)])
+    rows, used = simplify(weights), np.arange(len(weights))
+    if reach is not None:
+        skipping, used = _skipping(rows, reach)
+        pods = skipping // reach.shape[1]
+        rows, orders = np.concatenate([rows, rows[pods] * reach[skipping]]), np.concatenate([orders, orders[pods]])
+    slots, lengths = interleave(rows, orders)
+    used[own] = NONE
+    used[lengths[used] == 0] = NONE
+    return _Switch(slots, lengths, used.astype(np.int32), np.where(used == NONE, NONE, np.arange(len(used))).astype(np.int32))
 
 
-def _rotation_per_pointer(weights: Int64, reach: NDArray[np.bool_] | None, orders: Int64, own: int) -> _Switch:
+def _skipping(rows: Slots, reach: Bools) -> tuple[Int64, Int64]:
+    """Return the destination edges that some uplink in use does not reach, and each destination's row: its pod's or its own.
+
+    rows (pods, h) are the weights towards pods, reach (destinations, h); rows of their own follow the pods' in that order.
+    """
+    of_destination = np.repeat(np.arange(len(rows)), reach.shape[1])
+    missing = np.flatnonzero(~reach.all(axis=1))
+    skipping = missing[((rows[missing // reach.shape[1]] > 0) & ~reach[missing]).any(axis=1)]
+    of_destination[skipping] = len(rows) + np.arange(len(skipping))
+    return skipping, of_destination
+
+
+def _rotation_per_pointer(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
     """Give every destination a group with a schedule and an order of its own (section 6's reading)."""
-    rows = weights if reach is None else np.repeat(weights, reach.shape[1], axis=0) * reach
-    schedules = [_interleave(row, order) for row, order in zip(rows, orders, strict=True)]
-    chosen = [NONE if index == own or not len(schedule) else index for index, schedule in enumerate(schedules)]
-    return _Switch(schedules, chosen, chosen)
+    slots, lengths = interleave(simplify(_of_destinations(weights, reach)), orders)
+    chosen = np.where(lengths > 0, np.arange(len(lengths)), NONE).astype(np.int32)
+    chosen[own] = NONE
+    return _Switch(slots, lengths, chosen, chosen)
 
 
-def _next_hop_sets(weights: Int64, reach: NDArray[np.bool_] | None, orders: Int64, own: int) -> _Switch:
+def _of_destinations(weights: Slots, reach: Bools | None) -> Slots:
+    return weights if reach is None else np.repeat(weights, reach.shape[1], axis=0) * reach
+
+
+def _next_hop_sets(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
     """Give every distinct set of (uplink, weight) a group, numbered as destinations first need it."""
-    rows = weights if reach is None else np.repeat(weights, reach.shape[1], axis=0) * reach
-    state = _Switch([], [], [])
-    seen: dict[bytes, int] = {}
-    for index, row in enumerate(rows):
-        key = (row // max(np.gcd.reduce(row), 1)).tobytes()
-        if index == own or not row.any():
-            state.groups.append(NONE)
-            continue
-        if key not in seen:
-            seen[key] = len(state.group_schedule)
-            state.group_schedule.append(len(state.schedules))
-            state.schedules.extend(_interleave(row, order) for order in orders)
-        state.groups.append(seen[key])
-    return state
+    rows, of_destination = weights, np.arange(len(weights))
+    if reach is not None:
+        skipping, of_destination = _skipping(rows, reach)
+        rows = np.concatenate([rows, rows[skipping // reach.shape[1]] * reach[skipping]])
+    of_destination[own] = NONE
+    rows = simplify(rows)
+    group_of_row, groups = _number(rows, of_destination)
+    sets = np.repeat(rows[groups], len(orders), axis=0)
+    slots, lengths = interleave(sets, np.tile(orders, (len(groups), 1)))
+    return _Switch(slots, lengths, np.arange(0, len(sets), len(orders), dtype=np.int32), group_of_row[of_destination])
+
+
+def _number(rows: Slots, of_destination: Int64) -> tuple[Int32, list[int]]:
+    """Number the distinct rows as destinations first need them.
+
+    Return the group of each row (NONE where it is zero or not needed, and once more at the end) and a row of each group.
+    """
+    needed, first = np.unique(of_destination[of_destination != NONE], return_index=True)
+    groups: dict[bytes, int] = {}
+    group_of_row = np.full(len(rows) + 1, NONE, dtype=np.int32)
+    row_of_group: list[int] = []
+    for row in needed[np.argsort(first)].tolist():
+        if rows[row].any():
+            group = groups.setdefault(rows[row].tobytes(), len(groups))
+            if group == len(row_of_group):
+                row_of_group.append(row)
+            group_of_row[row] = group
+    return group_of_row, row_of_group
 
 
 def _switches(tree: FatTree, links: LinkState, policy: Policy, seed: int, schedule_orders: ScheduleOrders) -> Iterator[_Switch]:
-    edges, pods = np.arange(tree.edges), tree.k
     build = _rotation if policy.per_destination else _next_hop_sets
-    edge_blocks = agg_blocks = pods if policy.per_destination else order_count(policy)
+    edge_blocks = agg_blocks = tree.k if policy.per_destination else order_count(policy)
     if policy.per_destination and schedule_orders == "per_pointer":
         build, edge_blocks = _rotation_per_pointer, tree.edges
     to_pods = _weights_of(policy, pod_weights(tree, links))
-    orders = port_orders(tree, policy, seed, edges, edge_blocks)
-    for edge in edges:
-        yield build(to_pods[edge], links.edge_agg, orders[edge], int(edge))
-    through_cores = _weights_of(policy, agg_weights(tree, links)).reshape(tree.edges, pods, tree.half)
-    orders = port_orders(tree, policy, seed, tree.edges + edges, agg_blocks)
-    for agg in edges:
-        yield build(through_cores[agg], None, orders[agg], int(agg) // tree.half)
+    through_cores = _weights_of(policy, agg_weights(tree, links)).reshape(tree.edges, tree.k, tree.half)
+    for edge, orders in _orders_of(tree, policy, seed, 0, edge_blocks):
+        yield build(to_pods[edge], links.edge_agg, orders, edge)
+    for agg, orders in _orders_of(tree, policy, seed, tree.edges, agg_blocks):
+        yield build(through_cores[agg], None, orders, agg // tree.half)
+
+
+def _orders_of(tree: FatTree, policy: Policy, seed: int, first: int, blocks: int) -> Iterator[tuple[int, Int64]]:
+    """Yield every switch of a tier, from 0, with its orders; drawn pod by pod, which bounds the memory."""
+    for pod in range(0, tree.edges, tree.half):
+        switches = np.arange(pod, pod + tree.half)
+        yield from zip(switches.tolist(), port_orders(tree, policy, seed, first + switches, blocks), strict=True)
 
 
 def order_count(policy: Policy) -> int:
@@ -175,29 +202,23 @@ def forwarding(
     `schedule_orders` is Ofan's: one shuffled order per destination pod (appendix F) or per pointer (section 6).
     """
     states = list(_switches(tree, links, policy, seed, schedule_orders))
-    schedules = [schedule for state in states for schedule in state.schedules]
-    lengths = np.fromiter(map(len, schedules), dtype=np.int64, count=len(schedules))
-    first_group = _offsets(np.array([len(state.group_schedule) for state in states]))
-    first_schedule = _offsets(np.array([len(state.schedules) for state in states]))
-    group_schedule = np.array([s for state in states for s in state.group_schedule], dtype=np.int32)
-    groups_of = [np.array(state.groups, dtype=np.int32) for state in states]
+    lengths = np.concatenate([state.lengths for state in states])
+    first_group = offsets(np.array([len(state.group_schedule) for state in states]))
+    first_schedule = offsets(np.array([len(state.lengths) for state in states]))
+    group_schedule = np.concatenate([state.group_schedule for state in states])
     return Forwarding(
         tree=tree,
         policy=policy,
         orders=order_count(policy),
-        edge_group=np.stack(groups_of[: tree.edges]),
-        agg_group=np.stack(groups_of[tree.edges :]),
+        edge_group=np.stack([state.groups for state in states[: tree.edges]]),
+        agg_group=np.stack([state.groups for state in states[tree.edges :]]),
         first_group=first_group,
         group_schedule=group_schedule,
         group_start=_starts(policy, seed, first_group, first_schedule, group_schedule, lengths),
         first_schedule=first_schedule,
-        schedule_offset=_offsets(lengths),
-        slots=np.concatenate(schedules) if schedules else np.empty(0, dtype=np.uint8),
+        schedule_offset=offsets(lengths),
+        slots=np.concatenate([state.slots for state in states]),
     )
-
-
-def _offsets(lengths: NDArray[np.int64]) -> Int64:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _starts(policy: Policy, seed: int, first_group: Int64, first_schedule: Int64, group_schedule: Int32, lengths: Int64) -> Int32:

@@ -21,6 +21,7 @@ from fabric.matrices import (
     hierarchical_ring,
     inter_pod_permutation,
     pairs,
+    refuse_too_many,
     ring,
     shard_bytes,
     shuffle,
@@ -30,7 +31,18 @@ from fabric.topology import FatTree
 
 Int64 = NDArray[np.int64]
 
-__all__ = ["Flows", "first_due", "flows", "gaps", "message_bytes", "packet_count", "phases", "shares", "whole_flows"]
+__all__ = [
+    "Flows",
+    "check_collective",
+    "first_due",
+    "flows",
+    "gaps",
+    "message_bytes",
+    "packet_count",
+    "phases",
+    "shares",
+    "whole_flows",
+]
 
 LINE_RATE = Fraction(1)
 
@@ -65,6 +77,22 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
             return uniform(*pairs(tree, collective.pairs), packets)
         case "file":
             return _from_file(scenario)
+        case _:
+            assert_never(collective.matrix)
+
+
+def check_collective(scenario: Scenario) -> None:
+    """Raise the error that `flows` would raise, without building matrices that are large and always fit."""
+    tree, collective = scenario.tree, scenario.collective
+    match collective.matrix:
+        case "permutation" | "inter_pod_permutation":
+            pass
+        case "all_to_all":
+            refuse_too_many(tree.hosts * (tree.hosts - 1))
+        case "ring":
+            refuse_too_many(tree.hosts * (collective.steps or tree.hosts - 1))
+        case "hierarchical_ring" | "fsdp" | "pairs" | "file":
+            whole_flows(scenario)
         case _:
             assert_never(collective.matrix)
 

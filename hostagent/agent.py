@@ -5,6 +5,7 @@ It speaks JSON lines over a socket with whoever started it:
     {"hosts": [[host, pid, interface], ...]}       opens the sockets, inside namespaces   -> {"ready": hosts}
     {"run": scenario, ...}                         builds its part of a run               -> {"armed": flows}
     {"start_ns": instant}                          runs it   -> {"finished", "flows", "counts"}, when it has ended
+    {"failed": [link, ...]}                        routes hold for these links being down, from now on
     {"stop": true}                                 ends the run early
 
 What it refuses it answers with {"error": one line}.
@@ -27,6 +28,7 @@ from typing import Any
 from fabric import traffic
 from fabric.errors import FabricError
 from fabric.experiment import PS_PER_SECOND, Scenario
+from fabric.failures import Links
 from hostagent.build import endpoints
 from hostagent.nic import Counts, Nic, link_times, open_link
 from hostagent.process import die_with_parent, wake_on_time
@@ -167,8 +169,20 @@ class Run:
                 self._requeue(host)
             self._last_packet_ps = self.now_ps()
         if self._channel in ready or self._channel.has_message:
-            message = self._channel.receive()
-            self._is_stopped = message is None or "stop" in message
+            self._obey(self._channel.receive())
+
+    def _obey(self, message: dict[str, Any] | None) -> None:
+        match message:
+            case {"failed": links}:
+                self.converge(frozenset(links))
+            case None | {"stop": _}:
+                self._is_stopped = True
+
+    def converge(self, failed: Links) -> None:
+        """Tell the hosts that route by themselves for which failed links routes now hold."""
+        for nic in self.nics.values():
+            if nic.endpoint.routes:
+                nic.endpoint.routes.converge(failed)
 
 
 def serve(channel: Channel) -> None:
@@ -182,6 +196,8 @@ def serve(channel: Channel) -> None:
                 channel.send({"ready": len(links)})
             case {"run": scenario, "limit_ps": limit_ps, "quiet_ps": quiet_ps}:
                 run = _armed(Order(Scenario(**scenario), limit_ps, quiet_ps), links, channel)
+            case {"failed": failed} if run is not None:
+                run.converge(frozenset(failed))
             case {"start_ns": start_ns} if run is not None:
                 run.loop(start_ns)
                 channel.send(run.report())

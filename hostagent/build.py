@@ -1,6 +1,7 @@
 """From a scenario to its hosts: what every flow is, and the endpoints that run the rules."""
 
 from collections.abc import Collection
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,14 @@ from fabric.addressing import host_ip, host_mac
 from fabric.experiment import Scenario
 from fabric.failures import timeline
 from fabric.flows import Flows
+from fabric.policies import Chooser
 from fabric.rates import rho_max
 from fabric.topology import FatTree
 from fabric.wecmp import LinkState
 from hostagent.endpoint import Endpoint, FlowPlan
 from hostagent.packets import Ends
 from hostagent.rules import rules
+from hostagent.source_routes import SourceRoutes
 
 
 def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
@@ -46,6 +49,10 @@ def endpoints(scenario: Scenario, flows: Flows, hosts: Collection[int]) -> dict[
     for plan in plans(scenario, flows):
         for host in {plan.source, plan.destination} & of_host.keys():
             of_host[host].append(plan)
-    return {
-        host: Endpoint(own, host, shared, lambda here, there: ends(tree, here, there), payload) for host, own in of_host.items()
-    }
+    first_routes = timeline(scenario, flows).first_routes
+
+    def endpoint(host: int) -> Endpoint:
+        routes = SourceRoutes(scenario, host, first_routes) if scenario.scheme.chooser is Chooser.WAYPOINT else None
+        return Endpoint(of_host[host], host, shared, partial(ends, tree), payload, routes)
+
+    return {host: endpoint(host) for host in of_host}

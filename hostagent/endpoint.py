@@ -11,7 +11,8 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from hostagent import labels, transport
-from hostagent.packets import AckFrames, DataFrames, Ends, Packet, parse, unwrapped_psn
+from hostagent.packets import AckFrames, DataFrames, Ends, Packet, parse, unwrapped_psn, wrap
+from hostagent.source_routes import SourceRoutes
 from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 
 
@@ -57,10 +58,11 @@ class _Sending:
 class _Receiving:
     """One flow that ends here. With SACK, `window` has a bit for every packet number from the lowest missing one on."""
 
-    __slots__ = ("frames", "is_sack", "lowest", "packets", "received", "window")
+    __slots__ = ("frames", "is_sack", "lowest", "packets", "peer", "received", "window")
 
-    def __init__(self, packets: int, frames: AckFrames, is_sack: bool) -> None:
-        self.packets = packets
+    def __init__(self, plan: FlowPlan, frames: AckFrames, is_sack: bool) -> None:
+        self.packets = plan.packets
+        self.peer = plan.source
         self.frames = frames
         self.is_sack = is_sack
         self.received = 0
@@ -95,15 +97,17 @@ class Endpoint:
         rules: Rules,
         ends: Callable[[int, int], Ends],
         payload_bytes: int,
+        routes: SourceRoutes | None = None,
     ) -> None:
         self._rules = rules
+        self.routes = routes
         self._ip = ends(host, host).source_ip
         self._is_sack = rules.recovery == Recovery.SACK
         self._sending: dict[int, _Sending] = {}
         self._receiving: dict[int, _Receiving] = {}
         self._blocked: dict[int, set[int]] = {}
         self._ready: list[tuple[int, int]] = []
-        self._acks: deque[bytes] = deque()
+        self._acks: deque[tuple[_Receiving, bytes]] = deque()
         self._last_was_ack = True
         for plan in flows:
             there = plan.destination if plan.source == host else plan.source
@@ -113,7 +117,7 @@ class Endpoint:
                 self._sending[plan.flow] = _Sending(plan, frames, ring)
                 self._blocked[plan.flow] = set(plan.after)
             else:
-                self._receiving[plan.flow] = _Receiving(plan.packets, AckFrames(ends(host, there), plan.flow), self._is_sack)
+                self._receiving[plan.flow] = _Receiving(plan, AckFrames(ends(host, there), plan.flow), self._is_sack)
         for flow, sending in self._sending.items():
             if not self._blocked[flow]:
                 self._start(flow, sending.plan.start_ps)
@@ -127,11 +131,13 @@ class Endpoint:
         is_data_ready = self._data_ready_ps() <= now_ps
         if self._acks and not (is_data_ready and self._last_was_ack):
             self._last_was_ack = True
-            return Departure(self._acks.popleft(), True)
+            receiving, ack = self._acks.popleft()
+            return Departure(self._routed(ack, receiving.peer, True), True)
         if not is_data_ready:
             return None
         self._last_was_ack = False
-        return Departure(self._next_data(self._ready[0][1], now_ps), False)
+        plan = self._sending[self._ready[0][1]].plan
+        return Departure(self._routed(self._next_data(plan.flow, now_ps), plan.destination, False), False)
 
     def receive(self, now_ps: int, frame: bytes) -> int | None:
         """Take in a frame; return the flow that it completes here (as its sender or its receiver), if any.
@@ -154,6 +160,10 @@ class Endpoint:
     def started_ps(self, flow: int) -> int:
         """Return when a flow that begins here started (its phase not included), NEVER before."""
         return self._sending[flow].started_ps
+
+    def _routed(self, frame: bytes, peer: int, is_ack: bool) -> bytes:
+        waypoint = self.routes.next_waypoint(peer, is_ack) if self.routes else None
+        return frame if waypoint is None else wrap(frame, self._ip, waypoint)
 
     def _data_ready_ps(self) -> int:
         """Return when the first flow is ready to send, and leave it on top of the heap."""
@@ -192,7 +202,7 @@ class Endpoint:
         if receiving is None:
             raise MisdeliveryError(f"a host got a packet of flow {packet.flow}, which does not end there")
         before = receiving.received
-        self._acks.append(receiving.accept(packet))
+        self._acks.append((receiving, receiving.accept(packet)))
         return before < receiving.packets == receiving.received
 
     def _take_ack(self, ack: Packet, now_ps: int) -> bool:

@@ -62,7 +62,7 @@ SENDER = np.dtype(
     [
         (name, np.int64)
         for name in (
-            *("flow", "packets", "gap_ps", "due_ps", "resume_ps", "done_ps", "sent", "transmissions"),
+            *("flow", "packets", "gap_ps", "due_ps", "resume_ps", "repair_ps", "done_ps", "sent", "transmissions"),
             *("acked", "highest", "lost", "srtt_ps", "rttvar_ps", "label", "draws"),
             *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "recover"),
             *("target_ps", "window", "counted", "samples", "median_ns", "decreased_ps", "late_holes"),

@@ -19,7 +19,7 @@ for rule in (scramble, mix, below, component):
 ERASURE = int(Recovery.ERASURE)
 MSWIFT = int(Congestion.MSWIFT)
 JITTER = int(Stream.JITTER)
-REORDERED = 8
+REORDERING_GAPS = 4
 OUT, RESENT, ACKED = int(PacketState.OUT), int(PacketState.RESENT), int(PacketState.ACKED)
 
 
@@ -40,6 +40,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[n
     sender.gap_ps = gap_ps
     sender.due_ps = due_ps
     sender.resume_ps = NEVER
+    sender.repair_ps = NEVER
     sender.done_ps = NEVER
     sender.highest = -1
     sender.srtt_ps = -1
@@ -50,10 +51,18 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[n
 
 @register_jitable
 def timeout_ps(sender, rules):  # type: ignore[no-untyped-def]
-    """Return the timeout: srtt + 4 rttvar, three zero-load RTTs before the first sample, one at least."""
+    """Return when a label times out: srtt + 4 rttvar, three zero-load RTTs before the first sample, one at least."""
     if sender.srtt_ps < 0:
         return 3 * rules.zero_load_rtt_ps
     return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.zero_load_rtt_ps)
+
+
+@register_jitable
+def retransmission_ps(sender, rules):  # type: ignore[no-untyped-def]
+    """Return the retransmission timeout: srtt + max(4 rttvar, zero-load RTT); without that margin steady RTTs look late."""
+    if sender.srtt_ps < 0:
+        return 3 * rules.zero_load_rtt_ps
+    return sender.srtt_ps + max(4 * sender.rttvar_ps, rules.zero_load_rtt_ps)
 
 
 @register_jitable
@@ -74,7 +83,7 @@ def ready_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
     if sender.done_ps != NEVER:
         return NEVER
     if rules.recovery == ERASURE:
-        return sender.due_ps if sender.resume_ps == NEVER else max(sender.due_ps, sender.resume_ps)
+        return sender.due_ps if sender.resume_ps == NEVER else max(sender.due_ps, min(sender.resume_ps, sender.repair_ps))
     if sender.round_next < sender.round_end or has_new(sender, rules, packets):
         return sender.due_ps
     return max(sender.due_ps, deadline_ps(sender, rules, packets))
@@ -109,10 +118,11 @@ def new_psn(sender, packets):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def next_symbol(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
-    """Erasure: every packet is a new symbol; resuming after a pause counts all that is not acknowledged as lost."""
-    if sender.resume_ps != NEVER:
+    """Erasure: every packet is a new symbol; after a whole pause all that is not acknowledged counts as lost."""
+    if now_ps >= sender.resume_ps:
         sender.lost = sender.sent - sender.acked
-        sender.resume_ps = NEVER
+    sender.resume_ps = NEVER
+    sender.repair_ps = NEVER
     psn = new_psn(sender, packets)
     pause_or_go_on(sender, rules, now_ps)
     return psn
@@ -120,11 +130,16 @@ def next_symbol(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def pause_or_go_on(sender, rules, now_ps):  # type: ignore[no-untyped-def]
-    """Erasure: pause for one srtt when what is sent and not lost would complete the message."""
-    if sender.sent - sender.lost < sender.packets:
-        sender.resume_ps = NEVER
-    elif sender.resume_ps == NEVER:
-        sender.resume_ps = now_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else timeout_ps(sender, rules))
+    """Erasure: pause for one srtt when what is sent and not lost would complete the message.
+
+    New losses end the pause if they last for REORDERING_GAPS: what is merely late arrives sooner.
+    """
+    if sender.sent - sender.lost >= sender.packets:
+        sender.repair_ps = NEVER
+        if sender.resume_ps == NEVER:
+            sender.resume_ps = now_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else timeout_ps(sender, rules))
+    elif sender.resume_ps != NEVER and sender.repair_ps == NEVER:
+        sender.repair_ps = now_ps + REORDERING_GAPS * sender.gap_ps
 
 
 @register_jitable
@@ -140,14 +155,15 @@ def deadline_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
     """SACK: return when the lowest unacknowledged packet times out; the timeout doubles on repetition."""
     if sender.lowest >= sender.sent:
         return NEVER
-    return packets[sender.lowest & (len(packets) - 1)].sent_ps + (timeout_ps(sender, rules) << min(sender.backoff, 16))
+    wait_ps = retransmission_ps(sender, rules) << min(sender.backoff, 16)
+    return packets[sender.lowest & (len(packets) - 1)].sent_ps + wait_ps
 
 
 @register_jitable
 def next_hole_or_new(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
     """SACK: resend the holes of the round, else what has timed out, else send the next new packet."""
     if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
-        start_round(sender, packets, sender.sent, now_ps - timeout_ps(sender, rules))
+        start_round(sender, packets, sender.sent, now_ps - retransmission_ps(sender, rules))
         sender.backoff += 1
         if rules.congestion == MSWIFT:
             swift.cut(sender, sender.window >> 1, now_ps)
@@ -215,16 +231,12 @@ def on_ack(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def count_symbol(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
-    """Erasure: what is missing REORDERED or more below the highest acknowledged symbol counts as lost."""
+    """Erasure: what is missing below the highest acknowledged symbol counts as lost."""
     if psn + len(packets) >= sender.sent:
         packets[psn & (len(packets) - 1)].state = ACKED
     sender.acked += 1
     sender.highest = max(sender.highest, psn)
-    settled = max(sender.highest + 1 - REORDERED, 0)
-    recent = 0
-    for number in range(settled, sender.highest + 1):
-        recent += (packets[number & (len(packets) - 1)].state & ACKED) // ACKED
-    sender.lost = settled - (sender.acked - recent)
+    sender.lost = sender.highest + 1 - sender.acked
     pause_or_go_on(sender, rules, now_ps)
 
 

@@ -4,17 +4,11 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 INCLUDE = FOLDER / "include"
-DEFAULT_UPLINKS = 8
 
 
 def programs() -> list[str]:
     """Return the names of the programs."""
     return sorted(path.stem for path in FOLDER.glob("*.p4"))
-
-
-def defines(k: int) -> dict[str, str]:
-    """Return the macros with which the programs fit a fat-tree of parameter k."""
-    return {"MAX_UPLINKS": str(max(DEFAULT_UPLINKS, 1 << (k // 2 - 1).bit_length()))}
 
 
 def path(program: str) -> Path:

@@ -22,8 +22,18 @@ from emulation.compiler.backend.p4info_files import p4info_bytes
 )
 @click.option("-I", "include_dirs", multiple=True, metavar="DIR", help="Search DIR for included files.")
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
+@click.option("--std", "--p4v", "_std", type=click.Choice(["16", "p4-16", "p4_16"]), hidden=True)
+@click.option("--arch", "_arch", type=click.Choice(["v1model"]), hidden=True)
+@click.option("--target", "_target", type=click.Choice(["bmv2"]), hidden=True)
 def compile_command(
-    program: str, output: str | None, p4runtime_files: str, include_dirs: tuple[str, ...], defines: tuple[str, ...]
+    program: str,
+    output: str | None,
+    p4runtime_files: str,
+    include_dirs: tuple[str, ...],
+    defines: tuple[str, ...],
+    _std: str | None,
+    _arch: str | None,
+    _target: str | None,
 ) -> None:
     """Compile a P4_16 v1model PROGRAM to BMv2 JSON and P4Info."""
     macros = {item.partition("=")[0]: item.partition("=")[2] or "1" for item in defines}

@@ -53,7 +53,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         self.files: dict[str, list[str]] = {}
         for folder in (*include_dirs, P4INCLUDE):
             self.add_path(str(folder))
-        for key, value in defines.items():
+        for key, value in {"__TARGET_BMV2__": "1", **defines}.items():
             self.define(f"{key} {value}")
 
     def place(self, file: str, line: int) -> Location:

@@ -5,6 +5,7 @@ from zlib import crc32
 
 import pytest
 
+from controller.fabric_controller import LinkChange
 from fabric.addressing import host_ip
 from fabric.forwarding import hash_multiplier
 from tests.dataplane.rig import FabricRig, Rig, ack, changed, controller_of, data, rig, scenario
@@ -58,7 +59,7 @@ def test_without_udp_both_ports_count_as_0() -> None:
 def test_labels_spread_over_all_paths_evenly() -> None:
     """4,000 labels over 4 paths at k = 4: a share beyond 5 standard deviations has a probability below 10^-5."""
     fabric = FabricRig(scenario("flow"))
-    paths = Counter(tuple(hop[0] for hop in fabric.carry(0, data(fabric.tree, 0, 15, n))[0]) for n in range(0, 4000))
+    paths = Counter(tuple(hop[0] for hop in fabric.carry(0, data(fabric.tree, 0, 15, n))[0]) for n in range(4000))
     assert len(paths) == 4
     assert all(abs(count - 1000) < 5 * (4000 * 3 / 16) ** 0.5 for count in paths.values())
 
@@ -69,8 +70,6 @@ def test_weights_are_shares_of_the_labels() -> None:
     bench = rig(chosen, 0)
     controller = controller_of(chosen)
     controller.start()
-    from controller.fabric_controller import LinkChange
-
     bench.apply(controller.on_event(0, LinkChange(down=frozenset({16 * 8}))))
     ports = Counter(bench.port_of(data(bench.tree, 0, 127, 16 * n)) for n in range(4096))
     assert abs(ports[5] - 4096 * 3 / 15) < 5 * (4096 * 0.2 * 0.8) ** 0.5

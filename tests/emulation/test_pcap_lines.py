@@ -39,9 +39,7 @@ def test_a_foreign_frame_is_summarised():
     assert decode(0, b"\xff" * 60, "ARP who has").what == "OTHER"
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"no capture", struct.pack("IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"\0"]
-)
+@pytest.mark.parametrize("content", [b"", b"no capture", struct.pack("IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"\0"])
 def test_a_broken_file_is_one_line_or_nothing(tmp_path, content):
     path = tmp_path / "broken.pcap"
     path.write_bytes(content)

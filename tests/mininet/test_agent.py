@@ -99,7 +99,7 @@ def test_a_scenario_that_cannot_be_built_is_one_line(agent):
 
 def test_a_capture_holds_every_packet_decoded(agent, processes, tmp_path):
     tap = tap_named(SCENARIO.tree, "h0_0_0")
-    with captures([tap], processes, os.getpid(), tmp_path) as (capture,):
+    with captures([tap], processes, tmp_path) as (capture,):
         run(agent)
     lines = [decode(at, frame) for at, frame, _ in frames(tmp_path / "h0_0_0.pcap")]
     assert capture.packets == len(lines) >= 256

@@ -60,6 +60,17 @@ def test_wrong_arguments_are_refused(questions, tmp_path):
         questions(ask, "double", tmp_path)
 
 
+def test_a_client_is_not_left_waiting_when_the_emulation_ends(tmp_path):
+    with ThreadPoolExecutor(1) as pool, selectors.DefaultSelector() as selector:
+        with control_server(tmp_path, selector, {"later": lambda _answer: None}):
+            future = pool.submit(ask, "later", tmp_path)
+            for _ in range(2):
+                for key, _ in selector.select():
+                    key.data()
+        with pytest.raises(ControlError, match="ended before it answered"):
+            future.result(10)
+
+
 def test_the_socket_is_private_and_vanishes(tmp_path):
     with selectors.DefaultSelector() as selector, control_server(tmp_path, selector, {}):
         assert stat.S_IMODE((tmp_path / SOCKET).stat().st_mode) == 0o600

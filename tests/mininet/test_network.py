@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import controller.cli
 import controller.control
 from controller.control import ControlError, ask
+from controller.errors import ControllerError
 from controller.fabric_controller import LinkChange
 from emulation.capture import tap_named
 from emulation.control_server import control_server
@@ -19,6 +20,7 @@ from emulation.hold import Held
 from emulation.kernel import refuse_if_unable
 from emulation.mininet_fabric import PS_PER_NS, Setup, mininet_fabric
 from emulation.pcap import decode, frames
+from emulation.programs import SwitchProgram, built_in
 from fabric.addressing import link_named
 from fabric.experiment import Scenario
 
@@ -82,7 +84,7 @@ def broken(fabric, link):
     links = frozenset((link_named(fabric.tree, link),))
     for change in (LinkChange(down=links), LinkChange(up=links)):
         installation = fabric.change_links(change)
-        fabric.loop.run(lambda installation=installation: installation.installed_ps is not None)
+        fabric.loop.run(lambda installation=installation: installation.took_ps is not None)
         if change.down:
             yield installation
 
@@ -102,7 +104,7 @@ def test_a_broken_link_is_planned_around_and_its_repair_restores_the_first_plan(
     first = snapshot(fabric)
     with broken(fabric, LINK) as installation:
         assert installation.switches == 8, "the edge, its agg, and the edges and aggs that reach it through them"
-        assert installation.installed_ps - installation.at_ps >= SCENARIO.convergence_ps
+        assert installation.took_ps >= SCENARIO.convergence_ps
         assert fabric.run(with_events=False).accounts.lost == 0
     assert snapshot(fabric) == first
 
@@ -189,7 +191,13 @@ def test_a_switch_that_dies_is_named(captured, tmp_path):
 
 def test_captures_hold_data_and_acks_of_an_uplink(fabric, captured):
     fabric.run()
-    fabric.flush_captures()
-    lines = [decode(at, frame) for at, frame, _ in frames(captured / "edge0_0-3.pcap")]
+    lines = [decode(at, frame) for at, frame, _ in frames(captured / "ofan-1-edge0_0-3.pcap")]
     assert {line.what for line in lines} == {"DATA", "ACK"}
     assert all(line.intact for line in lines)
+
+
+def test_a_pipeline_that_a_switch_refuses_is_named(fabric, tmp_path):
+    good = built_in("ofan", 2)
+    setup = Setup(program=SwitchProgram(b"{}", good.pipeline), folder=tmp_path / "ofan")
+    with pytest.raises(ControllerError, match=r"^(edge|agg|core)\d_\d: INVALID_ARGUMENT: .*$"), mininet_fabric(SCENARIO, setup):
+        pass

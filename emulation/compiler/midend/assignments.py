@@ -13,6 +13,8 @@ from emulation.compiler.semantics.scope import fail
 
 def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:  # noqa: C901 one case for each pair
     """Emit the steps that copy `value` to `target`."""
+    if isinstance(value, ir.LastAt):
+        value = ir.ElementAt(value.stack, ir.LastIndex(value.stack.name))
     match target, value:
         case (ir.FieldRef() | ir.ElementField(), _) if is_value(value):
             frame.emit(ir.Assign(target, as_value(value, span), span))

@@ -6,8 +6,8 @@ from emulation.compiler.diagnostics import CompileError, Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import find_annotation
-from emulation.compiler.semantics.calls import check_constructor, is_known_set
-from emulation.compiler.semantics.expressions import check, check_as, check_set
+from emulation.compiler.semantics.constructors import check_constructor
+from emulation.compiler.semantics.expressions import check, check_as
 from emulation.compiler.semantics.folding import wrap
 from emulation.compiler.semantics.scope import (
     Context,
@@ -21,10 +21,10 @@ from emulation.compiler.semantics.scope import (
 )
 from emulation.compiler.semantics.statements import (
     check_block,
-    check_statements,
     declare_constant,
     declare_variable,
 )
+from emulation.compiler.semantics.states import check_state, state_names
 from emulation.compiler.semantics.tables import check_table
 from emulation.compiler.semantics.type_names import constant_int, resolve_type
 from emulation.compiler.syntax import nodes as n
@@ -376,21 +376,10 @@ def _parser(node: n.Parser, context: Context) -> t.ParserBlock:
     params, constructor = params_of(node.params, inner), params_of(node.constructor, inner, constructor=True)
     _declare_params((*params, *constructor), inner)
     local = [made for item in node.locals if (made := _parser_local(item, inner)) is not None]
-    names = _state_names(node)
-    states = tuple(_state(state, names, inner) for state in node.states)
+    names = state_names(node)
+    states = tuple(check_state(state, names, inner) for state in node.states)
     direct = inner.direct_applications or []
     return t.ParserBlock(node.span, node.name, params, constructor, (*local, *direct), states, node.annotations)
-
-
-def _state_names(node: n.Parser) -> set[str]:
-    names: set[str] = set()
-    for state in node.states:
-        if state.name in names or state.name in ("accept", "reject"):
-            fail(f"state '{state.name}' is declared twice", state.span)
-        names.add(state.name)
-    if "start" not in names:
-        fail(f"parser {node.name} has no state 'start'", node.span)
-    return names | {"accept", "reject"}
 
 
 def _parser_local(node: n.Declaration, context: Context) -> t.Variable | t.Instance | t.ValueSet | None:
@@ -411,52 +400,3 @@ def _parser_local(node: n.Declaration, context: Context) -> t.Variable | t.Insta
             return value_set
         case _:
             return fail("this cannot stand in a parser", node.span)
-
-
-def _state(node: n.State, names: set[str], context: Context) -> t.State:
-    inner = context.nested()
-    body = check_statements(node.statements, inner)
-    return t.State(node.span, node.name, body, _transition(node, names, inner), node.annotations)
-
-
-def _transition(node: n.State, names: set[str], context: Context) -> t.Transition:
-    transition = node.transition
-    if transition is None:
-        return t.Transition(node.span, (), (t.SelectCase(node.span, (), "reject"),))
-    if transition.cases is None:
-        _require_state(transition.state, names, transition.span)
-        return t.Transition(transition.span, (), (t.SelectCase(transition.span, (), transition.state),))
-    keys = tuple(_select_key(key, context) for key in transition.keys)
-    cases = tuple(_select_case(case, keys, names, context) for case in transition.cases)
-    return t.Transition(transition.span, keys, cases)
-
-
-def _require_state(name: str, names: set[str], span: Span) -> None:
-    if name not in names:
-        fail(f"state '{name}' is not declared", span)
-
-
-def _select_key(node: n.Expression, context: Context) -> t.Expression:
-    key = check(node, context)
-    below = ty.underlying(key.type)
-    if not isinstance(below, ty.Bits | ty.Enum) and below not in (ty.BOOL, ty.ERROR):
-        fail(f"cannot select on {ty.show(key.type)}", node.span)
-    return key
-
-
-def _select_case(node: n.SelectCase, keys: tuple[t.Expression, ...], names: set[str], context: Context) -> t.SelectCase:
-    _require_state(node.state, names, node.state_span)
-    given = node.keys
-    if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
-        given = given * len(keys)
-    if len(given) == 1 and len(keys) > 1:
-        only = check_set(given[0], keys[0].type, context) if isinstance(given[0], n.Name) else None
-        if isinstance(only, t.ValueSetRef):
-            return t.SelectCase(node.span, (only,), node.state)
-    if len(given) != len(keys):
-        fail(f"select has {len(keys)} keys, found {len(given)}", node.span)
-    matched = tuple(check_set(item, key.type, context) for item, key in zip(given, keys, strict=True))
-    for item in matched:
-        if not is_known_set(item):
-            fail("what a case matches must be known at compile time", item.span)
-    return t.SelectCase(node.span, matched, node.state)

@@ -6,6 +6,7 @@ from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.calls import check_call
+from emulation.compiler.semantics.constructors import is_compile_time
 from emulation.compiler.semantics.conversion import coerce, coerce_set
 from emulation.compiler.semantics.expressions import binary, check, check_as, check_value, is_left_value
 from emulation.compiler.semantics.scope import ConstantName, Context, fail
@@ -89,8 +90,6 @@ def _require_storable(declared: ty.Type, node: n.Variable) -> None:
 
 def declare_constant(node: n.Constant, context: Context) -> None:
     """Declare a constant: a value known now, or computed from constructor parameters."""
-    from emulation.compiler.semantics.calls import is_compile_time
-
     declared = resolve_type(node.type, context)
     value = check_as(node.value, declared, context)
     if not is_compile_time(value):

@@ -6,7 +6,8 @@ from emulation.compiler.diagnostics import CompileError, Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import int_annotation, string_annotation
-from emulation.compiler.semantics.calls import align, constructed, is_compile_time, is_known_set
+from emulation.compiler.semantics.calls import align
+from emulation.compiler.semantics.constructors import constructed, is_compile_time, is_known_set
 from emulation.compiler.semantics.conversion import coerce
 from emulation.compiler.semantics.expressions import check, check_as, check_set, check_value, is_left_value
 from emulation.compiler.semantics.scope import Context, fail
@@ -285,17 +286,17 @@ def _entry(node: n.Entry, keys: tuple[t.Key, ...], actions: tuple[t.ActionEntry,
     if len(given) != len(matched):
         fail(f"the table has {len(matched)} keys, found {len(given)}", node.span)
     sets = tuple(_entry_key(written, key, context) for written, key in zip(given, matched, strict=True))
-    priority = _priority(node, context)
+    priority = _priority(node)
     choice = _choice(node.action, actions, context)
     if any(note.name == "defaultonly" for note in choice.entry.annotations):
         raise CompileError(f"action '{choice.entry.action.name}' is annotated @defaultonly", node.action.span)
     return t.Entry(node.span, sets, choice, priority, node.const)
 
 
-def _priority(node: n.Entry, context: Context) -> t.Expression | None:
-    """Return `priority = n` or the older `@priority(n)`."""
+def _priority(node: n.Entry) -> t.Expression | None:
+    """Return the priority of `@priority(n)`, by which the target tries the lowest first."""
     if node.priority is not None:
-        return check_as(node.priority, ty.INT, context)
+        fail("entries are tried in their order; explicit priorities are not supported", node.priority.span)
     number = int_annotation(node.annotations, "priority")
     return t.Literal(node.span, ty.INT, number) if number is not None else None
 

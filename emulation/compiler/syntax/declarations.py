@@ -19,6 +19,7 @@ from emulation.compiler.syntax.expressions import (
 )
 from emulation.compiler.syntax.lexer import Kind, tokenize
 from emulation.compiler.syntax.statements import block, constant, statement, variable_tail
+from emulation.compiler.syntax.tables import table
 
 T = TypeVar("T")
 
@@ -335,7 +336,7 @@ def _local(cursor: Cursor, notes: n.Annotations) -> n.Declaration:
     if cursor.at("action"):
         return _action(cursor, notes)
     if cursor.at("table"):
-        return _table(cursor, notes)
+        return table(cursor, notes)
     if cursor.at("value_set"):
         return _value_set(cursor, notes)
     declared = type_expression(cursor)
@@ -356,113 +357,6 @@ def _value_set(cursor: Cursor, notes: n.Annotations) -> n.ValueSet:
     name = cursor.expect_name("the name of the value set")
     cursor.expect(";", "after the value set")
     return n.ValueSet(cursor.since(start), notes, element, size, name.text)
-
-
-# Tables
-
-
-class _TableParts:
-    def __init__(self) -> None:
-        self.key: tuple[n.KeyElement, ...] | None = None
-        self.actions: tuple[n.ActionReference, ...] | None = None
-        self.entries: n.Entries | None = None
-        self.properties: list[n.Property] = []
-
-
-def _table(cursor: Cursor, notes: n.Annotations) -> n.Table:
-    """`table name { property* }`."""
-    start = cursor.take().span
-    name = cursor.expect_name("the name of the table")
-    span = cursor.since(start)
-    cursor.expect("{", "to begin the table")
-    parts = _TableParts()
-    while not cursor.accept("}"):
-        _table_part(cursor, parts)
-    if parts.actions is None:
-        raise CompileError(f"table {name.text} has no 'actions'", name.span)
-    return n.Table(span, notes, name.text, name.span, parts.key or (), parts.actions, parts.entries, tuple(parts.properties))
-
-
-def _table_part(cursor: Cursor, parts: _TableParts) -> None:
-    notes = annotation_list(cursor)
-    start = cursor.span
-    const = cursor.accept("const")
-    name = cursor.expect_name("a property of the table")
-    if _taken(name.text, parts):
-        raise CompileError(f"property '{name.text}' is given twice", name.span)
-    cursor.expect("=", f"after '{name.text}'")
-    match name.text:
-        case "key":
-            parts.key = _braced(cursor, _key_element)
-        case "actions":
-            parts.actions = _braced(cursor, _action_reference_line)
-        case "entries":
-            entries = _braced(cursor, _entry)
-            parts.entries = n.Entries(cursor.since(start), const, entries)
-        case _:
-            value = expression(cursor)
-            cursor.expect(";", "after a property")
-            parts.properties.append(n.Property(cursor.since(start), notes, const, name.text, value))
-
-
-def _taken(name: str, parts: _TableParts) -> bool:
-    special = {"key": parts.key, "actions": parts.actions, "entries": parts.entries}
-    return special.get(name) is not None or any(name == present.name for present in parts.properties)
-
-
-def _braced(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
-    cursor.expect("{")
-    items = []
-    while not cursor.accept("}"):
-        items.append(item(cursor))
-    cursor.accept(";")
-    return tuple(items)
-
-
-def _key_element(cursor: Cursor) -> n.KeyElement:
-    """`expression : match_kind annotations ;`."""
-    start = cursor.span
-    subject = expression(cursor)
-    cursor.expect(":", "and how to match it")
-    kind = cursor.expect_name("a match kind")
-    notes = annotation_list(cursor)
-    cursor.expect(";", "after a key")
-    return n.KeyElement(cursor.since(start), notes, subject, kind.text, kind.span)
-
-
-def _action_reference_line(cursor: Cursor) -> n.ActionReference:
-    reference = _action_reference(cursor)
-    cursor.expect(";", "after an action")
-    return reference
-
-
-def _action_reference(cursor: Cursor) -> n.ActionReference:
-    """`annotations name [(args)]`."""
-    notes = annotation_list(cursor)
-    start = cursor.span
-    absolute = cursor.accept(".")
-    name = cursor.expect_name("the name of an action")
-    called = cursor.accept("(")
-    args = comma_list(cursor, ")", argument) if called else ()
-    return n.ActionReference(cursor.since(start), notes, n.Name(name.span, name.text, absolute), args, called)
-
-
-def _entry(cursor: Cursor) -> n.Entry:
-    """`[const] [priority = value :] keys : action annotations ;`."""
-    start = cursor.span
-    const = cursor.accept("const")
-    priority = None
-    if cursor.at_word("priority") and cursor.peek().text == "=":
-        cursor.take()
-        cursor.take()
-        priority = expression(cursor)
-        cursor.expect(":", "after the priority")
-    keys = key_set(cursor)
-    cursor.expect(":", "and the action of the entry")
-    action = _action_reference(cursor)
-    notes = annotation_list(cursor)
-    cursor.expect(";", "after an entry")
-    return n.Entry(cursor.since(start), notes, const, priority, keys, action)
 
 
 def _constant(cursor: Cursor, notes: n.Annotations) -> n.Constant:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from p4.v1.p4runtime_pb2 import ActionProfileGroup as GroupMessage
 from p4.v1.p4runtime_pb2 import ActionProfileMember as Member
-from p4.v1.p4runtime_pb2 import Entity, Update
+from p4.v1.p4runtime_pb2 import Update
 
 from emulation.softswitch.errors import Code, EntryError
 from emulation.softswitch.p4rt.actions import MAX_WEIGHT, encode_action, member_action, watch_port
 from emulation.softswitch.p4rt.bytestrings import encode
-from emulation.softswitch.p4rt.contract import Contract, ProfileSpec, TableInfo
+from emulation.softswitch.p4rt.contract import Add, Contract, ProfileSpec, TableInfo
 from emulation.softswitch.profiles import Group, Membership
 from emulation.softswitch.tables import USE_GROUP, USE_MEMBER
 
@@ -55,28 +53,24 @@ class ActionProfiles:
         else:
             profile.runtime.modify_group(message.group_id, members, size)
 
-    def read_member(self, wanted: Member) -> Iterator[Entity]:
-        """Yield the selected members; those of one-shots show in their table entries."""
+    def read_member(self, wanted: Member, add: Add) -> None:
+        """Add the selected members; those of one-shots show in their table entries."""
         for profile in self._selected(wanted.action_profile_id):
             for member, choice in profile.runtime.members.items():
                 if member < 0 or wanted.member_id not in (0, member):
                     continue
-                entity = Entity()
+                entity = add()
                 entity.action_profile_member.action_profile_id = profile.id
                 entity.action_profile_member.member_id = member
-                for table in self._tables(profile):
-                    action = encode_action(table, choice)
-                    if action is not None:
-                        entity.action_profile_member.action.CopyFrom(action)
-                        break
-                yield entity
+                table = next(table for table in self._tables(profile) if table.action_of(choice[0]) is not None)
+                encode_action(table, choice, entity.action_profile_member.action)
 
-    def read_group(self, wanted: GroupMessage) -> Iterator[Entity]:
-        """Yield the selected groups."""
+    def read_group(self, wanted: GroupMessage, add: Add) -> None:
+        """Add the selected groups."""
         for profile in self._selected(wanted.action_profile_id):
             for number, group in profile.runtime.groups.items():
                 if number >= 0 and wanted.group_id in (0, number):
-                    yield Entity(action_profile_group=_encode_group(profile, number, group))
+                    add().action_profile_group.CopyFrom(_encode_group(profile, number, group))
 
     def _profile(self, profile_id: int, number: int, what: str) -> ProfileSpec:
         profile = self._contract.profile(profile_id)

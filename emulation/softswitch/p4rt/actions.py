@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from p4.v1 import p4runtime_pb2
-from p4.v1.p4runtime_pb2 import Action, TableAction
+from p4.v1.p4runtime_pb2 import Action, TableAction, TableEntry
 
 from emulation.softswitch.errors import Code, EntryError
 from emulation.softswitch.p4rt.bytestrings import decode, encode
 from emulation.softswitch.p4rt.contract import ActionSpec, ProfileSpec, TableInfo
 from emulation.softswitch.profiles import Choice, Group
-from emulation.softswitch.tables import NO_ACTION, USE_GROUP, USE_MEMBER
+from emulation.softswitch.tables import USE_GROUP, USE_MEMBER
 
 MAX_WEIGHT = 1 << 16
 
@@ -33,15 +33,14 @@ def decode_arguments(spec: ActionSpec, action: Action) -> tuple[int, ...]:
     return tuple(decode(given[p.id], p.bits, f"{spec.name}: {p.name}") for p in spec.parameters)
 
 
-def encode_action(table: TableInfo, choice: Choice) -> Action | None:
-    """Return the message form of (number, arguments); None where there is no action."""
+def encode_action(table: TableInfo, choice: Choice, action: Action) -> None:
+    """Fill in the message form of (number, arguments); an action that P4Info does not know leaves it empty."""
     spec = table.action_of(choice[0])
     if spec is None:
-        return None
-    action = Action(action_id=spec.id)
+        return
+    action.action_id = spec.id
     for parameter, value in zip(spec.parameters, choice[1], strict=True):
         action.params.add(param_id=parameter.id, value=encode(value))
-    return action
 
 
 def decode_table_action(table: TableInfo, message: TableAction, replaced: int | None = None) -> Choice:
@@ -65,19 +64,17 @@ def decode_table_action(table: TableInfo, message: TableAction, replaced: int | 
     return _one_shot(table, table.profile, message.action_profile_action_set, replaced)
 
 
-def encode_table_action(table: TableInfo, choice: Choice) -> TableAction | None:
-    """Return the message form of what an entry stores."""
-    if choice[0] == NO_ACTION:
-        return None
-    if choice[0] == USE_MEMBER:
-        return TableAction(action_profile_member_id=choice[1][0])
-    if choice[0] != USE_GROUP:
-        action = encode_action(table, choice)
-        return None if action is None else TableAction(action=action)
-    if choice[1][0] >= 0:
-        return TableAction(action_profile_group_id=choice[1][0])
-    assert table.profile is not None
-    return _encode_one_shot(table, table.profile.runtime.groups[choice[1][0]], table.profile)
+def encode_table_action(table: TableInfo, choice: Choice, entry: TableEntry) -> None:
+    """Fill in the action of a table entry; without one it stays unset."""
+    kind, arguments = choice
+    if kind == USE_MEMBER:
+        entry.action.action_profile_member_id = arguments[0]
+    elif kind == USE_GROUP and arguments[0] >= 0:
+        entry.action.action_profile_group_id = arguments[0]
+    elif kind == USE_GROUP and table.profile is not None:
+        _encode_one_shot(table, table.profile.runtime.groups[arguments[0]], table.profile, entry.action)
+    elif table.action_of(kind) is not None:
+        encode_action(table, choice, entry.action.action)
 
 
 def one_shot_of(choice: Choice) -> int | None:
@@ -139,16 +136,12 @@ def _one_shot(
     return USE_GROUP, (profile.runtime.add_hidden(choices, replaced),)
 
 
-def _encode_one_shot(table: TableInfo, group: Group, profile: ProfileSpec) -> TableAction:
-    message = TableAction()
+def _encode_one_shot(table: TableInfo, group: Group, profile: ProfileSpec, message: TableAction) -> None:
     for member in group.members:
         item = message.action_profile_action_set.action_profile_actions.add(weight=member.weight)
-        action = encode_action(table, profile.runtime.members[member.member])
-        if action is not None:
-            item.action.CopyFrom(action)
+        encode_action(table, profile.runtime.members[member.member], item.action)
         if member.watch_port is not None:
             item.watch_port = encode(member.watch_port)
-    return message
 
 
 def _invalid(message: str) -> EntryError:

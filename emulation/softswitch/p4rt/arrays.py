@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4data_pb2, p4runtime_pb2
-from p4.v1.p4runtime_pb2 import Entity, Update
+from p4.v1.p4runtime_pb2 import Update
 
 from emulation.softswitch.errors import Code, EntryError
 from emulation.softswitch.meters import Meter, Rates
 from emulation.softswitch.p4rt.bytestrings import decode, encode
-from emulation.softswitch.p4rt.contract import ArrayInfo, Contract, known
+from emulation.softswitch.p4rt.contract import Add, ArrayInfo, Contract, TableInfo, known
+from emulation.softswitch.tables import Entry
 
 if TYPE_CHECKING:
     from emulation.softswitch.p4rt.table_entries import TableEntries
@@ -41,15 +42,14 @@ class Arrays:
             if entry.HasField("data"):
                 info.cells[index][:] = [entry.data.packet_count, entry.data.byte_count]
 
-    def read_counter(self, entry: p4runtime_pb2.CounterEntry) -> Iterator[Entity]:
-        """Yield the selected cells."""
+    def read_counter(self, entry: p4runtime_pb2.CounterEntry, add: Add) -> None:
+        """Add the selected cells."""
         for index, info in _selected(self._contract.counters, entry.counter_id, entry, "counter"):
-            entity = Entity()
+            entity = add()
             entity.counter_entry.counter_id = info.id
             _set_index(entity.counter_entry, index)
             packets, size = info.cells[index]
             entity.counter_entry.data.CopyFrom(p4runtime_pb2.CounterData(packet_count=packets, byte_count=size))
-            yield entity
 
     def write_meter(self, kind: int, entry: p4runtime_pb2.MeterEntry) -> None:
         """Configure one cell, or all; without a configuration they let everything pass as green."""
@@ -62,14 +62,13 @@ class Arrays:
             if entry.HasField("counter_data"):
                 info.cells[index].clear()
 
-    def read_meter(self, entry: p4runtime_pb2.MeterEntry) -> Iterator[Entity]:
-        """Yield the selected cells."""
+    def read_meter(self, entry: p4runtime_pb2.MeterEntry, add: Add) -> None:
+        """Add the selected cells."""
         for index, info in _selected(self._contract.meters, entry.meter_id, entry, "meter"):
-            entity = Entity()
+            entity = add()
             entity.meter_entry.meter_id = info.id
             _set_index(entity.meter_entry, index)
             _encode_meter(entity.meter_entry, info.cells[index], entry)
-            yield entity
 
     def write_register(self, kind: int, entry: p4runtime_pb2.RegisterEntry) -> None:
         """Set one cell, or all."""
@@ -79,14 +78,13 @@ class Arrays:
                 raise EntryError(Code.INVALID_ARGUMENT, f"register {info.name!r} holds bit strings")
             info.cells[index] = decode(entry.data.bitstring, info.array.bits, info.name)
 
-    def read_register(self, entry: p4runtime_pb2.RegisterEntry) -> Iterator[Entity]:
-        """Yield the selected cells."""
+    def read_register(self, entry: p4runtime_pb2.RegisterEntry, add: Add) -> None:
+        """Add the selected cells."""
         for index, info in _selected(self._contract.registers, entry.register_id, entry, "register"):
-            entity = Entity()
+            entity = add()
             entity.register_entry.register_id = info.id
             _set_index(entity.register_entry, index)
             entity.register_entry.data.CopyFrom(p4data_pb2.P4Data(bitstring=encode(info.cells[index])))
-            yield entity
 
     def write_direct_counter(self, kind: int, entry: p4runtime_pb2.DirectCounterEntry) -> None:
         """Set the counter of a table entry."""
@@ -96,15 +94,15 @@ class Arrays:
         if entry.HasField("data"):
             record.packets, record.octets = entry.data.packet_count, entry.data.byte_count
 
-    def read_direct_counter(self, entry: p4runtime_pb2.DirectCounterEntry) -> Iterator[Entity]:
-        """Yield the counters of the selected table entries."""
-        for table, (_, _, record), identity in self._direct(entry, "counter"):
-            entity = Entity()
-            entity.direct_counter_entry.table_entry.CopyFrom(identity)
-            data = p4runtime_pb2.CounterData(packet_count=record.packets, byte_count=record.octets)
+    def read_direct_counter(self, entry: p4runtime_pb2.DirectCounterEntry, add: Add) -> None:
+        """Add the counters of the selected table entries."""
+        for table, found in self._direct(entry, "counter"):
+            if table.counter is None:
+                continue
+            entity = add()
+            self._entries.identify(table, found, entity.direct_counter_entry.table_entry)
+            data = p4runtime_pb2.CounterData(packet_count=found[2].packets, byte_count=found[2].octets)
             entity.direct_counter_entry.data.CopyFrom(data)
-            if table.counter is not None:
-                yield entity
 
     def write_direct_meter(self, kind: int, entry: p4runtime_pb2.DirectMeterEntry) -> None:
         """Configure the meter of a table entry."""
@@ -117,21 +115,21 @@ class Arrays:
         if record.meter is not None:
             record.meter.configure(rates)
 
-    def read_direct_meter(self, entry: p4runtime_pb2.DirectMeterEntry) -> Iterator[Entity]:
-        """Yield the meters of the selected table entries."""
-        for table, (_, _, record), identity in self._direct(entry, "meter"):
-            entity = Entity()
-            entity.direct_meter_entry.table_entry.CopyFrom(identity)
-            _encode_meter(entity.direct_meter_entry, record.meter or Meter(by_bytes=False), entry)
-            if table.meter is not None:
-                yield entity
+    def read_direct_meter(self, entry: p4runtime_pb2.DirectMeterEntry, add: Add) -> None:
+        """Add the meters of the selected table entries."""
+        for table, found in self._direct(entry, "meter"):
+            if table.meter is None:
+                continue
+            entity = add()
+            self._entries.identify(table, found, entity.direct_meter_entry.table_entry)
+            _encode_meter(entity.direct_meter_entry, found[2].meter or Meter(by_bytes=False), entry)
 
-    def _direct(self, entry: Any, what: str) -> Iterator[tuple[Any, Any, Any]]:
+    def _direct(self, entry: Any, what: str) -> Iterator[tuple[TableInfo, Entry]]:
         if entry.table_entry.table_id:
             table = self._contract.table(entry.table_entry.table_id)
             _require(getattr(table, what), table.name, what)
         for table, found in self._entries.records(entry.table_entry):
-            yield table, found, self._entries.identify(table, found)
+            yield table, found
 
 
 def decode_config(config: p4runtime_pb2.MeterConfig) -> Rates:
@@ -178,7 +176,7 @@ def _set_index(message: Any, index: int) -> None:
 
 
 def _cells(items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str) -> Iterator[tuple[int, ArrayInfo]]:
-    """Yield the cells of one array: the one at the index, or all where none is given."""
+    """Add the cells of one array: the one at the index, or all where none is given."""
     info = known(items, number, what)
     if not entry.HasField("index"):
         yield from ((index, info) for index in range(len(info.cells)))

@@ -6,7 +6,7 @@ knows makes the pair unusable, and is reported when the pair is set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from emulation.softswitch.tables import Table, needs_priority
 from emulation.softswitch.valuesets import ValueSetState
 
 T = TypeVar("T")
-MATCH = p4info_pb2.MatchField
+Add = Callable[[], Any]
 SCOPE = p4info_pb2.ActionRef
 
 

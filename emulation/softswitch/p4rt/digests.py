@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from p4.v1 import p4data_pb2, p4runtime_pb2
-from p4.v1.p4runtime_pb2 import Entity, Update
+from p4.v1.p4runtime_pb2 import Update
 
 from emulation.softswitch.errors import Code, EntryError
 from emulation.softswitch.p4rt.bytestrings import encode
-from emulation.softswitch.p4rt.contract import Contract, DigestInfo, known
+from emulation.softswitch.p4rt.contract import Add, Contract, DigestInfo, known
 
 Values = tuple[int, ...]
 DEFAULT_LIST_SIZE = 1024
@@ -54,13 +54,13 @@ class Digests:
             raise EntryError(Code.INVALID_ARGUMENT, "timeouts and sizes start at 0")
         self._states.setdefault(info.id, DigestState(config)).config = config
 
-    def read(self, wanted: p4runtime_pb2.DigestEntry) -> Iterator[Entity]:
-        """Yield the selected configurations."""
+    def read(self, wanted: p4runtime_pb2.DigestEntry, add: Add) -> None:
+        """Add the selected configurations."""
         if wanted.digest_id:
             known(self._contract.digests, wanted.digest_id, "digest")
         for number, state in self._states.items():
             if wanted.digest_id in (0, number):
-                yield Entity(digest_entry=p4runtime_pb2.DigestEntry(digest_id=number, config=state.config))
+                add().digest_entry.CopyFrom(p4runtime_pb2.DigestEntry(digest_id=number, config=state.config))
 
     def collect(self, learn_id: int, values: Values) -> None:
         """Take a digest from the pipeline."""

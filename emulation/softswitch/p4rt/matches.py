@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from p4.v1.p4runtime_pb2 import FieldMatch
 
@@ -25,10 +26,11 @@ def decode_match(key: Sequence[MatchSpec], fields: Iterable[FieldMatch], where: 
     return tuple(_decode_field(spec, given.get(spec.id), f"{where}: {spec.name}") for spec in key)
 
 
-def encode_match(key: Sequence[MatchSpec], match: Match) -> list[FieldMatch]:
-    """Return the message form of a match, wildcards left out."""
-    fields = (_encode_field(spec, first, second) for spec, (first, second) in zip(key, match, strict=True))
-    return [field for field in fields if field is not None]
+def add_match(key: Sequence[MatchSpec], match: Match, fields: Any) -> None:
+    """Add the message form of a match to the repeated `fields`, wildcards left out."""
+    for spec, pair in zip(key, match, strict=True):
+        if spec.kind == "exact" or pair != wildcard(spec):
+            _encode_field(spec, *pair, fields.add(field_id=spec.id))
 
 
 def wildcard(spec: MatchSpec) -> tuple[int, int]:
@@ -89,10 +91,7 @@ def _decode_range(spec: MatchSpec, field: FieldMatch, where: str) -> tuple[int, 
     return low, high
 
 
-def _encode_field(spec: MatchSpec, first: int, second: int) -> FieldMatch | None:
-    if spec.kind != "exact" and (first, second) == wildcard(spec):
-        return None
-    field = FieldMatch(field_id=spec.id)
+def _encode_field(spec: MatchSpec, first: int, second: int, field: FieldMatch) -> None:
     match spec.kind:
         case "exact":
             field.exact.value = encode(first)
@@ -104,7 +103,6 @@ def _encode_field(spec: MatchSpec, first: int, second: int) -> FieldMatch | None
             field.range.low, field.range.high = encode(first), encode(second)
         case "optional":
             field.optional.value = encode(first)
-    return field
 
 
 def _invalid(message: str) -> EntryError:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from p4.v1 import p4runtime_pb2
-from p4.v1.p4runtime_pb2 import Entity, Update
+from p4.v1.p4runtime_pb2 import Update
 
 from emulation.softswitch.errors import Code, EntryError
 from emulation.softswitch.p4rt.arrays import only_modify
 from emulation.softswitch.p4rt.bytestrings import decode, encode
-from emulation.softswitch.p4rt.contract import Contract, MatchSpec, known
-from emulation.softswitch.p4rt.matches import decode_match, encode_match
+from emulation.softswitch.p4rt.contract import Add, Contract, MatchSpec, known
+from emulation.softswitch.p4rt.matches import add_match, decode_match
 from emulation.softswitch.switch import CloneSession, Replica, Switch
 from emulation.softswitch.tables import Match, prefix_mask
 from emulation.softswitch.valuesets import ValueMatch
@@ -38,13 +38,13 @@ class ReplicationEngine:
             case _:
                 raise _invalid("neither a multicast group nor a clone session")
 
-    def read(self, wanted: p4runtime_pb2.PacketReplicationEngineEntry) -> Iterator[Entity]:
-        """Yield the selected groups or sessions."""
+    def read(self, wanted: p4runtime_pb2.PacketReplicationEngineEntry, add: Add) -> None:
+        """Add the selected groups or sessions."""
         match wanted.WhichOneof("type"):
             case "multicast_group_entry":
-                yield from self._read_groups(wanted.multicast_group_entry.multicast_group_id)
+                self._read_groups(wanted.multicast_group_entry.multicast_group_id, add)
             case "clone_session_entry":
-                yield from self._read_sessions(wanted.clone_session_entry.session_id)
+                self._read_sessions(wanted.clone_session_entry.session_id, add)
             case _:
                 raise _invalid("neither a multicast group nor a clone session")
 
@@ -69,23 +69,21 @@ class ReplicationEngine:
         replicas = _replicas(message.replicas)
         sessions[number] = CloneSession(replicas, message.class_of_service, message.packet_length_bytes)
 
-    def _read_groups(self, number: int) -> Iterator[Entity]:
+    def _read_groups(self, number: int, add: Add) -> None:
         for group, replicas in _one_or_all(self._switch.replication.groups, number):
-            entity = Entity()
+            entity = add()
             entry = entity.packet_replication_engine_entry.multicast_group_entry
             entry.multicast_group_id = group
             entry.metadata = self._switch.replication.metadata.get(group, b"")
             _add_replicas(entry.replicas, replicas)
-            yield entity
 
-    def _read_sessions(self, number: int) -> Iterator[Entity]:
+    def _read_sessions(self, number: int, add: Add) -> None:
         for session, found in _one_or_all(self._switch.replication.sessions, number):
-            entity = Entity()
+            entity = add()
             entry = entity.packet_replication_engine_entry.clone_session_entry
             entry.session_id, entry.class_of_service = session, found.priority
             entry.packet_length_bytes = found.truncate
             _add_replicas(entry.replicas, found.replicas)
-            yield entity
 
 
 class ValueSets:
@@ -105,16 +103,15 @@ class ValueSets:
             raise EntryError(Code.ALREADY_EXISTS, f"value set {info.name!r}: a member appears twice")
         info.runtime.replace([(match, _value_match(info.key, match)) for match in matches])
 
-    def read(self, wanted: p4runtime_pb2.ValueSetEntry) -> Iterator[Entity]:
-        """Yield the selected value sets."""
+    def read(self, wanted: p4runtime_pb2.ValueSetEntry, add: Add) -> None:
+        """Add the selected value sets."""
         numbers = [wanted.value_set_id] if wanted.value_set_id else list(self._contract.value_sets)
         for number in numbers:
             info = known(self._contract.value_sets, number, "value set")
-            entity = Entity()
+            entity = add()
             entity.value_set_entry.value_set_id = number
             for match, _ in info.runtime.members:
-                entity.value_set_entry.members.add().match.extend(encode_match(info.key, match))
-            yield entity
+                add_match(info.key, match, entity.value_set_entry.members.add().match)
 
 
 def _value_match(key: Iterable[MatchSpec], match: Match) -> ValueMatch:

@@ -20,7 +20,7 @@ from emulation.softswitch.errors import Code, EntryError, PipelineError
 from emulation.softswitch.p4rt.action_profiles import ActionProfiles
 from emulation.softswitch.p4rt.arbitration import Arbitration, Client, Send
 from emulation.softswitch.p4rt.arrays import Arrays
-from emulation.softswitch.p4rt.contract import Contract
+from emulation.softswitch.p4rt.contract import Add, Contract
 from emulation.softswitch.p4rt.digests import Digests
 from emulation.softswitch.p4rt.packet_io import decode_packet_out, encode_packet_in
 from emulation.softswitch.p4rt.replication import ReplicationEngine, ValueSets
@@ -31,7 +31,7 @@ from emulation.softswitch.switch import Switch
 
 API_VERSION = "1.4.0"
 Writer = Callable[[int, Any], None]
-Reader = Callable[[Any], Iterator[Entity]]
+Reader = Callable[[Any, Add], None]
 
 
 @dataclass(slots=True)
@@ -296,7 +296,7 @@ class P4RuntimeService:
         try:
             if kind not in loaded.readers:
                 raise EntryError(Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}")
-            response.entities.extend(loaded.readers[kind](getattr(entity, kind)))
+            loaded.readers[kind](getattr(entity, kind), response.entities.add)
         except EntryError as error:
             return error
         return None
@@ -323,11 +323,11 @@ _CELLS = ("counter_entry", "meter_entry", "register_entry")
 
 
 def _carry_over(old: Loaded, fresh: Loaded) -> None:
-    for kind in _CARRIED:
-        for entity in old.readers[kind](getattr(Entity(), kind)):
+    for kind in (*_CARRIED, *_CELLS):
+        everything = p4runtime_pb2.ReadResponse()
+        old.readers[kind](getattr(Entity(), kind), everything.entities.add)
+        is_inserted = kind not in (*_CELLS, "value_set_entry")
+        for entity in everything.entities:
             message = getattr(entity, kind)
             if not getattr(message, "is_const", False):
-                fresh.writers[kind](Update.MODIFY if kind == "value_set_entry" else Update.INSERT, message)
-    for kind in _CELLS:
-        for entity in old.readers[kind](getattr(Entity(), kind)):
-            fresh.writers[kind](Update.MODIFY, getattr(entity, kind))
+                fresh.writers[kind](Update.INSERT if is_inserted else Update.MODIFY, message)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from p4.v1.p4runtime_pb2 import Entity, TableEntry, Update
+from p4.v1.p4runtime_pb2 import TableEntry, Update
 
 from emulation.softswitch.errors import Code, EntryError
 from emulation.softswitch.meters import Meter
 from emulation.softswitch.p4rt.actions import decode_action, decode_table_action, encode_table_action, one_shot_of
 from emulation.softswitch.p4rt.arrays import check_cleared, decode_config, encode_colors, encode_config, unit_is_bytes
-from emulation.softswitch.p4rt.contract import Contract, TableInfo
-from emulation.softswitch.p4rt.matches import decode_match, encode_match
+from emulation.softswitch.p4rt.contract import Add, Contract, TableInfo
+from emulation.softswitch.p4rt.matches import add_match, decode_match
 from emulation.softswitch.tables import Entry, Match, Record
 
 Clock = Callable[[], int]
@@ -38,13 +38,13 @@ class TableEntries:
         else:
             self._delete(table, entry)
 
-    def read(self, wanted: TableEntry) -> Iterator[Entity]:
-        """Yield the entries that a request selects."""
+    def read(self, wanted: TableEntry, add: Add) -> None:
+        """Add the entries that a request selects."""
         if wanted.table_id == 0:
             for table in self._contract.tables.values():
-                yield from self._select(table, wanted)
+                self._select(table, wanted, add)
         else:
-            yield from self._select(self._contract.table(wanted.table_id), wanted)
+            self._select(self._contract.table(wanted.table_id), wanted, add)
 
     def find(self, wanted: TableEntry) -> tuple[TableInfo, Record]:
         """Return the entry that a direct resource belongs to."""
@@ -66,16 +66,14 @@ class TableEntries:
             table = self._contract.table(wanted.table_id)
             yield from ((table, entry) for entry in table.runtime)
 
-    def identify(self, table: TableInfo, entry: Entry) -> TableEntry:
-        """Return the part of a message that says which entry it is."""
-        message = TableEntry(table_id=table.id)
-        record = entry[2]
+    def identify(self, table: TableInfo, entry: Entry, message: TableEntry) -> None:
+        """Fill in the part of a message that says which entry it is."""
+        message.table_id = table.id
         if entry is table.runtime.default[0]:
             message.is_default_action = True
-            return message
-        message.match.extend(encode_match(table.key, record.match))
-        message.priority = record.priority
-        return message
+            return
+        add_match(table.key, entry[2].match, message.match)
+        message.priority = entry[2].priority
 
     def idle(self, now_ps: int) -> Iterator[TableEntry]:
         """Yield the entries that have not been hit for their timeout, and start their timers again."""
@@ -86,7 +84,8 @@ class TableEntries:
                 record = entry[2]
                 if 0 < record.idle_timeout_ns * 1000 <= now_ps - record.last_hit_ps:
                     record.last_hit_ps = now_ps
-                    message = self.identify(table, entry)
+                    message = TableEntry()
+                    self.identify(table, entry, message)
                     message.idle_timeout_ns = record.idle_timeout_ns
                     message.metadata, message.controller_metadata = record.metadata, record.controller_metadata
                     yield message
@@ -201,14 +200,14 @@ class TableEntries:
         if entry.HasField("meter_counter_data"):
             record.meter.clear()
 
-    def _select(self, table: TableInfo, wanted: TableEntry) -> Iterator[Entity]:
+    def _select(self, table: TableInfo, wanted: TableEntry, add: Add) -> None:
         if wanted.is_default_action:
-            yield self._encode(table, table.runtime.default[0], wanted)
+            self._encode(table, table.runtime.default[0], wanted, add().table_entry)
             return
         key = self._wanted_key(table, wanted)
-        for entry in list(table.runtime):
+        for entry in table.runtime:
             if self._is_wanted(table, entry, wanted, key):
-                yield self._encode(table, entry, wanted)
+                self._encode(table, entry, wanted, add().table_entry)
 
     def _wanted_key(self, table: TableInfo, wanted: TableEntry) -> Match | None:
         if not wanted.match:
@@ -228,18 +227,16 @@ class TableEntries:
         action = wanted.action.action.action_id
         return not action or table.numbers.get(action) == entry[0]
 
-    def _encode(self, table: TableInfo, entry: Entry, wanted: TableEntry) -> Entity:
-        record, message = entry[2], self.identify(table, entry)
-        action = encode_table_action(table, (entry[0], entry[1]))
-        if action is not None:
-            message.action.CopyFrom(action)
+    def _encode(self, table: TableInfo, entry: Entry, wanted: TableEntry, message: TableEntry) -> None:
+        record = entry[2]
+        self.identify(table, entry, message)
+        encode_table_action(table, (entry[0], entry[1]), message)
         message.is_const = record.is_const
         message.metadata, message.controller_metadata = record.metadata, record.controller_metadata
         message.idle_timeout_ns = record.idle_timeout_ns
         if wanted.HasField("time_since_last_hit") and table.supports_timeout:
             message.time_since_last_hit.elapsed_ns = (self._clock() - record.last_hit_ps) // 1000
         self._encode_resources(table, record, wanted, message)
-        return Entity(table_entry=message)
 
     def _encode_resources(self, table: TableInfo, record: Record, wanted: TableEntry, message: TableEntry) -> None:
         if wanted.HasField("counter_data") and table.counter is not None:

@@ -71,9 +71,13 @@ def test_bad_program_is_one_diagnostic_and_exit_2(program: Path) -> None:
     assert not program.with_suffix(".json").exists()
 
 
-@pytest.mark.parametrize("output", ["missing/out.json"])
-def test_unwritable_output_is_one_line_and_exit_2(program: Path, output: str) -> None:
-    code, text = run(program, "-o", program.parent / output, "-I", program.parent / "shared")
+def test_command_lines_written_for_p4c_are_accepted(program: Path) -> None:
+    options = ("--p4v", "16", "--arch", "v1model", "--target", "bmv2", f"-I{program.parent / 'shared'}", "-DX=1")
+    assert run(*options, "-o", program.with_suffix(".json"), program) == (0, "")
+
+
+def test_unwritable_output_is_one_line_and_exit_2(program: Path) -> None:
+    code, text = run(program, "-o", program.parent / "missing" / "out.json", "-I", program.parent / "shared")
     assert code == 2
     assert text.startswith("cannot write ") and text.count("\n") == 1
 

@@ -76,7 +76,7 @@ def test_damaged_json(new_program: Any, bench: Any, data: st.DataObject) -> None
         run.send(b"\x01\x21abcdefg")
 
 
-@SETTINGS
+@settings(SETTINGS, max_examples=60)
 @given(frames=st.lists(st.binary(max_size=40), min_size=1, max_size=20))
 def test_any_packet(new_program: Any, bench: Any, frames: list[bytes]) -> None:
     run = bench(rich_program(new_program()))

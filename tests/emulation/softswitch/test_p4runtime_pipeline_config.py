@@ -37,7 +37,7 @@ def entry(kind: int, port: int) -> p4.Entity:
 def changed(program: Any) -> bytes:
     """The same program with another default port."""
     program.root["pipelines"][0]["tables"][0]["default_entry"]["action_data"] = ["0x2"]
-    return program.source()
+    return bytes(program.source())
 
 
 def test_commit_replaces_everything(program: Any, control: Any) -> None:

@@ -60,7 +60,7 @@ ATTRIBUTES = {
     "range": ["low", "high"],
     "optional": ["value"],
 }
-ROUTE = {"f1": ("lpm", b"\x0a\0\0\0", 8)}
+ROUTE: dict[str, Any] = {"f1": ("lpm", b"\x0a\0\0\0", 8)}
 FRAME = struct.pack(">IBH", 0x0A000001, 6, 4791)
 
 

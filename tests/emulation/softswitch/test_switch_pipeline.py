@@ -15,7 +15,7 @@ def checksum(data: bytes) -> int:
     total = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return int(~total & 0xFFFF)
 
 
 def ipv4(ttl: int = 64, dst: bytes = b"\x0a\x00\x00\x01", damage: int = 0) -> bytes:

@@ -1,0 +1,152 @@
+"""Constructors: externs, controls, parsers and packages made at compile time, and what is known by then."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.calls import Bound, align, bind_types, pick
+from emulation.compiler.semantics.conversion import coerce, unify
+from emulation.compiler.semantics.expressions import check
+from emulation.compiler.semantics.scope import Context, TypeName, fail
+from emulation.compiler.syntax import nodes as n
+
+
+def check_constructor(
+    node: n.TypeExpression, args: tuple[n.Argument, ...], span: Span, context: Context
+) -> tuple[t.InstanceType, tuple[t.Expression | t.Instance, ...]]:
+    """Type `T(args)`: what it makes and the checked arguments."""
+    symbol = context.scope.find(node.name) if isinstance(node, n.NamedType) else None
+    if isinstance(symbol, TypeName) and isinstance(symbol.type, ty.Extern):
+        return _extern_object(symbol.type, args, span, context)
+    match symbol:
+        case None if isinstance(node, n.NamedType):
+            return fail(f"unknown type '{node.name}'", node.span)
+        case t.Control() | t.ParserBlock():
+            return symbol, _constructor_args(symbol.constructor, args, span, context, {})
+        case ty.BlockDefinition(kind="package"):
+            assert isinstance(node, n.NamedType)
+            bound = bind_types(symbol.type_params, node.args, context, span)
+            return symbol, _constructor_args(symbol.params, args, span, context, bound)
+        case ty.ExternDefinition():
+            assert isinstance(node, n.NamedType)
+            return _extern_constructor(symbol, node, args, span, context)
+    return fail("expected the constructor of an extern, control or parser", node.span)
+
+
+def _extern_constructor(
+    definition: ty.ExternDefinition, node: n.NamedType, args: tuple[n.Argument, ...], span: Span, context: Context
+) -> tuple[ty.Extern, tuple[t.Expression | t.Instance, ...]]:
+    if not definition.constructors:
+        fail(f"extern {definition.name} has no constructor", node.span)
+    signature = pick(definition.constructors, args, span)
+    bound = bind_types(definition.type_params, node.args, context, node.span)
+    values = _constructor_args(signature.params, args, span, context, bound)
+    types = tuple(bound[param] for param in definition.type_params)
+    if ty.DONT_CARE in types:
+        fail(f"{definition.name} needs {len(types)} type arguments", node.span)
+    return ty.Extern(definition, types), values
+
+
+def _extern_object(
+    extern: ty.Extern, args: tuple[n.Argument, ...], span: Span, context: Context
+) -> tuple[ty.Extern, tuple[t.Expression | t.Instance, ...]]:
+    """Type the constructor of an extern whose type arguments a typedef gives."""
+    signature = pick(extern.definition.constructors, args, span)
+    bound = dict(zip(extern.definition.type_params, extern.args, strict=True))
+    return extern, _constructor_args(signature.params, args, span, context, bound)
+
+
+def _constructor_args(
+    params: tuple[t.Parameter, ...], args: tuple[n.Argument, ...], span: Span, context: Context, bound: Bound
+) -> tuple[t.Expression | t.Instance, ...]:
+    aligned = align(params, args, span)
+    return tuple(_constructor_arg(arg, param, context, bound, span) for arg, param in zip(aligned, params, strict=True))
+
+
+def _constructor_arg(
+    arg: n.Argument | None, param: t.Parameter, context: Context, bound: Bound, span: Span
+) -> t.Expression | t.Instance:
+    if arg is None:
+        assert param.default is not None
+        return param.default
+    made = constructed(arg.value, context, param.name)
+    if made is not None:
+        _check_block(made, param, bound, arg.span)
+        return made
+    value = check(arg.value, context)
+    unify(param.type, value.type, bound)
+    result = coerce(value, ty.substitute(param.type, bound))
+    if not is_compile_time(result):
+        fail(f"the argument for '{param.name}' must be known at compile time", arg.span)
+    return result
+
+
+def constructed(node: n.Expression, context: Context, name: str) -> t.Instance | None:
+    """Return the instance that an argument makes (`P()`) or names, None if it is a value."""
+    match node:
+        case n.Name(_, instance):
+            symbol = context.scope.find(instance)
+            return symbol if isinstance(symbol, t.Instance) else None
+        case n.Call(span, n.Name(name_span, type_name), type_args, args):
+            symbol = context.scope.find(type_name)
+            if isinstance(symbol, t.Control | t.ParserBlock | ty.ExternDefinition | ty.BlockDefinition):
+                written = n.NamedType(name_span, type_name, type_args)
+                made, values = check_constructor(written, args, span, context)
+                return t.Instance(span, name, made, values, (), anonymous=True)
+    return None
+
+
+def is_compile_time(value: t.Expression) -> bool:
+    """Say whether the mid-end can compute a value from constructor arguments alone."""
+    match value:
+        case t.Literal():
+            return True
+        case t.Ref(_, _, t.Parameter(constructor=constructor)):
+            return constructor
+        case t.Unary(_, _, _, operand) | t.Cast(_, _, operand) | t.Slice(_, _, operand):
+            return is_compile_time(operand)
+        case t.Binary(_, _, _, left, right):
+            return is_compile_time(left) and is_compile_time(right)
+        case t.Ternary(_, _, condition, then, otherwise):
+            return all(map(is_compile_time, (condition, then, otherwise)))
+        case t.Aggregate(_, _, items):
+            return all(map(is_compile_time, items))
+        case _:
+            return False
+
+
+def is_known_set(value: t.Expression) -> bool:
+    """Say whether what a case or entry matches is known at compile time."""
+    match value:
+        case t.Everything() | t.ValueSetRef():
+            return True
+        case t.Masked(_, _, first, second) | t.Range(_, _, first, second):
+            return is_compile_time(first) and is_compile_time(second)
+        case _:
+            return is_compile_time(value)
+
+
+def _check_block(  # noqa: C901 one message for each thing that can differ
+    made: t.Instance, param: t.Parameter, bound: Bound, span: Span
+) -> None:
+    """Check that a parser or control fits the block type of a package's parameter."""
+    if not isinstance(param.type, ty.Block):
+        if isinstance(made.type, ty.Extern) and isinstance(param.type, ty.Extern) and unify(param.type, made.type, bound):
+            return
+        fail(f"expected {ty.show(param.type)}, found {made.name}", span)
+    definition = param.type.definition
+    kind = "control" if isinstance(made.type, t.Control) else "parser" if isinstance(made.type, t.ParserBlock) else ""
+    if kind != definition.kind or not isinstance(made.type, t.Control | t.ParserBlock):
+        fail(f"expected a {definition.kind}, found {made.name}", span)
+    own: Bound = dict.fromkeys(definition.type_params, ty.DONT_CARE)
+    if len(made.type.params) != len(definition.params):
+        fail(f"{made.type.name} has {len(made.type.params)} parameters, {definition.name} {len(definition.params)}", span)
+    for given, wanted in zip(made.type.params, definition.params, strict=True):
+        if given.direction != wanted.direction or not unify(wanted.type, given.type, own):
+            expected = f"{wanted.direction} {ty.show(ty.substitute(wanted.type, own))}".strip()
+            fail(f"parameter '{given.name}' of {made.type.name} must be {expected}", span)
+    for pattern, variable in zip(param.type.args, definition.type_params, strict=True):
+        if not unify(pattern, own[variable], bound):
+            wanted_type = ty.show(ty.substitute(pattern, bound))
+            fail(f"{made.type.name} uses {ty.show(own[variable])} where the others use {wanted_type}", span)

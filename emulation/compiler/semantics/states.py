@@ -1,0 +1,74 @@
+"""States of parsers and their transitions."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.constructors import is_known_set
+from emulation.compiler.semantics.expressions import check, check_set
+from emulation.compiler.semantics.scope import Context, fail
+from emulation.compiler.semantics.statements import check_statements
+from emulation.compiler.syntax import nodes as n
+
+
+def state_names(node: n.Parser) -> set[str]:
+    """Return the states of a parser that a transition can name."""
+    names: set[str] = set()
+    for state in node.states:
+        if state.name in names or state.name in ("accept", "reject"):
+            fail(f"state '{state.name}' is declared twice", state.span)
+        names.add(state.name)
+    if "start" not in names:
+        fail(f"parser {node.name} has no state 'start'", node.span)
+    return names | {"accept", "reject"}
+
+
+def check_state(node: n.State, names: set[str], context: Context) -> t.State:
+    """Type a state."""
+    inner = context.nested()
+    body = check_statements(node.statements, inner)
+    return t.State(node.span, node.name, body, _transition(node, names, inner), node.annotations)
+
+
+def _transition(node: n.State, names: set[str], context: Context) -> t.Transition:
+    transition = node.transition
+    if transition is None:
+        return t.Transition(node.span, (), (t.SelectCase(node.span, (), "reject"),))
+    if transition.cases is None:
+        _require_state(transition.state, names, transition.span)
+        return t.Transition(transition.span, (), (t.SelectCase(transition.span, (), transition.state),))
+    keys = tuple(_select_key(key, context) for key in transition.keys)
+    cases = tuple(_select_case(case, keys, names, context) for case in transition.cases)
+    return t.Transition(transition.span, keys, cases)
+
+
+def _require_state(name: str, names: set[str], span: Span) -> None:
+    if name not in names:
+        fail(f"state '{name}' is not declared", span)
+
+
+def _select_key(node: n.Expression, context: Context) -> t.Expression:
+    key = check(node, context)
+    below = ty.underlying(key.type)
+    if not isinstance(below, ty.Bits | ty.Enum) and below not in (ty.BOOL, ty.ERROR):
+        fail(f"cannot select on {ty.show(key.type)}", node.span)
+    return key
+
+
+def _select_case(node: n.SelectCase, keys: tuple[t.Expression, ...], names: set[str], context: Context) -> t.SelectCase:
+    _require_state(node.state, names, node.state_span)
+    given = node.keys
+    if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
+        given = given * len(keys)
+    if len(given) == 1 and len(keys) > 1:
+        only = check_set(given[0], keys[0].type, context) if isinstance(given[0], n.Name) else None
+        if isinstance(only, t.ValueSetRef):
+            return t.SelectCase(node.span, (only,), node.state)
+    if len(given) != len(keys):
+        fail(f"select has {len(keys)} keys, found {len(given)}", node.span)
+    matched = tuple(check_set(item, key.type, context) for item, key in zip(given, keys, strict=True))
+    for item in matched:
+        if not is_known_set(item):
+            fail("what a case matches must be known at compile time", item.span)
+    return t.SelectCase(node.span, matched, node.state)

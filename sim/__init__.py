@@ -1,0 +1,15 @@
+"""The simulator: every load balancer and the paper's model at tens of millions of packet-hops per second.
+
+from sim import Scenario, run, sweep
+
+result = run(Scenario(policy="ofan"))
+print(result.increase, result.record)
+"""
+
+from fabric.experiment import Scenario
+from sim.engine import prepare, run
+from sim.errors import SimulationError, UnfinishedError
+from sim.results import Result
+from sim.sweeps import sweep
+
+__all__ = ["Result", "Scenario", "SimulationError", "UnfinishedError", "prepare", "run", "sweep"]

@@ -1,0 +1,190 @@
+"""`ofan sim`: one experiment, a sweep of many, and what a sweep has found so far."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from fabric.errors import ExperimentError, FabricError
+from fabric.experiment import Experiment, Matrix, Scenario
+from fabric.experiment_file import load_experiment, parse_experiment
+from fabric.policies import POLICIES
+from fabric.sweep_file import load_sweep
+from sim.engine import prepare
+from sim.errors import SimulationError
+from sim.store import Store
+from sim.sweeps import Report, silent, sweep
+from sim.tables import Runs, json_rows, results_table, write_csv, write_parquet
+
+TABLE_WIDTH = 132
+KEYS = {
+    "--k": "fabric.k",
+    "--policy": "policies",
+    "--matrix": "collective.matrix",
+    "--message-bytes": "collective.message_bytes",
+    "--seeds": "seeds",
+    "--seed": "seed",
+    "--failure-rate": "failures.rate",
+    "--convergence-rtt": "failures.convergence_rtt",
+}
+
+RUN_EXAMPLES = """
+\b
+Examples:
+  ofan sim run --k 8 --policy ofan,jsq --matrix permutation --message-bytes 1MiB --seeds 10
+  ofan sim run experiments/demo.toml --set fabric.k=16 --policy all
+  ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json | jq '.runs[] | {policy, seed, increase}'
+"""
+SWEEP_EXAMPLES = """
+\b
+Examples:
+  ofan sim sweep experiments/sweep.toml --jobs 2
+  ofan sim sweep experiments/sweep.toml --store sweep.sqlite --scheduler tcp://127.0.0.1:8786
+"""
+RESULTS_EXAMPLES = """
+\b
+Examples:
+  ofan sim results results/sweep.sqlite
+  ofan sim results results/sweep.sqlite --parquet sweep.parquet
+"""
+
+FilePath = click.Path(path_type=Path, dir_okay=False)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what is wrong with the user's input into a click error: one line, exit code 2."""
+    try:
+        yield
+    except (FabricError, SimulationError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+@contextmanager
+def reporting(what: str) -> Iterator[Report]:
+    """Show progress and an estimate of the time left on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    estimate = (TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, *estimate, console=Console(stderr=True), transient=True, speed_estimate_period=600) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda finished, total: progress.update(task, completed=finished, total=total)
+
+
+def read_experiment(file: Path | None, options: dict[str, Any], settings: Sequence[str]) -> Experiment:
+    """Read the file, if there is one, with the options of the command line; raises ExperimentError naming the option."""
+    given = {option: value for option, value in options.items() if value is not None}
+    overrides = [*(f"{KEYS[option]}={value}" for option, value in given.items()), *settings]
+    try:
+        return load_experiment(file, overrides) if file else parse_experiment("", "command line", overrides)
+    except ExperimentError as error:
+        raise ExperimentError(_naming_options(str(error), given)) from None
+
+
+def _naming_options(message: str, given: dict[str, Any]) -> str:
+    for option in given:
+        message = message.replace(f"--set {KEYS[option]}:", f"{option}:")
+    return message
+
+
+def _policies(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    return ",".join(POLICIES) if value == "all" else value
+
+
+def show(runs: Runs, as_json: bool, **extra: str) -> None:
+    """Write runs to stdout as a table or as JSON."""
+    if as_json:
+        click.echo(json.dumps({**extra, "runs": json_rows(runs)}, indent=2))
+        return
+    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    console.print(results_table(runs))
+    for key, value in extra.items():
+        console.print(f"{key}: {value}", highlight=False, soft_wrap=True)
+
+
+def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
+    """Write runs to the files that were asked for."""
+    if csv:
+        write_csv(runs, csv)
+    if parquet:
+        write_parquet(runs, parquet)
+
+
+@click.command(epilog=RUN_EXAMPLES)
+@click.argument("file", required=False, type=FilePath)
+@click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]")
+@click.option("--policy", callback=_policies, metavar="A,B|all", help=f"Load balancers: {', '.join(POLICIES)}.  [ofan]")
+@click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]")
+@click.option("--message-bytes", metavar="SIZE", help="For example 65536, 64KiB, 1MiB.  [1MiB]")
+@click.option("--seeds", metavar="N", help="How many seeds.  [1]")
+@click.option("--seed", metavar="N", help="The first seed.  [1]")
+@click.option("--failure-rate", metavar="P", help="The probability that a link has failed.  [0]")
+@click.option("--convergence-rtt", metavar="G", help="Zero-load RTTs until routes change (inf: never).  [0]")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override any key of the file; repeatable.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
+@click.option("--csv", type=FilePath, help="Write the runs to a CSV file as well.")
+@click.option("--parquet", type=FilePath, help="Write the runs to a Parquet file as well.")
+def run(
+    file: Path | None, settings: tuple[str, ...], jobs: int, as_json: bool, csv: Path | None, parquet: Path | None, **options: Any
+) -> None:
+    """Simulate the experiment in FILE, or that of the options: every load balancer with every seed."""
+    with one_line_errors():
+        experiment = read_experiment(file, {f"--{name.replace('_', '-')}": value for name, value in options.items()}, settings)
+        scenarios = list(experiment.scenarios())
+        prepare()
+        with reporting(experiment.name) as report:
+            records = sweep(scenarios, jobs=jobs, report=report)
+        runs = list(zip(scenarios, records, strict=True))
+        write(runs, csv, parquet)
+    show(runs, as_json)
+
+
+@click.command("sweep", epilog=SWEEP_EXAMPLES)
+@click.argument("file", type=FilePath)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the file; repeatable.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:port) instead.")
+@click.option("--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]")
+@click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
+def sweep_command(
+    file: Path, settings: tuple[str, ...], jobs: int | None, scheduler: str | None, store: Path | None, as_json: bool
+) -> None:
+    """Simulate every combination in the sweep FILE; what is already in the store is not computed again."""
+    with one_line_errors():
+        scenarios = load_sweep(file, settings)
+        kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
+        if scheduler is None:
+            prepare()
+        with reporting(scenarios[0].name) as report:
+            records = sweep(scenarios, store=kept, jobs=jobs or processors(), scheduler=scheduler, report=report)
+    show(list(zip(scenarios, records, strict=True)), as_json, store=str(kept))
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@click.command(epilog=RESULTS_EXAMPLES)
+@click.argument("store", type=FilePath)
+@click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
+@click.option("--csv", type=FilePath, help="Write the runs to a CSV file.")
+@click.option("--parquet", type=FilePath, help="Write the runs to a Parquet file.")
+def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
+    """Show the finished runs in STORE, also while a sweep is filling it."""
+    with one_line_errors():
+        with Store(store, create=False) as kept:
+            runs = kept.runs()
+        write(runs, csv, parquet)
+    if as_json or not (csv or parquet):
+        show(runs, as_json)

@@ -1,0 +1,143 @@
+"""Run a scenario: build its arrays, drive the kernels past route changes and samples, and hand back what was measured."""
+
+import sys
+import time
+from bisect import bisect_right
+from dataclasses import fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.addressing import host_name
+from fabric.experiment import PS_PER_NS, Collective, Fabric, Scenario
+from fabric.topology import SWITCH_LAYERS
+from hostagent.state import NEVER
+from sim.errors import UnfinishedError
+from sim.jit import CACHE
+from sim.network import Network, build, grown
+from sim.results import Ports, Result, Series, by_layer
+from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Constants, Routes, World
+from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
+
+HORIZON_PS = 10**12
+Int64 = NDArray[np.int64]
+Buffers = tuple[Int64, Int64, Int64, Int64]
+
+
+def run(scenario: Scenario, *, sample_ps: int | None = None, horizon_ps: int = HORIZON_PS) -> Result:
+    """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
+
+    Raises FabricError where the scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`.
+    """
+    prepare()
+    began_s = time.process_time()
+    return simulate(build(scenario), sample_ps, horizon_ps, began_s)
+
+
+def prepare() -> None:
+    """Compile the kernels, or load them from the cache; say so on stderr where it takes long."""
+    if getattr(advance, "signatures", True):
+        return
+    if not any(CACHE.glob("**/*.nbi")):
+        sys.stderr.write("compiling the simulator's kernels, once (about half a minute) ...\n")
+    pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
+    simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, HORIZON_PS, 0)
+
+
+def simulate(network: Network, sample_ps: int | None, horizon_ps: int, began_s: float) -> Result:
+    """Run a network that has just been built to its end; `began_s` is the process time at which the building began."""
+    samples: list[tuple[int, Int64]] = []
+    start_flows(network.world, network.flows.start_ps)
+    world = _drive(network, sample_ps, horizon_ps, samples)
+    end_ps = int(world.counters[LAST_DONE])
+    truncate(world, end_ps)
+    cpu_s = time.process_time() - began_s
+    return _result(network, world, end_ps, _series(network, samples) if sample_ps else None, cpu_s)
+
+
+def _drive(network: Network, sample_ps: int | None, horizon_ps: int, samples: list[tuple[int, Int64]]) -> World:
+    """Advance to the end in legs that end at route changes, samples and refreshes of stale queues."""
+    world, buffers = network.world, _buffers(network.world.constants)
+    stale_ps = round(network.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
+    changes = [time_ps for time_ps, _ in network.routes]
+    while True:
+        now_ps = int(world.counters[CLOCK])
+        change = bisect_right(changes, now_ps)
+        stops = [
+            horizon_ps,
+            *changes[change : change + 1],
+            *(_next_multiple(now_ps, step) for step in (sample_ps, stale_ps) if step),
+        ]
+        world, status = _advance(world, network.routes[change - 1][1], min(stops), buffers)
+        if status == FINISHED:
+            return world
+        now_ps = int(world.counters[CLOCK])
+        if status == STUCK or now_ps >= horizon_ps:
+            raise UnfinishedError(_unfinished(network, world))
+        if sample_ps or stale_ps:
+            settle_all(world, now_ps)
+        if sample_ps and now_ps % sample_ps == 0:
+            samples.append((now_ps, world.links.occupancy.copy()))
+
+
+def _next_multiple(now_ps: int, step_ps: int) -> int:
+    return (now_ps // step_ps + 1) * step_ps
+
+
+def _advance(world: World, routes: Routes, until_ps: int, buffers: Buffers) -> tuple[World, int]:
+    """Advance to `until_ps`, with a bigger pool whenever the old one runs low."""
+    while (status := int(advance(world, routes, until_ps, buffers))) == STARVED:
+        world = world._replace(pool=grown(world.pool, len(world.pool.next_chunk), world.counters))
+    return world, status
+
+
+def _buffers(constants: Constants) -> Buffers:
+    """Return room for the keys of a node's packets in one window, twice, for sorting them, and for one slot a port."""
+    most = constants.k * (constants.window_ps // min(constants.data_slot_ps, constants.ack_slot_ps) + 2)
+    return tuple(np.empty(size, dtype=np.int64) for size in (most, most, most + 2, constants.k))  # type: ignore[return-value]
+
+
+def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
+    tree = network.scenario.tree
+    layers = [by_layer(tree, queues[: tree.switches * tree.k]) for _, queues in samples]
+    shape = (len(samples), len(SWITCH_LAYERS))
+    return Series(
+        times_ps=np.array([time_ps for time_ps, _ in samples], dtype=np.int64),
+        longest=np.array([[layer.max() for layer in row] for row in layers], dtype=np.int64).reshape(shape),
+        total=np.array([[layer.sum() for layer in row] for row in layers], dtype=np.int64).reshape(shape),
+    )
+
+
+def _result(network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float) -> Result:
+    tree, links, senders = network.scenario.tree, world.links, world.flows.senders
+    switch_links, host_links = links[: tree.switches * tree.k], links[tree.switches * tree.k :]
+    return Result(
+        scenario=network.scenario,
+        flows=network.flows,
+        gaps=world.flows.table.gap_ps.copy(),
+        end_ps=end_ps,
+        start_ps=world.flows.started_ps,
+        done_ps=senders.done_ps.copy(),
+        transmissions=senders.transmissions.copy(),
+        freezes=senders.freezes.copy(),
+        ports=Ports(**{field.name: switch_links[field.name].copy() for field in fields(Ports)}),
+        host_bytes=host_links.load_bytes.copy(),
+        host_packets=host_links.packets.copy(),
+        unroutable=int(world.counters[UNROUTABLE]),
+        redraws=network.redraws,
+        series=series,
+        cpu_s=cpu_s,
+    )
+
+
+def _unfinished(network: Network, world: World) -> str:
+    """Say which flows are not done, and how far they are."""
+    tree, flows, senders = network.scenario.tree, network.flows, world.flows.senders
+    late = np.flatnonzero((senders.done_ps == NEVER) | (world.flows.started_ps == NEVER))
+    named = [
+        f"{flow} from {host_name(tree, int(flows.source[flow]))} to {host_name(tree, int(flows.destination[flow]))} "
+        f"({senders[flow].acked} of {flows.packets[flow]} packets)"
+        for flow in late[:3].tolist()
+    ]
+    more = f" and {len(late) - 3} more" if len(late) > 3 else ""
+    return f"{len(late)} flow(s) not finished after {int(world.counters[CLOCK]) / PS_PER_NS / 1000:g} us: flow {', '.join(named)}{more}"

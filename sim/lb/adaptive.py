@@ -1,0 +1,87 @@
+"""RSQ, JSQ and Switch Pkt AR: a random uplink, the shortest queue, or a random one of the lowest bin of queues."""
+
+from sim.jit import inlined
+from sim.lb.schedules import draw, schedule
+from sim.queues import settle
+
+BINS = 4
+
+
+@inlined
+def random_uplink(world, routes, switch, group):  # type: ignore[no-untyped-def]
+    """Return the uplink of a random slot."""
+    first, length = schedule(routes, switch, group)
+    return int(routes.slots[first + (((draw(world, switch) >> 16) * length) >> 16)])
+
+
+@inlined
+def queue_bytes(world, switch, uplink, now_ps):  # type: ignore[no-untyped-def]
+    """Return what waits at an uplink, as far as the switch knows."""
+    constants = world.constants
+    link = world.links[switch * constants.k + constants.half + uplink]
+    if constants.is_stale:
+        return link.stale_bytes
+    settle(world.pool, link, constants, now_ps, world.counters)
+    return link.occupancy
+
+
+@inlined
+def shortest_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-untyped-def]
+    """Return the uplink with the least bytes per weight, ties at random."""
+    return shortest(world, routes, switch, group, now_ps, draw(world, switch) >> 16, True)
+
+
+@inlined
+def shortest(world, routes, switch, group, now_ps, random, is_weighted):  # type: ignore[no-untyped-def]
+    """Return the uplink with the least bytes (per weight); tie number random * ties >> 16, in uplink order."""
+    weights = routes.weights[routes.group_schedule[routes.first_group[switch] + group]]
+    least, least_weight, ties = -1, 1, 0
+    for uplink in range(len(weights)):
+        if weights[uplink] == 0:
+            continue
+        weight = int(weights[uplink]) if is_weighted else 1
+        waiting = queue_bytes(world, switch, uplink, now_ps)
+        if least < 0 or waiting * least_weight < least * weight:
+            least, least_weight, ties = waiting, weight, 0
+        if waiting * least_weight == least * weight:
+            ties += 1
+    tie = (random * ties) >> 16
+    for uplink in range(len(weights)):
+        if weights[uplink] == 0:
+            continue
+        weight = int(weights[uplink]) if is_weighted else 1
+        if queue_bytes(world, switch, uplink, now_ps) * least_weight == least * weight:
+            if tie == 0:
+                return uplink
+            tie -= 1
+    return -1
+
+
+@inlined
+def queue_bin(constants, waiting):  # type: ignore[no-untyped-def]
+    """Return how many thresholds a queue has reached."""
+    reached = 1 if waiting >= constants.threshold_1 else 0
+    reached += 1 if waiting >= constants.threshold_2 else 0
+    return reached + (1 if waiting >= constants.threshold_3 else 0)
+
+
+@inlined
+def binned_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-untyped-def]
+    """Return an uplink of the lowest bin that has one, at random in proportion to weight."""
+    random = draw(world, switch) >> 16
+    weights = routes.weights[routes.group_schedule[routes.first_group[switch] + group]]
+    lowest, total = BINS, 0
+    for uplink in range(len(weights)):
+        reached = queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps))
+        if weights[uplink] > 0 and reached < lowest:
+            lowest, total = reached, 0
+        if reached == lowest:
+            total += int(weights[uplink])
+    ticket = (random * total) >> 16
+    for uplink in range(len(weights)):
+        if queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps)) != lowest:
+            continue
+        if ticket < weights[uplink]:
+            return uplink
+        ticket -= int(weights[uplink])
+    return -1

@@ -1,0 +1,18 @@
+"""ECMP: the hash of the five-tuple, times an odd number of the switch, picks the slot (design, decision 12)."""
+
+from sim.jit import inlined
+from sim.lb.schedules import schedule
+
+
+@inlined
+def uplink(world, routes, switch, group, packet):  # type: ignore[no-untyped-def]
+    """Return the uplink of the slot that a packet's hash falls on."""
+    first, length = schedule(routes, switch, group)
+    scaled = (int(packet.hash) * world.switches[switch].multiplier) & 0xFFFFFFFF
+    return int(routes.slots[first + (((scaled >> 16) * length) >> 16)])
+
+
+@inlined
+def label_hash(low, high, label):  # type: ignore[no-untyped-def]
+    """Return what a label adds to the CRC of a five-tuple that has label 0 (CRCs are affine)."""
+    return low[label & 0xFF] ^ high[label >> 8]

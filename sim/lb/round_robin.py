@@ -1,0 +1,27 @@
+"""Simple RR and Switch Pkt: one pointer per (next-hop group, class), whatever the destination."""
+
+from fabric.policies import RESHUFFLE_WRAPS
+from sim.jit import inlined
+from sim.lb.rotation import step, uplink
+from sim.lb.schedules import draw, position, schedule
+from sim.state import DATA
+
+__all__ = ["reshuffled_uplink", "uplink"]
+
+
+@inlined
+def reshuffled_uplink(world, routes, switch, group):  # type: ignore[no-untyped-def]
+    """Return the uplink at the pointer over one of 16 orders, drawn at first and after every 5 wraparounds.
+
+    One pointer serves both classes: one each would keep flows in step for 5 packets at a time.
+    """
+    pointer = world.switches[switch].cells + 2 * group
+    cell = int(world.pointers.cells[pointer])
+    if cell == 0 or world.pointers.wraps[pointer] >= RESHUFFLE_WRAPS:
+        world.pointers.orders[pointer] = draw(world, switch) >> 28
+        world.pointers.wraps[pointer] = 0
+    first, length = schedule(routes, switch, group)
+    slot = position(routes, switch, group, DATA, cell, length)
+    if slot + 1 == length:
+        world.pointers.wraps[pointer] += 1
+    return step(world, routes, pointer, first + int(world.pointers.orders[pointer]) * length, length, slot)

@@ -1,0 +1,37 @@
+"""Groups, schedules and pointers, and a switch's random numbers: what the families share."""
+
+from fabric.draws import Stream, component, mix
+from sim.jit import inlined
+
+SWITCH = int(Stream.SWITCH)
+
+
+@inlined
+def schedule(routes, switch, group):  # type: ignore[no-untyped-def]
+    """Return where the schedule of a switch's local group begins in `slots`, and its length."""
+    index = routes.group_schedule[routes.first_group[switch] + group]
+    first = routes.schedule_offset[index]
+    return first, routes.schedule_offset[index + 1] - first
+
+
+@inlined
+def start_or_next(cell, start, length):  # type: ignore[no-untyped-def]
+    """Return the position that a pointer's cell stands for: the start if it is unused, 0 beyond a schedule's end."""
+    if cell == 0:
+        return start
+    return cell - 1 if cell <= length else 0
+
+
+@inlined
+def position(routes, switch, group, kind, cell, length):  # type: ignore[no-untyped-def]
+    """Return the position of a group's pointer of a class."""
+    return start_or_next(cell, int(routes.group_start[routes.first_group[switch] + group, kind]), length)
+
+
+@inlined
+def draw(world, switch):  # type: ignore[no-untyped-def]
+    """Return a switch's next random number, 32 bits."""
+    node = world.switches[switch]
+    number = mix(world.constants.seed, component(SWITCH, switch), node.draws)
+    node.draws += 1
+    return number

@@ -1,0 +1,395 @@
+"""From a scenario to the arrays that kernels run on: constants, links, switches, hosts, flows, pointers, routes."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import traffic
+from fabric.addressing import host_ip
+from fabric.draws import Stream, component, mix
+from fabric.experiment import Scenario
+from fabric.flows import Flows as Traffic
+from fabric.flows import offsets
+from fabric.failures import Timeline, timeline
+from fabric.forwarding import Forwarding, forwarding
+from fabric.policies import Chooser
+from fabric.rates import rho_max
+from fabric.topology import FatTree, Tier
+from fabric.waypoints import starts, waypoints
+from fabric.wecmp import LinkState
+from hostagent.packets import ROCE_PORT, UDP_PROTOCOL
+from hostagent.rules import rules
+from hostagent.state import NEVER, PACKET, SENDER, Recovery
+from hostagent.transport import ring_length
+from sim.state import (
+    CHUNK,
+    CHUNK_BITS,
+    COUNTERS,
+    FLOW,
+    HOST,
+    LINK,
+    SPARE,
+    SWITCH,
+    TRANSIT,
+    UNFINISHED,
+    Constants,
+    Flows,
+    Int64,
+    Pointers,
+    Pool,
+    Records,
+    Routes,
+    World,
+    records,
+)
+
+WEIGHED = (Chooser.SHORTEST, Chooser.BINNED, Chooser.ROTATION_SHORTEST_START)
+LONGEST_WINDOW_PS = 1 << 20
+UInt32 = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """What a run needs: the world at time 0, and which routes hold from when on, the first from 0 on."""
+
+    scenario: Scenario
+    flows: Traffic
+    world: World
+    routes: tuple[tuple[int, Routes], ...]
+    redraws: int
+
+
+def build(scenario: Scenario) -> Network:
+    """Return the arrays of a scenario; raises FabricError where it asks for what cannot be built."""
+    flows = traffic.flows(scenario)
+    events, pairs = timeline(scenario, flows), _Pairs.of(scenario.tree, flows)
+    states = _route_states(scenario, events)
+    tables = [_forwarding(scenario, links) for _, links in states]
+    groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
+    routes = (_routes(scenario, table, links, pairs) for table, (_, links) in zip(tables, states, strict=True))
+    times = (time_ps for time_ps, _ in states)
+    return Network(
+        scenario, flows, _world(scenario, flows, events, pairs, groups), tuple(zip(times, routes, strict=True)), events.redraws
+    )
+
+
+def _route_states(scenario: Scenario, events: Timeline) -> list[tuple[int, LinkState]]:
+    """Return for which links the switches route from when on; if two changes coincide, the last holds."""
+    changes = {0: events.first_routes} | {change.time_ps: change.failed for change in events.routes}
+    return [(time_ps, LinkState.without(scenario.tree, failed)) for time_ps, failed in changes.items()]
+
+
+def _forwarding(scenario: Scenario, links: LinkState) -> Forwarding:
+    orders = scenario.load_balancer.schedule_orders
+    return forwarding(scenario.tree, links, scenario.scheme, scenario.seed, orders)
+
+
+def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs", groups: Int64) -> World:
+    tree, constants = scenario.tree, _constants(scenario)
+    counters = np.zeros(COUNTERS, dtype=np.int64)
+    counters[UNFINISHED] = len(flows)
+    lists = tree.switches * tree.k + 2 * tree.hosts
+    pool = grown(None, lists + _likely_chunks(scenario, flows), counters)
+    counters[SPARE] -= lists
+    links, hosts = _links(tree), _hosts(tree, flows)
+    place_lists(pool, links, hosts, tree.switches * tree.k)
+    low, high = _label_hashes()
+    rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows)
+    return World(
+        constants=constants,
+        rules=rules(scenario),
+        pool=pool,
+        links=links,
+        inputs=_inputs(tree),
+        outages=_place_outages(tree, events, links),
+        switches=_switches(scenario, groups),
+        hosts=hosts,
+        heap=np.zeros(len(flows), dtype=np.int32),
+        flows=_flows(scenario, flows, traffic.gaps(scenario, flows, rho), pairs),
+        pointers=_pointers(int(2 * groups.sum()), pairs),
+        hash_low=low,
+        hash_high=high,
+        counters=counters,
+    )
+
+
+def _place_outages(tree: FatTree, events: Timeline, links: Records) -> Int64:
+    """Return all (down, up) times, each link's in a row that ends with NEVER, and point both directions of each link there."""
+    rows: dict[int, list[list[int]]] = {}
+    for change in events.changes:
+        for link in change.up:
+            rows[link][-1][1] = change.time_ps
+        for link in change.down:
+            rows.setdefault(link, []).append([change.time_ps, NEVER])
+    table = [[NEVER, NEVER]]
+    for link, row in rows.items():
+        for end in tree.link_ends(link):
+            number = end.switch * tree.k + end.port - 1
+            links.outage[number] = len(table)
+            links.down_ps[number], links.up_ps[number] = row[0]
+        table += [*row, [NEVER, NEVER]]
+    return np.array(table, dtype=np.int64)
+
+
+def _constants(scenario: Scenario) -> Constants:
+    tree, gap, size = scenario.tree, scenario.packets.gap_bytes, scenario.threshold_bytes
+    data_ps, ack_ps = scenario.tx_ps(scenario.data_bytes), scenario.tx_ps(scenario.ack_bytes)
+    percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
+    thresholds = [ceil(size * Fraction(str(part)) / 100) for part in scenario.load_balancer.bins_percent]
+    return Constants(
+        k=tree.k,
+        half=tree.half,
+        edges=tree.edges,
+        switches=tree.switches,
+        hosts=tree.hosts,
+        latency_ps=scenario.latency_ps,
+        window_ps=min(scenario.latency_ps + min(data_ps, ack_ps), LONGEST_WINDOW_PS),
+        data_bytes=scenario.data_bytes,
+        data_ps=data_ps,
+        data_slot_ps=scenario.tx_ps(scenario.data_bytes + gap),
+        ack_bytes=scenario.ack_bytes,
+        ack_ps=ack_ps,
+        ack_slot_ps=scenario.tx_ps(scenario.ack_bytes + gap),
+        capacity=scenario.fabric.queue_bytes,
+        ecn_bytes=NEVER if percent is None else floor(size * Fraction(str(percent)) / 100),
+        threshold_1=thresholds[0],
+        threshold_2=thresholds[1],
+        threshold_3=thresholds[2],
+        chooser=int(scenario.scheme.chooser),
+        seed=scenario.seed,
+        is_sack=int(rules(scenario).recovery == Recovery.SACK),
+        is_stale=int(scenario.load_balancer.queue_staleness_ns > 0),
+    )
+
+
+def _likely_chunks(scenario: Scenario, flows: Traffic) -> int:
+    """Return enough chunks for what is usually under way; the pool grows if that is not enough."""
+    senders = len(np.unique(flows.source))
+    waiting = min(int(flows.packets.sum()), 2 * senders * scenario.bdp_packets)
+    return 3 * waiting // CHUNK + 2 * scenario.tree.hosts
+
+
+def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
+    """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is."""
+    old = 0 if pool is None else len(pool.next_chunk)
+    bigger = Pool(
+        packets=np.empty((old + chunks) * CHUNK, dtype=TRANSIT).view(np.recarray),
+        next_chunk=np.empty(old + chunks, dtype=np.int32),
+        passes=np.empty(old + chunks, dtype=np.uint8),
+        spare=np.empty(old + chunks, dtype=np.int32),
+    )
+    if pool is not None:
+        for before, after in zip(pool, bigger, strict=True):
+            after[: len(before)] = before
+    spare = int(counters[SPARE])
+    bigger.spare[spare : spare + chunks] = np.arange(old + chunks, old, -1) - 1
+    counters[SPARE] += chunks
+    return bigger
+
+
+def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
+    """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs; hosts' lists have one reader."""
+    first = np.arange(len(links) + len(hosts)) << CHUNK_BITS
+    links.cursor = links.taken = links.tail = first[: len(links)]
+    hosts.taken = hosts.tail = first[len(links) :]
+    pool.passes[: len(first)] = np.arange(len(first)) >= ports
+
+
+def _links(tree: FatTree) -> Records:
+    links = records(tree.switches * tree.k + tree.hosts, LINK)
+    links.down_ps = links.up_ps = NEVER
+    return links
+
+
+def _inputs(tree: FatTree) -> NDArray[np.int32]:
+    """Return the link that arrives at each (switch, port), flat like the links."""
+    k, half, edges = tree.k, tree.half, tree.edges
+    pod, position = np.divmod(np.arange(edges)[:, None], half)
+    other = np.arange(half)[None, :]
+    edge_down = tree.switches * k + np.arange(edges)[:, None] * half + other
+    edge_up = (edges + pod * half + other) * k + position
+    agg_down = (pod * half + other) * k + half + position
+    agg_up = (2 * edges + position * half + other) * k + pod
+    core_position, core_index = np.divmod(np.arange(tree.cores)[:, None], half)
+    core_down = (edges + np.arange(k)[None, :] * half + core_position) * k + half + core_index
+    up_and_down = ((edge_down, edge_up), (agg_down, agg_up), (core_down,))
+    return np.concatenate([np.hstack(ports).ravel() for ports in up_and_down]).astype(np.int32)
+
+
+def _switches(scenario: Scenario, groups: Int64) -> Records:
+    tree = scenario.tree
+    number = np.arange(tree.switches)
+    switches = records(tree.switches, SWITCH)
+    switches.tier = np.minimum(number // tree.edges, Tier.CORE)
+    switches.pod, switches.position = np.divmod(number % tree.edges, tree.half)
+    switches.row = np.where(number < tree.edges, number * tree.edges, tree.edges * tree.edges + (number - tree.edges) * tree.k)
+    switches.cells[: 2 * tree.edges] = offsets(2 * groups)[:-1]
+    switches.multiplier = mix(scenario.seed, component(Stream.MULTIPLIER, 0), number) | 1
+    return switches
+
+
+def _hosts(tree: FatTree, flows: Traffic) -> Records:
+    hosts = records(tree.hosts, HOST)
+    hosts.ready_ps = NEVER
+    hosts.last_was_ack = 1
+    hosts.heap_first = offsets(np.bincount(flows.source, minlength=tree.hosts))[:-1]
+    return hosts
+
+
+def _flows(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs") -> Flows:
+    count, table = len(flows), _flow_table(scenario, flows, gaps, pairs)
+    followers = np.argsort(flows.after, kind="stable")
+    waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
+    logged = int(flows.packets.sum()) if rules(scenario).recovery == Recovery.SACK else 0
+    return Flows(
+        table=table,
+        senders=records(count, SENDER),
+        outstanding=records(int(table.ring_length.sum()), PACKET),
+        ready_ps=np.full(count, NEVER, dtype=np.int64),
+        place=np.zeros(count, dtype=np.int32),
+        received=np.zeros(count, dtype=np.int32),
+        reported=np.zeros(count, dtype=np.int32),
+        blocked=np.diff(flows.after_offset).astype(np.int32),
+        follower_offset=offsets(np.bincount(flows.after, minlength=count)),
+        followers=waiting[followers],
+        started_ps=np.full(count, NEVER, dtype=np.int64),
+        arrivals=np.zeros(logged, dtype=np.int32),
+        is_received=np.zeros(logged, dtype=np.uint8),
+    )
+
+
+def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs") -> Records:
+    tree, table = scenario.tree, records(len(flows), FLOW)
+    table.source, table.destination, table.packets = flows.source, flows.destination, flows.packets
+    table.source_pod, table.source_edge, table.source_index = _coordinates(tree, flows.source)
+    table.pod, table.edge, table.index = _coordinates(tree, flows.destination)
+    table.hops = _hops(tree, flows)
+    table.gap_ps, table.phase_ps = gaps, traffic.phases(scenario, flows, gaps)
+    table.pair = pairs.of_flow
+    table.hash_data, table.hash_ack = _flow_hashes(tree, flows)
+    table.ring_length = _ring_lengths(scenario, flows.packets, gaps)
+    table.ring = offsets(table.ring_length)[:-1]
+    table.log = offsets(flows.packets)[:-1]
+    return table
+
+
+def _coordinates(tree: FatTree, hosts: Int64) -> tuple[Int64, Int64, Int64]:
+    edge, index = np.divmod(hosts, tree.half)
+    pod, position = np.divmod(edge, tree.half)
+    return pod, position, index
+
+
+def _hops(tree: FatTree, flows: Traffic) -> Int64:
+    same_edge = flows.source // tree.half == flows.destination // tree.half
+    same_pod = flows.source // tree.half**2 == flows.destination // tree.half**2
+    return 6 - 2 * same_pod.astype(np.int64) - 2 * same_edge.astype(np.int64)
+
+
+def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:
+    shared = rules(scenario)
+    kinds, of_flow = np.unique(np.stack([packets, gaps]), axis=1, return_inverse=True)
+    lengths = [ring_length(shared, *kind) for kind in kinds.T.tolist()]
+    return np.array(lengths, dtype=np.int64)[of_flow.ravel()]
+
+
+def _five_tuple_hash(source: int, destination: int, label: int) -> int:
+    addresses = source.to_bytes(4, "big") + destination.to_bytes(4, "big") + bytes([UDP_PROTOCOL])
+    return crc32(addresses + label.to_bytes(2, "big") + ROCE_PORT.to_bytes(2, "big"))
+
+
+def _flow_hashes(tree: FatTree, flows: Traffic) -> tuple[UInt32, UInt32]:
+    """Return the hash of every flow's data packets and of its ACKs, at label 0; CRCs are affine in each field."""
+    nothing = _five_tuple_hash(0, 0, 0)
+    ips = [host_ip(tree, host) for host in range(tree.hosts)]
+    as_source = np.array([_five_tuple_hash(ip, 0, 0) for ip in ips], dtype=np.uint32)
+    as_destination = np.array([_five_tuple_hash(0, ip, 0) ^ nothing for ip in ips], dtype=np.uint32)
+    data = as_source[flows.source] ^ as_destination[flows.destination]
+    return data, as_source[flows.destination] ^ as_destination[flows.source]
+
+
+def _label_hashes() -> tuple[UInt32, UInt32]:
+    """Return what the low and the high byte of a label add to the hash, shape (256,) each."""
+    nothing = _five_tuple_hash(0, 0, 0)
+    low, high = ([_five_tuple_hash(0, 0, byte << shift) ^ nothing for byte in range(256)] for shift in (0, 8))
+    return np.array(low, dtype=np.uint32), np.array(high, dtype=np.uint32)
+
+
+def _pointers(cells: int, pairs: "_Pairs") -> Pointers:
+    return Pointers(
+        cells=np.zeros(cells, dtype=np.int32),
+        orders=np.zeros(cells, dtype=np.uint8),
+        wraps=np.zeros(cells, dtype=np.uint8),
+        host_cells=np.zeros((len(pairs.source), 2), dtype=np.int32),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """The distinct (source, destination) hosts, which own Host DR's pointers, and every flow's pair."""
+
+    source: Int64
+    destination: Int64
+    of_flow: Int64
+
+    @classmethod
+    def of(cls, tree: FatTree, flows: Traffic) -> "_Pairs":
+        keys, of_flow = np.unique(flows.source * tree.hosts + flows.destination, return_inverse=True)
+        return cls(*np.divmod(keys, tree.hosts), of_flow)
+
+
+def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pairs) -> Routes:
+    tree = scenario.tree
+    switch = np.repeat(np.arange(2 * tree.edges), np.diff(table.first_group))
+    row, start, offset, steps = _waypoints(scenario, links, pairs)
+    return Routes(
+        groups=np.concatenate([table.edge_group.ravel(), table.agg_group.ravel()]),
+        first_group=table.first_group,
+        group_schedule=table.first_schedule[switch] + table.group_schedule,
+        group_start=table.group_start,
+        schedule_offset=table.schedule_offset,
+        slots=table.slots,
+        weights=_schedule_weights(table),
+        waypoint_row=row,
+        waypoint_start=start,
+        waypoint_offset=offset,
+        waypoints=steps,
+    )
+
+
+def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:
+    """Return how often each uplink occurs in each schedule, shape (schedules, h); empty where nobody asks."""
+    half, count = table.tree.half, len(table.schedule_offset) - 1
+    if table.policy.chooser not in WEIGHED:
+        return np.zeros((0, half), dtype=np.uint8)
+    schedule = np.repeat(np.arange(count), np.diff(table.schedule_offset))
+    weights = np.bincount(schedule * half + table.slots, minlength=count * half)
+    return weights.reshape(count, half).astype(np.uint8)
+
+
+def _waypoints(
+    scenario: Scenario, links: LinkState, pairs: _Pairs
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Int64, NDArray[np.uint8]]:
+    """Return every pair's row of waypoints and the starts of its pointers, and the rows (CSR)."""
+    tree = scenario.tree
+    if scenario.scheme.chooser is not Chooser.WAYPOINT:
+        nothing = np.zeros(0, dtype=np.int32)
+        return nothing, nothing.reshape(0, 2), np.zeros(1, dtype=np.int64), np.zeros((0, 2), dtype=np.uint8)
+    here, there = pairs.source // tree.half, pairs.destination // tree.half
+    keys, row = np.unique(_canonical(tree, links, here, there), return_inverse=True)
+    ways = waypoints(tree, links, *np.divmod(keys, tree.edges))
+    length = np.diff(ways.offset)[row]
+    data, _ = starts(scenario.seed, pairs.source, pairs.destination, length)
+    _, ack = starts(scenario.seed, pairs.destination, pairs.source, length)
+    return row.astype(np.int32), np.stack([data, ack], axis=1).astype(np.int32), ways.offset, ways.steps
+
+
+def _canonical(tree: FatTree, links: LinkState, here: Int64, there: Int64) -> Int64:
+    """Return here * edges + there; without failures, one pair stands for all of its kind, as the steps are the same."""
+    if not (links.edge_agg.all() and links.agg_core.all()):
+        return here * tree.edges + there
+    kind = np.where(here == there, 0, np.where(here // tree.half == there // tree.half, 1, tree.edges - 1))
+    return kind.astype(np.int64)

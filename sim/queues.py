@@ -1,0 +1,109 @@
+"""Lists of packets and output queues: what a port accepts, when it arrives at the far end, what waits (simulator model).
+
+Output queues exist twice in the project, here and in `emulation.softswitch.queue`; a test feeds both the same offers.
+"""
+
+import numpy as np
+
+from sim.jit import inlined
+from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SPARE
+
+
+@inlined
+def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
+    """Return the free slot at the end of a list that has one or two readers, and make the next one its tail."""
+    slot = ends.tail
+    if (slot + 1) % CHUNK:
+        ends.tail = slot + 1
+    else:
+        counters[SPARE] -= 1
+        chunk = pool.spare[counters[SPARE]]
+        pool.passes[chunk] = 2 - readers
+        pool.next_chunk[slot >> CHUNK_BITS] = chunk
+        ends.tail = np.int64(chunk) << CHUNK_BITS
+    return slot
+
+
+@inlined
+def following(pool, slot):  # type: ignore[no-untyped-def]
+    """Return the slot behind this one in its list."""
+    if (slot + 1) % CHUNK:
+        return slot + 1
+    return np.int64(pool.next_chunk[slot >> CHUNK_BITS]) << CHUNK_BITS
+
+
+@inlined
+def leave(pool, slot, counters):  # type: ignore[no-untyped-def]
+    """Note that a reader is through with the chunk of this slot; the last one frees it."""
+    chunk = slot >> CHUNK_BITS
+    pool.passes[chunk] += 1
+    if pool.passes[chunk] == 2:
+        pool.spare[counters[SPARE]] = chunk
+        counters[SPARE] += 1
+
+
+@inlined
+def settle(pool, link, constants, now_ps, counters):  # type: ignore[no-untyped-def]
+    """Let the packets go whose last bit has left a port by `now_ps`."""
+    while link.cursor != link.tail:
+        packet = pool.packets[link.cursor]
+        if packet.time_ps - constants.latency_ps > now_ps:
+            return
+        link.occupancy -= constants.ack_bytes if packet.flags & ACK else constants.data_bytes
+        slot = link.cursor
+        link.cursor = following(pool, slot)
+        if (slot + 1) % CHUNK == 0:
+            leave(pool, slot, counters)
+
+
+@inlined
+def is_lost(link, outages, start_ps):  # type: ignore[no-untyped-def]
+    """Return whether a transmission that starts now goes into a dead link; starts never run backwards on a link."""
+    while start_ps >= link.up_ps:
+        link.outage += 1
+        link.down_ps = outages[link.outage, 0]
+        link.up_ps = outages[link.outage, 1]
+    return start_ps >= link.down_ps
+
+
+@inlined
+def offer(pool, link, outages, constants, packet, now_ps, counters):  # type: ignore[no-untyped-def]
+    """Queue a copy of `packet` at a port at `now_ps`, or drop it where it does not fit."""
+    settle(pool, link, constants, now_ps, counters)
+    flags = int(packet.flags)
+    is_ack = flags & ACK
+    size = constants.ack_bytes if is_ack else constants.data_bytes
+    occupancy = link.occupancy + size
+    if constants.capacity > 0 and occupancy > constants.capacity:
+        link.dropped += 1
+        counters[LIVE] -= 1
+        return
+    if not is_ack and link.occupancy > constants.ecn_bytes:
+        flags |= MARKED
+        link.marked += 1
+    start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
+    if start_ps >= link.down_ps and is_lost(link, outages, start_ps):
+        flags |= LOST
+        link.lost += 1
+    slot = append(pool, link, 2, counters)
+    pool.packets[slot] = packet
+    queued = pool.packets[slot]
+    queued.time_ps = departure_ps + constants.latency_ps
+    queued.flags = flags
+    link.occupancy = occupancy
+    link.max_bytes = max(link.max_bytes, occupancy)
+    link.byte_ps += size * (departure_ps - now_ps)
+
+
+@inlined
+def occupy(link, constants, is_ack, now_ps):  # type: ignore[no-untyped-def]
+    """Take a link as soon as it is free; return when a packet of this class starts and when its last bit leaves."""
+    start_ps = max(link.free_ps, now_ps)
+    link.packets += 1
+    if is_ack:
+        link.load_bytes += constants.ack_bytes
+        link.free_ps = start_ps + constants.ack_slot_ps
+        return start_ps, start_ps + constants.ack_ps
+    link.load_bytes += constants.data_bytes
+    link.free_ps = start_ps + constants.data_slot_ps
+    return start_ps, start_ps + constants.data_ps

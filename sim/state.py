@@ -1,0 +1,196 @@
+"""The simulator's state: arrays of records, grouped in tuples that the kernels read; nothing but numbers.
+
+A directed link is an output port's queue and its wire. Its packets lie in one list, in the order in which they leave, made
+of chunks of one shared pool: `taken` is the first packet that the far node has not taken, `cursor` the first whose last bit
+had not left when the port last looked, `tail` the next free slot. A chunk is spare again when `taken` and `cursor` have
+both passed it.
+
+    link = switch * k + port - 1 | switches * k + host
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHUNK_BITS = 3
+CHUNK = 1 << CHUNK_BITS
+DATA, ACK, MARKED, LOST = 0, 1, 2, 4
+SPARE, LIVE, UNFINISHED, LAST_DONE, UNROUTABLE, CLOCK = range(6)
+COUNTERS = 6
+
+# A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as in 10.pod.edge.index).
+# `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP hash, `log` what SACK reports.
+TRANSIT = np.dtype(
+    [
+        ("time_ps", np.int64),
+        ("flow", np.int32),
+        ("psn", np.int32),
+        ("pod", np.uint8),
+        ("edge", np.uint8),
+        ("index", np.uint8),
+        ("flags", np.uint8),
+        ("label", np.uint16),
+        ("route_agg", np.uint8),
+        ("route_core", np.uint8),
+        ("hash", np.uint32),
+        ("log", np.int32),
+    ],
+    align=True,
+)
+
+# A directed link; the next outage is from `down_ps` to `up_ps`.
+LINK = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *("free_ps", "occupancy", "cursor", "tail", "max_bytes", "byte_ps", "load_bytes", "packets"),
+            *("down_ps", "up_ps", "outage", "taken", "dropped", "marked", "lost", "stale_bytes"),
+        )
+    ],
+    align=True,
+)
+
+SWITCH = np.dtype([(name, np.int64) for name in ("tier", "pod", "position", "row", "cells", "multiplier", "draws")], align=True)
+
+# A host: its ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows by (ready, flow).
+HOST = np.dtype(
+    [(name, np.int64) for name in ("free_ps", "ready_ps", "last_was_ack", "acks", "taken", "tail", "heap_first", "heap_size")],
+    align=True,
+)
+
+# What never changes of a flow. `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
+FLOW = np.dtype(
+    [
+        ("source", np.int32),
+        ("destination", np.int32),
+        ("source_pod", np.uint8),
+        ("source_edge", np.uint8),
+        ("source_index", np.uint8),
+        ("pod", np.uint8),
+        ("edge", np.uint8),
+        ("index", np.uint8),
+        ("hops", np.uint8),
+        ("hash_data", np.uint32),
+        ("hash_ack", np.uint32),
+        ("packets", np.int32),
+        ("pair", np.int32),
+        ("gap_ps", np.int64),
+        ("phase_ps", np.int64),
+        ("ring", np.int64),
+        ("ring_length", np.int64),
+        ("log", np.int64),
+    ],
+    align=True,
+)
+
+Records = np.recarray[Any, Any]
+Bytes = NDArray[np.uint8]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+
+
+def records(count: int, dtype: np.dtype[np.void]) -> Records:
+    """Return zeroed records whose fields are attributes, inside kernels and out."""
+    return np.zeros(count, dtype).view(np.recarray)
+
+
+class Constants(NamedTuple):
+    """Numbers of a run. Times in ps; `capacity` 0 is unlimited; a `threshold` is the least queue of its bin."""
+
+    k: int
+    half: int
+    edges: int
+    switches: int
+    hosts: int
+    latency_ps: int
+    window_ps: int
+    data_bytes: int
+    data_ps: int
+    data_slot_ps: int
+    ack_bytes: int
+    ack_ps: int
+    ack_slot_ps: int
+    capacity: int
+    ecn_bytes: int
+    threshold_1: int
+    threshold_2: int
+    threshold_3: int
+    chooser: int
+    seed: int
+    is_sack: int
+    is_stale: int
+
+
+class Pool(NamedTuple):
+    """Chunks of packets: packets (chunks * CHUNK,), next_chunk, passes and the stack of spare chunks (chunks,)."""
+
+    packets: Records
+    next_chunk: Int32
+    passes: Bytes
+    spare: Int32
+
+
+class Routes(NamedTuple):
+    """`fabric.forwarding` of one state of the links, flat: a switch's destinations start at its `row` of `groups`."""
+
+    groups: Int32
+    first_group: Int64
+    group_schedule: Int64
+    group_start: Int32
+    schedule_offset: Int64
+    slots: Bytes
+    weights: Bytes
+    waypoint_row: Int32
+    waypoint_start: Int32
+    waypoint_offset: Int64
+    waypoints: Bytes
+
+
+class Pointers(NamedTuple):
+    """What switches and Host DR's hosts remember: cells as in the P4 registers (0: not used yet)."""
+
+    cells: Int32
+    orders: Bytes
+    wraps: Bytes
+    host_cells: Int32
+
+
+class Flows(NamedTuple):
+    """Per flow: constants, sender, ready time, place in its host's heap, packets received and reported, flows waited for.
+
+    `followers` (CSR) are the flows that wait for this one; `outstanding` holds all rings, `arrivals` SACK's logs.
+    """
+
+    table: Records
+    senders: Records
+    outstanding: Records
+    ready_ps: Int64
+    place: Int32
+    received: Int32
+    reported: Int32
+    blocked: Int32
+    follower_offset: Int64
+    followers: Int64
+    started_ps: Int64
+    arrivals: Int32
+    is_received: Bytes
+
+
+class World(NamedTuple):
+    """Everything that a run changes, and what it needs to."""
+
+    constants: Constants
+    rules: Any
+    pool: Pool
+    links: Records
+    inputs: Int32
+    outages: Int64
+    switches: Records
+    hosts: Records
+    heap: Int32
+    flows: Flows
+    pointers: Pointers
+    hash_low: NDArray[np.uint32]
+    hash_high: NDArray[np.uint32]
+    counters: Int64

@@ -1,0 +1,185 @@
+"""Many runs: in this process, in processes on this machine, or on a Dask cluster; what is finished is kept at once.
+
+Only this process writes to the store, so workers need no common file system. Dask is imported when it is needed.
+"""
+
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from fabric.errors import FabricError
+from fabric.experiment import Scenario
+from fabric.record import Record
+from sim import engine
+from sim.errors import SimulationError, SweepError
+from sim.store import Store, model_version, run_key
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECT_SECONDS = 10
+
+Run: TypeAlias = Callable[[Scenario], Record]
+Report: TypeAlias = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that ended without a record, and why."""
+
+    scenario: Scenario
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.scenario.policy}, seed {self.scenario.seed}: {self.message}"
+
+
+Outcome: TypeAlias = Record | Failure
+
+
+def simulate(scenario: Scenario) -> Record:
+    """Run one scenario in the simulator."""
+    return engine.run(scenario).record
+
+
+def silent(finished: int, total: int) -> None:
+    """Report nothing."""
+
+
+def sweep(
+    scenarios: Iterable[Scenario],
+    *,
+    store: str | Path | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    run: Run = simulate,
+    report: Report = silent,
+) -> list[Record]:
+    """Return the record of every scenario, in their order; what `store` holds is not computed again.
+
+    `jobs` processes on this machine run them (1: this process), or the workers of a Dask `scheduler` ("tcp://host:port").
+    `report(finished, total)` is called at the start and after every run. Runs that fail do not stop the others: SweepError
+    comes at the end. `run` must be importable by name where it runs elsewhere. Raises StoreError.
+    """
+    wanted = [(run_key(scenario), scenario) for scenario in scenarios]
+    distinct = dict(wanted)
+    failures: list[Failure] = []
+    with Store(store) if store else nullcontext() as kept:
+        records = kept.find(distinct) if kept else {}
+        report(len(records), len(distinct))
+        pending = {key: scenario for key, scenario in distinct.items() if key not in records}
+        with closing(_outcomes(pending, run, jobs, scheduler)) as outcomes:
+            for key, outcome in outcomes:
+                if isinstance(outcome, Failure):
+                    failures.append(outcome)
+                else:
+                    records[key] = outcome
+                    if kept:
+                        kept.add(distinct[key], outcome)
+                report(len(records) + len(failures), len(distinct))
+    _refuse(failures, len(distinct))
+    return [records[key].model_copy(update={"name": scenario.name}) for key, scenario in wanted]
+
+
+def _refuse(failures: list[Failure], total: int) -> None:
+    if failures and total == 1:
+        raise SweepError(failures[0].message)
+    if failures:
+        raise SweepError(f"{len(failures)} of {total} runs failed; {failures[0]}")
+
+
+def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
+    """Run a scenario, here or on a worker; return the version of the model that ran, and what came of it."""
+    try:
+        return model_version(), run(scenario)
+    except (FabricError, SimulationError) as error:
+        return model_version(), Failure(scenario, str(error))
+    except Exception as error:  # one defect must not end a sweep of days
+        return model_version(), Failure(scenario, f"{type(error).__name__}: {error} ({_place(error)})")
+
+
+def _place(error: BaseException) -> str:
+    """Return the file and line on which an unexpected error was raised."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def _outcomes(pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None) -> Iterator[tuple[str, Outcome]]:
+    """Yield what comes of every scenario, as it comes."""
+    if scheduler is None and (jobs == 1 or len(pending) <= 1):
+        for key, scenario in pending.items():
+            yield key, attempt(run, scenario)[1]
+    elif pending:
+        with _connected(min(jobs, len(pending)), scheduler) as client:
+            yield from _distributed(client, pending, run)
+
+
+def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> Iterator[tuple[str, Outcome]]:
+    from distributed import as_completed
+
+    futures = client.map(attempt, [run] * len(pending), list(pending.values()), pure=False)
+    keys = dict(zip(futures, pending, strict=True))
+    completed = as_completed(futures, loop=client.loop)
+    del futures
+    try:
+        for future in completed:
+            key = keys.pop(future)
+            yield key, _outcome(future, pending[key])
+    finally:
+        if keys and client.status == "running":
+            client.cancel(list(keys), force=True)
+
+
+def _outcome(future, scenario: Scenario) -> Outcome:  # type: ignore[no-untyped-def]
+    from distributed import KilledWorker
+
+    if future.cancelled():
+        raise SweepError("the scheduler is gone")
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        return Failure(scenario, "its worker died several times (out of memory?)")
+    if error is not None:
+        raise error
+    version, outcome = future.result()
+    if version != model_version():
+        raise SweepError("a worker runs another version of the model; install the same one there")
+    assert isinstance(outcome, Record | Failure)
+    return outcome
+
+
+@contextmanager
+def _connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
+    """Connect to a scheduler, or start processes that live no longer than this one; all ports are on loopback."""
+    from distributed import Client, LocalCluster
+
+    with _quiet():
+        if scheduler is None:
+            settings = {"host": "127.0.0.1", "dashboard_address": None, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+            with (
+                LocalCluster(n_workers=jobs, threads_per_worker=1, **settings) as cluster,
+                Client(cluster, set_as_default=False) as client,
+            ):
+                yield client
+            return
+        try:
+            client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise SweepError(f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}") from None
+        with client:
+            yield client
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's log lines from the terminal; what matters is in the errors that it raises."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,147 @@
+"""What a switch does in one window: its links' packets in the order of their arrival, each to a port (simulator model).
+
+Everything that arrives within a window is on the links when the window opens, so a node needs no event queue: it gathers,
+sorts by (time, port) and serves. A key is (time within the window, port, slot) in one integer.
+"""
+
+from fabric.policies import Chooser
+from fabric.topology import Tier
+from sim import lb
+from sim.jit import inlined
+from sim.queues import following, leave, offer
+from sim.state import ACK, CHUNK, LIVE, LOST, UNROUTABLE
+
+EDGE, CORE = int(Tier.EDGE), int(Tier.CORE)
+WAYPOINT = int(Chooser.WAYPOINT)
+SLOT_BITS = 36
+TIME_BITS = SLOT_BITS + 7
+SLOT_MASK = (1 << SLOT_BITS) - 1
+FEW = 16
+
+
+@inlined
+def serve_switch(world, routes, switch, start_ps, end_ps, buffers):  # type: ignore[no-untyped-def]
+    """Forward what arrives at a switch from `start_ps` until before `end_ps`; return how many packets that were."""
+    keys, spare_keys, buckets, ends = buffers
+    count = gather(world, switch, start_ps, end_ps, keys, ends)
+    if count > FEW:
+        scatter(keys, count, spare_keys, buckets, world.constants.window_ps)
+        keys = spare_keys
+    insertion_sort(keys, count)
+    for position in range(count):
+        forward(world, routes, switch, start_ps + (keys[position] >> TIME_BITS), keys[position] & SLOT_MASK)
+    release(world, switch, ends)
+    return count
+
+
+@inlined
+def gather(world, switch, start_ps, end_ps, keys, ends):  # type: ignore[no-untyped-def]
+    """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
+    k, count = world.constants.k, 0
+    for port in range(k):
+        link = world.links[world.inputs[switch * k + port]]
+        slot, tail = link.taken, link.tail
+        while slot != tail:
+            packet = world.pool.packets[slot]
+            if packet.time_ps >= end_ps:
+                break
+            if packet.flags & LOST:
+                world.counters[LIVE] -= 1
+            else:
+                keys[count] = ((packet.time_ps - start_ps) << TIME_BITS) | (port << SLOT_BITS) | slot
+                count += 1
+            slot = following(world.pool, slot)
+        ends[port] = slot
+    return count
+
+
+@inlined
+def release(world, switch, ends):  # type: ignore[no-untyped-def]
+    """Hand back the chunks of what has been served."""
+    k = world.constants.k
+    for port in range(k):
+        link = world.links[world.inputs[switch * k + port]]
+        slot, end = link.taken, ends[port]
+        while slot // CHUNK != end // CHUNK:
+            last = slot | (CHUNK - 1)
+            slot = following(world.pool, last)
+            leave(world.pool, last, world.counters)
+        link.taken = end
+
+
+@inlined
+def scatter(keys, count, sorted_keys, buckets, window_ps):  # type: ignore[no-untyped-def]
+    """Sort keys coarsely by time into about `count` buckets, keeping their order within each."""
+    shift = TIME_BITS
+    while (window_ps << TIME_BITS) >> shift >= min(count, len(buckets)):
+        shift += 1
+    used = ((window_ps << TIME_BITS) >> shift) + 1
+    for bucket in range(used):
+        buckets[bucket] = 0
+    for position in range(count):
+        buckets[keys[position] >> shift] += 1
+    first = 0
+    for bucket in range(used):
+        size = buckets[bucket]
+        buckets[bucket] = first
+        first += size
+    for position in range(count):
+        key = keys[position]
+        bucket = key >> shift
+        sorted_keys[buckets[bucket]] = key
+        buckets[bucket] += 1
+
+
+@inlined
+def insertion_sort(keys, count):  # type: ignore[no-untyped-def]
+    """Sort keys that are almost in order."""
+    for position in range(1, count):
+        key = keys[position]
+        hole = position
+        while hole > 0 and keys[hole - 1] > key:
+            keys[hole] = keys[hole - 1]
+            hole -= 1
+        keys[hole] = key
+
+
+@inlined
+def forward(world, routes, switch, now_ps, slot):  # type: ignore[no-untyped-def]
+    """Send one packet to the port that leads down to its destination, or up by the load balancer's choice."""
+    constants, packet = world.constants, world.pool.packets[slot]
+    port = southbound(world.switches[switch], packet)
+    if port < 0:
+        uplink = northbound(world, routes, switch, packet, now_ps)
+        if uplink < 0:
+            world.counters[UNROUTABLE] += 1
+            world.counters[LIVE] -= 1
+            return
+        port = constants.half + uplink
+    link = world.links[switch * constants.k + port]
+    offer(world.pool, link, world.outages, constants, packet, now_ps, world.counters)
+
+
+@inlined
+def southbound(node, packet):  # type: ignore[no-untyped-def]
+    """Return the port (from 0) below which the destination is, -1 if it is not below this switch."""
+    if node.tier == CORE:
+        return int(packet.pod)
+    if packet.pod != node.pod:
+        return -1
+    if node.tier == EDGE:
+        return int(packet.index) if packet.edge == node.position else -1
+    return int(packet.edge)
+
+
+@inlined
+def northbound(world, routes, switch, packet, now_ps):  # type: ignore[no-untyped-def]
+    """Return the uplink of a packet that must go up, -1 where its destination has no path."""
+    node, constants = world.switches[switch], world.constants
+    if constants.chooser == WAYPOINT:
+        return lb.waypoint.uplink(node, packet)
+    destination = int(packet.pod)
+    if node.tier == EDGE:
+        destination = destination * constants.half + int(packet.edge)
+    group = int(routes.groups[node.row + destination])
+    if group < 0:
+        return -1
+    return lb.uplink(world, routes, switch, group, packet, int(packet.flags) & ACK, now_ps)

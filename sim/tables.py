@@ -1,0 +1,114 @@
+"""Results of many runs: rows and files with the swept keys beside the record, and a table for people."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import polars as pl
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from fabric.experiment import Scenario
+from fabric.policies import POLICIES
+from fabric.record import Record
+from fabric.topology import SWITCH_LAYERS
+from sim.store import plain
+
+PS_PER_US = 10**6
+Runs = Sequence[tuple[Scenario, Record]]
+
+
+def rows(runs: Runs) -> list[dict[str, Any]]:
+    """Return a row per run: its record, and every key of the scenarios that differs between runs and is not in the record."""
+    keys = [key for key in _differing(runs) if key.rpartition(".")[2] not in Record.model_fields]
+    return [{**record.model_dump(), **_values(scenario, keys)} for scenario, record in runs]
+
+
+def json_rows(runs: Runs) -> list[dict[str, Any]]:
+    """Return the rows as JSON values; an infinite `convergence_rtt` is null."""
+    return [{**row, **json.loads(record.model_dump_json())} for row, (_, record) in zip(rows(runs), runs, strict=True)]
+
+
+def _differing(runs: Runs) -> list[str]:
+    """Return the dotted keys in which scenarios differ, but for name, load balancer and seed."""
+    scenarios = [dict(_dotted(plain(scenario, without={"name", "policy", "seed"}))) for scenario, _ in runs]
+    return [key for key in (scenarios[0] if runs else ()) if any(other[key] != scenarios[0][key] for other in scenarios)]
+
+
+def _dotted(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
+
+
+def _values(scenario: Scenario, keys: Sequence[str]) -> dict[str, Any]:
+    values = dict(_dotted(plain(scenario)))
+    return {key: values[key] for key in keys}
+
+
+def write_csv(runs: Runs, path: Path) -> None:
+    """Write the rows as CSV, with a column for every layer, as in `max_queue_layers.E>A`."""
+    table = _frame(runs)
+    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
+    layers = [
+        pl.col(name).list.get(number, null_on_oob=True).alias(f"{name}.{layer}")
+        for name in lists
+        for number, layer in enumerate(SWITCH_LAYERS)
+    ]
+    table.with_columns(layers).drop(lists).write_csv(path)
+
+
+def write_parquet(runs: Runs, path: Path) -> None:
+    """Write the rows as Parquet."""
+    _frame(runs).write_parquet(path)
+
+
+def _frame(runs: Runs) -> pl.DataFrame:
+    return pl.DataFrame(rows(runs), infer_schema_length=None, strict=False)
+
+
+def results_table(runs: Runs) -> Table:
+    """Return the mean ± standard deviation over the seeds of every load balancer and swept value; drops and losses are sums."""
+    keys = _differing(runs)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for key in keys:
+        table.add_column(key.rpartition(".")[2])
+    table.add_column("load balancer", no_wrap=True)
+    for heading in ("seeds", "CCT (µs)", "over the bound (%)", "max queue (packets)", "mean queue", "drops", "lost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for (values, policy), records in _groups(runs, keys).items():
+        table.add_row(*values, POLICIES[policy].label, *_cells(records))
+    return table
+
+
+def _groups(runs: Runs, keys: Sequence[str]) -> dict[tuple[tuple[str, ...], str], list[Record]]:
+    groups: dict[tuple[tuple[str, ...], str], list[Record]] = {}
+    for scenario, record in runs:
+        values = tuple(_shown(value) for value in _values(scenario, keys).values())
+        groups.setdefault((values, scenario.policy), []).append(record)
+    return groups
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _cells(records: Sequence[Record]) -> list[str]:
+    return [
+        str(len(records)),
+        _mean([record.cct_ps / PS_PER_US for record in records], 2),
+        _mean([100 * record.increase for record in records], 2),
+        _mean([record.max_queue_packets for record in records], 1),
+        _mean([record.mean_queue_packets for record in records], 2),
+        f"{sum(record.dropped for record in records):,}",
+        f"{sum(record.lost_to_failure for record in records):,}",
+    ]
+
+
+def _mean(values: Sequence[float], digits: int) -> str:
+    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{deviation}"

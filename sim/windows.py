@@ -1,0 +1,108 @@
+"""Window after window: nodes one after the other, windows no longer than a packet needs to the next node.
+
+A packet that a node handles at t reaches the next node no earlier than t + latency + its serialisation. In a window of
+that length nodes are independent, so there is no event queue: every node takes what its links hold, in order.
+"""
+
+import numpy as np
+
+from hostagent.state import NEVER
+from sim.hosts import serve_host, start_flow
+from sim.jit import kernel
+from sim.queues import following, settle
+from sim.state import ACK, CHUNK, CLOCK, LAST_DONE, LIVE, SPARE, UNFINISHED
+from sim.switches import serve_switch
+
+REACHED, FINISHED, STARVED, STUCK = range(4)
+
+
+@kernel
+def start_flows(world, start_ps):  # type: ignore[no-untyped-def]
+    """Start the flows that wait for no other, at their own time."""
+    for flow in range(len(start_ps)):
+        if world.flows.blocked[flow] == 0:
+            start_flow(world, world.flows.table[flow].source, flow, start_ps[flow])
+
+
+@kernel
+def advance(world, routes, until_ps, buffers):  # type: ignore[no-untyped-def]
+    """Run from the clock to `until_ps`, or until all flows are done, the pool is too small, or nothing is left to do.
+
+    When the last flow is done at t, switches still serve what arrives up to t, and the run ends.
+    """
+    constants, counters = world.constants, world.counters
+    while counters[CLOCK] < until_ps:
+        if counters[SPARE] < chunks_needed(world):
+            return STARVED
+        start_ps = counters[CLOCK]
+        end_ps = min(start_ps + constants.window_ps, until_ps)
+        served = 0
+        for host in range(constants.hosts):
+            served += serve_host(world, routes, host, start_ps, end_ps)
+        is_finished = counters[UNFINISHED] == 0
+        if is_finished:
+            end_ps = counters[LAST_DONE] + 1
+        for switch in range(constants.switches):
+            served += serve_switch(world, routes, switch, start_ps, end_ps, buffers)
+        counters[CLOCK] = end_ps
+        if is_finished:
+            return FINISHED
+        if served == 0:
+            next_ps = next_event(world)
+            if next_ps == NEVER:
+                return STUCK
+            counters[CLOCK] = max(end_ps, min(next_ps, until_ps))
+    return REACHED
+
+
+@kernel
+def chunks_needed(world):  # type: ignore[no-untyped-def]
+    """Return how many chunks a window can take at most: a live packet moves twice at most, a host sends one a slot."""
+    constants = world.constants
+    sends = constants.hosts * (constants.window_ps // constants.data_slot_ps + 1)
+    moves = 2 * (world.counters[LIVE] + sends)
+    return moves // CHUNK + min(moves, len(world.links) + constants.hosts)
+
+
+@kernel
+def next_event(world):  # type: ignore[no-untyped-def]
+    """Return when the next packet arrives or a host may send, NEVER if nothing will happen."""
+    next_ps = NEVER
+    for number in range(len(world.links)):
+        link = world.links[number]
+        if link.taken != link.tail:
+            next_ps = min(next_ps, world.pool.packets[link.taken].time_ps)
+    for number in range(len(world.hosts)):
+        host = world.hosts[number]
+        next_ps = min(next_ps, max(host.free_ps, np.int64(0) if host.acks > 0 else host.ready_ps))
+    return next_ps
+
+
+@kernel
+def settle_all(world, now_ps):  # type: ignore[no-untyped-def]
+    """Bring the occupancy of all switch ports to `now_ps`, and let adaptive load balancers with stale queues see it."""
+    for number in range(world.constants.switches * world.constants.k):
+        link = world.links[number]
+        settle(world.pool, link, world.constants, now_ps, world.counters)
+        link.stale_bytes = link.occupancy
+
+
+@kernel
+def truncate(world, end_ps):  # type: ignore[no-untyped-def]
+    """Take what lies behind the end of the run out of the statistics: waiting at ports, and what hosts sent later."""
+    settle_all(world, end_ps)
+    constants, packets = world.constants, world.pool.packets
+    ports = constants.switches * constants.k
+    for number in range(len(world.links)):
+        link = world.links[number]
+        slot = link.cursor if number < ports else link.taken
+        while slot != link.tail:
+            is_ack = packets[slot].flags & ACK
+            size = constants.ack_bytes if is_ack else constants.data_bytes
+            departure_ps = packets[slot].time_ps - constants.latency_ps
+            if number < ports:
+                link.byte_ps -= size * (departure_ps - end_ps)
+            elif departure_ps - (constants.ack_ps if is_ack else constants.data_ps) > end_ps:
+                link.packets -= 1
+                link.load_bytes -= size
+            slot = following(world.pool, slot)

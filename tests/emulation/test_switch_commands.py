@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from emulation import switch_processes
+from emulation.errors import NetworkError
+from emulation.softswitch.daemon.options import parse
+from emulation.switch_processes import bmv2_command, refuse_without_bmv2, softswitch_command
+from fabric.experiment import Scenario
+
+SCENARIO = Scenario(fabric={"k": 4, "rate_gbps": 0.002, "latency_ns": 5e6, "queue_bytes": 0})
+FOLDER = Path("/run/ofan")
+
+
+def test_our_switch_gets_the_figures_of_the_scenario():
+    options = parse(softswitch_command(SCENARIO, 1, FOLDER)[1:])
+    assert options.interfaces == ((1, "e0_1-1"), (2, "e0_1-2"), (3, "e0_1-3"), (4, "e0_1-4"))
+    assert (options.device_id, options.address) == (2, "unix:/run/ofan/edge0_1.grpc")
+    assert options.rate_bps.of(1) == 2_000_000
+    assert options.delay_us.of(4) == 5_000
+    assert options.gap_bytes.of(2) == SCENARIO.packets.gap_bytes
+
+
+def test_unlimited_queues_stay_unlimited():
+    assert parse(softswitch_command(SCENARIO, 1, FOLDER)[1:]).depth_bytes.of(1) > 10**15
+
+
+def test_every_switch_draws_other_random_numbers():
+    seeds = {parse(softswitch_command(SCENARIO, switch, FOLDER)[1:]).seed for switch in range(20)}
+    assert len(seeds) == 20
+
+
+def test_bmv2_gets_general_options_before_the_dashes_and_target_options_after():
+    command = bmv2_command(SCENARIO, 19, FOLDER)
+    general, target = command[: command.index("--")], command[command.index("--") + 1 :]
+    assert general[:3] == ["simple_switch_grpc", "--thrift-port", "9109"]
+    assert general[-2:] == ["-i", "4@c1_1-4"]
+    assert target == ["--grpc-server-addr", "unix:/run/ofan/core1_1.grpc", "--cpu-port", "510"]
+
+
+def test_without_bmv2_the_remedy_is_named(monkeypatch):
+    monkeypatch.setattr(switch_processes.shutil, "which", lambda _name: None)
+    with pytest.raises(NetworkError, match="simple_switch_grpc is not on PATH: install BMv2"):
+        refuse_without_bmv2()
