@@ -22,6 +22,7 @@ class Lazy(NamedTuple):
 
 COMMANDS = {
     "emulate": Lazy("emulation.cli", "emulate", "Run an experiment file, packet by packet."),
+    "compare": Lazy("emulation.compare", "compare", "One experiment on several networks: where do they differ?"),
     "link": Lazy("controller.cli", "link", "Break, mend and list the links of a held emulation."),
     "status": Lazy("controller.cli", "status", "Show a held emulation and each of its switches."),
     "schedule": Lazy("controller.cli", "schedule", "Show the schedules that a switch holds."),

@@ -139,7 +139,7 @@ def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
 def demo_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure:
     """Return the demo's picture: every link's load per scheme and queues over time, without and with a failing link."""
     figure = Figure(figsize=(12, 10), layout="constrained")
-    figure.suptitle(_collective(before[0]), fontsize=11)
+    figure.suptitle(collective_of(before[0]), fontsize=11)
     grid = figure.add_gridspec(3, len(before), height_ratios=(1, 1, 1.15))
     _demo_loads(figure, grid, (before, after))
     queues = grid[2, :].subgridspec(1, 2)
@@ -167,7 +167,8 @@ def _demo_loads(figure: Figure, grid: GridSpec, rows: Sequence[Sequence[Outcome]
                 axes.set_ylabel("load of each link, sorted (KB)\nline: mean of the layer", fontsize=9)
 
 
-def _collective(outcome: Outcome) -> str:
+def collective_of(outcome: Outcome) -> str:
+    """Return the fabric and the collective of a run in words."""
     scenario = outcome.scenario
     matrix, packets = scenario.collective.matrix.replace("_", " "), outcome.flows[0].packets
     rate = f"{scenario.fabric.rate_gbps:g} Gb/s"

@@ -140,7 +140,8 @@ def _read_port(row: dict[str, Any]) -> PortCounters:
         packets=row["tx_packets"],
         bytes=row["tx_bytes"],
         drops=row["queue_drops"] + row["priority_drops"],
-        lost=row["tx_failed"],
+        # A frame refused with ENOBUFS is among those that the kernel counts (`refused_frames`).
+        lost=row["tx_failed"] - row.get("tx_no_buffers", 0),
         missed=row["kernel_drops"],
         received=row["rx_packets"],
         max_queue_bytes=row.get("max_queue_bytes", 0),

@@ -249,9 +249,7 @@ class Network:
         """Let what still waits at the end through egress: a packet is marked when it is enqueued, but it shows only then."""
         for time_ps, kind, node, port, _, payload in sorted(self._events):
             if kind == LEAVE:
-                self.clock.now_ps, end_ps = time_ps, self.clock.now_ps
                 self._egress(time_ps, node, port, payload)
-                self.clock.now_ps = end_ps
 
     def accounts(self) -> Accounts:
         """Return where all packets sent so far are; those in flight are counted one by one."""

@@ -10,7 +10,10 @@ FabricError
 
 
 class FabricError(ValueError):
-    """Anything that `fabric` refuses."""
+    """Anything that `fabric` refuses; the message is one line, whatever it quotes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))
 
 
 class AddressError(FabricError):

@@ -25,7 +25,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B")
+SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
 EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 KeyPath = tuple[Any, ...]
@@ -145,8 +145,9 @@ def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
     try:
         check_collective(scenario)
     except FabricError as error:
-        matrix = scenario.collective.matrix
-        yield ("collective", matrix if matrix in ("pairs", "file") else "matrix"), str(error)
+        collective = scenario.collective
+        given = {"pairs": collective.pairs, "file": collective.file}.get(collective.matrix)
+        yield ("collective", collective.matrix if given else "matrix"), str(error)
 
 
 def _explain(error: ValidationError, place: _Place) -> str:

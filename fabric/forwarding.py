@@ -73,13 +73,22 @@ def hash_multiplier(seed: int, switch: int) -> int:
 def port_orders(tree: FatTree, policy: Policy, seed: int, switches: NDArray[np.int64], blocks: int) -> Int64:
     """Return orders[switch, block, h]: a random permutation of the uplinks each, or the plain order if not shuffled.
 
-    They depend on the seed only, never on failures (design, decision 8).
+    They depend on the seed only, never on failures (design, decision 8). The 16 orders of a RESHUFFLED policy are rotations
+    of as few random ones as possible: each slot then meets each uplink (nearly) equally often, where 16 independent draws would
+    favour some uplink in each slot for ever and keep flows that always meet the same slot together.
     """
+    half = tree.half
     if not policy.shuffled:
-        return np.broadcast_to(np.arange(tree.half), (len(switches), blocks, tree.half))
-    numbers = (np.arange(blocks) * 256)[:, None] + np.arange(tree.half)
+        return np.broadcast_to(np.arange(half), (len(switches), blocks, half))
+    rotates = policy.chooser is Chooser.RESHUFFLED
+    base = np.arange(blocks) // half if rotates else np.arange(blocks)
+    numbers = (base * 256)[:, None] + np.arange(half)
     draws = mix(seed, component(Stream.ORDER, 0) + switches[:, None, None], numbers)
-    return np.argsort(draws, axis=2, kind="stable")
+    orders = np.argsort(draws, axis=2, kind="stable")
+    if not rotates:
+        return orders
+    shift = (np.arange(blocks) % half * max(1, half // blocks))[:, None]
+    return np.take_along_axis(orders, ((np.arange(half) + shift) % half)[None], axis=2)
 
 
 def _weights_of(policy: Policy, weights: Int64) -> Slots:

@@ -9,7 +9,7 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout stand
     pointer_t pointer;
 
     apply {
-        read_pointer.apply(meta, pointer);
+        read_pointer.apply(meta, meta.packet_class, pointer);
         advance_pointer.apply(meta, pointer);
         schedule.apply(meta.schedule, pointer.slot, standard_metadata);
     }

@@ -19,7 +19,7 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout stand
     bit<9> uplink;
 
     apply {
-        read_pointer.apply(meta, pointer);
+        read_pointer.apply(meta, meta.packet_class, pointer);
         if (pointer.is_fresh) {
             random(draw, 16w0, 16w0xFFFF);
             uplinks_of_schedule.apply(meta, uplinks);

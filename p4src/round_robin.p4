@@ -1,5 +1,5 @@
-// Simple RR: one pointer per (next-hop group, class), whatever the destination. Switch Pkt: the same over one of 16 random
-// orders of the uplinks, which is drawn again after every 5 wraparounds.
+// Simple RR: one pointer per (next-hop group, class), whatever the destination. Switch Pkt: one pointer per group for both
+// classes, over one of 16 random orders of the uplinks, which is drawn again after every 5 wraparounds.
 #include "include/fabric.p4"
 #include "include/pointer.p4"
 
@@ -30,9 +30,9 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout stand
     }
 
     apply {
-        read_pointer.apply(meta, pointer);
-        advance_pointer.apply(meta, pointer);
         orders.apply();
+        read_pointer.apply(meta, limit == 0 ? meta.packet_class : DATA, pointer);
+        advance_pointer.apply(meta, pointer);
         order = 0;
         if (limit != 0) {
             shuffles.read(shuffle, pointer.cell);

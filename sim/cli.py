@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fabric.errors import ExperimentError, FabricError
-from fabric.experiment import Experiment, Matrix, Scenario
+from fabric.experiment import Experiment, Matrix
 from fabric.experiment_file import load_experiment, parse_experiment
 from fabric.policies import POLICIES
 from fabric.sweep_file import load_sweep

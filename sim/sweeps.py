@@ -5,7 +5,7 @@ Only this process writes to the store, so workers need no common file system. Da
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ class Failure:
 
 
 Outcome: TypeAlias = Record | Failure
+Outcomes: TypeAlias = Generator[tuple[str, Outcome], None, None]
 
 
 def simulate(scenario: Scenario) -> Record:
@@ -108,7 +109,7 @@ def _place(error: BaseException) -> str:
     return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
-def _outcomes(pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None) -> Iterator[tuple[str, Outcome]]:
+def _outcomes(pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None) -> Outcomes:
     """Yield what comes of every scenario, as it comes."""
     if scheduler is None and (jobs == 1 or len(pending) <= 1):
         for key, scenario in pending.items():
@@ -118,7 +119,7 @@ def _outcomes(pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: s
             yield from _distributed(client, pending, run)
 
 
-def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> Iterator[tuple[str, Outcome]]:
+def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> Outcomes:
     from distributed import as_completed
 
     futures = client.map(attempt, [run] * len(pending), list(pending.values()), pure=False)
@@ -154,23 +155,32 @@ def _outcome(future, scenario: Scenario) -> Outcome:  # type: ignore[no-untyped-
 @contextmanager
 def _connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
     """Connect to a scheduler, or start processes that live no longer than this one; all ports are on loopback."""
-    from distributed import Client, LocalCluster
-
     with _quiet():
         if scheduler is None:
-            settings = {"host": "127.0.0.1", "dashboard_address": None, "memory_limit": 0, "silence_logs": logging.CRITICAL}
-            with (
-                LocalCluster(n_workers=jobs, threads_per_worker=1, **settings) as cluster,
-                Client(cluster, set_as_default=False) as client,
-            ):
+            with _processes(jobs) as client:
                 yield client
-            return
-        try:
-            client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise SweepError(f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}") from None
-        with client:
-            yield client
+        else:
+            with _client(scheduler) as client:
+                yield client
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator["Client"]:
+    from distributed import Client, LocalCluster
+
+    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    cluster = LocalCluster(n_workers=jobs, threads_per_worker=1, host="127.0.0.1", memory_limit=0, **quiet)
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def _client(scheduler: str) -> "Client":
+    from distributed import Client
+
+    try:
+        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise SweepError(f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}") from None
 
 
 @contextmanager

@@ -72,13 +72,13 @@ def _frame(runs: Runs) -> pl.DataFrame:
 
 
 def results_table(runs: Runs) -> Table:
-    """Return the mean ± standard deviation over the seeds of every load balancer and swept value; drops and losses are sums."""
+    """Return mean ± standard deviation over seeds for every load balancer and swept value: queues in packets, drops in sum."""
     keys = _differing(runs)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for key in keys:
-        table.add_column(key.rpartition(".")[2])
+        table.add_column(key.rpartition(".")[2], no_wrap=True)
     table.add_column("load balancer", no_wrap=True)
-    for heading in ("seeds", "CCT (µs)", "over the bound (%)", "max queue (packets)", "mean queue", "drops", "lost"):
+    for heading in ("seeds", "CCT (µs)", "over bound (%)", "max queue", "mean queue", "drops", "lost"):
         table.add_column(heading, justify="right", no_wrap=True)
     for (values, policy), records in _groups(runs, keys).items():
         table.add_row(*values, POLICIES[policy].label, *_cells(records))

@@ -14,15 +14,15 @@ struct pointer_t {
     bool has_wrapped;
 }
 
-control ReadPointer(inout metadata_t meta, out pointer_t pointer) {
+control ReadPointer(inout metadata_t meta, in bit<1> packet_class, out pointer_t pointer) {
     bit<16> stored;
 
     apply {
-        pointer.cell = (bit<32>) (meta.group ++ meta.packet_class);
+        pointer.cell = (bit<32>) (meta.group ++ packet_class);
         pointers.read(stored, pointer.cell);
         pointer.is_fresh = stored == 0;
         if (stored == 0) {
-            if (meta.packet_class == ACK) {
+            if (packet_class == ACK) {
                 pointer.slot = meta.ack_start;
             } else {
                 pointer.slot = meta.data_start;

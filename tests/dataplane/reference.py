@@ -41,7 +41,7 @@ class Reference:
             case Chooser.BINNED:
                 return self.lowest_bin(slots, queues)
             case Chooser.RESHUFFLED:
-                return self.reshuffled(group, kind)
+                return self.reshuffled(group)
             case Chooser.ROTATION_SHORTEST_START if not self.cells.get((group, kind)):
                 first = self.shortest(dict.fromkeys(sorted({*slots}), 1), queues)
                 return self.walk(group, kind, slots, slots.index(first))
@@ -66,14 +66,15 @@ class Reference:
         self.cells[group, kind] = (position + 1) % len(slots) + 1
         return slots[position]
 
-    def reshuffled(self, group: int, kind: int) -> int:
-        place = group, kind
+    def reshuffled(self, group: int) -> int:
+        """Both classes share one pointer, that of data."""
+        place = group, 0
         if not self.cells.get(place) or self.wraps[place] == 5:
             self.orders[place], self.wraps[place] = self.draw(4), 0
         slots = self.schedule(group, self.orders[place])
-        position = self.position(group, kind, slots)
+        position = self.position(*place, slots)
         self.wraps[place] += position + 1 == len(slots)
-        return self.walk(group, kind, slots, position)
+        return self.walk(*place, slots, position)
 
     def shortest(self, weights: dict[int, int], queues: list[int]) -> int:
         relative = {uplink: Fraction(queues[uplink], weight) for uplink, weight in weights.items()}

@@ -56,6 +56,14 @@ def test_without_udp_both_ports_count_as_0() -> None:
         assert bench.port_of(frame) == 5 + expected
 
 
+def test_a_later_fragment_has_no_ports() -> None:
+    bench = rig(scenario("flow", k=8), 0)
+    slots = controller_of(scenario("flow", k=8)).forwarding().schedule(0, 0).tolist()
+    expected = slots[slot(0, five_tuple(bench, 0, 127, 17, (0, 0)), 4)]
+    ports = {bench.port_of(changed(data(bench.tree, 0, 127, label), 20, b"\0\1")) for label in range(50)}
+    assert ports == {5 + expected}
+
+
 def test_labels_spread_over_all_paths_evenly() -> None:
     """4,000 labels over 4 paths at k = 4: a share beyond 5 standard deviations has a probability below 10^-5."""
     fabric = FabricRig(scenario("flow"))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controller.entries import Change, Entry, Kind
 from fabric.addressing import host_ip, switch_ip
 from fabric.topology import FatTree, Tier
 from hostagent.packets import wrap
@@ -51,6 +52,12 @@ def test_under_one_edge_no_tunnel_is_needed(fabric: FabricRig) -> None:
 
 def test_without_a_waypoint_nothing_goes_up(fabric: FabricRig) -> None:
     assert fabric.carry(0, data(TREE, 0, 15)) == ([], None)
+
+
+def test_a_group_leads_nowhere() -> None:
+    bench = rig(scenario("host_dr"), 0)
+    bench.session.write((Change(Kind.INSERT, Entry("routes", ((10 << 24, 8),), "to_group", (0, 0, 1, 0, 0))),))
+    assert bench.port_of(data(TREE, 0, 15)) is None
 
 
 def test_a_switch_leaves_tunnels_to_others_alone() -> None:

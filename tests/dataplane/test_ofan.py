@@ -35,18 +35,17 @@ def destinations(state: Forwarding, switch: int) -> list[int]:
 
 
 @pytest.mark.parametrize("failed", FAILURES, ids=["none", "core link", "edge link", "three links"])
-@pytest.mark.parametrize("switch", range(2 * TREE.edges))
-def test_ports_of_a_destination_and_class_are_its_schedule(switch: int, failed: frozenset[int]) -> None:
-    bench, controller = rig(scenario("ofan"), switch), controller_of(scenario("ofan"))
-    controller.start()
-    bench.apply(controller.on_event(0, LinkChange(down=failed)))
-    state = controller.forwarding()
-    for destination in destinations(state, switch):
-        host = host_under(TREE, switch, destination)
-        source = 0 if host else 15
-        for kind, make in enumerate((data, ack)):
-            expected = walk(state, switch, destination, kind)
-            assert [bench.port_of(make(TREE, source, host)) for _ in expected] == expected
+def test_ports_of_a_destination_and_class_are_its_schedule_on_every_switch(failed: frozenset[int]) -> None:
+    fabric = FabricRig(scenario("ofan"))
+    fabric.apply(fabric.controller.on_event(0, LinkChange(down=failed)))
+    state = fabric.controller.forwarding()
+    for switch in range(2 * TREE.edges):
+        for destination in destinations(state, switch):
+            host = host_under(TREE, switch, destination)
+            for kind, make in enumerate((data, ack)):
+                expected = walk(state, switch, destination, kind)
+                frame = make(TREE, 0 if host else 15, host)
+                assert [fabric.rigs[switch].port_of(frame) for _ in expected] == expected, (switch, destination, kind)
 
 
 @pytest.mark.parametrize("failed", FAILURES[1:], ids=["core link", "edge link", "three links"])
@@ -121,6 +120,20 @@ def test_a_pointer_beyond_the_end_of_a_new_schedule_restarts_at_0() -> None:
         bench.port_of(frame)
     bench.apply(controller.on_event(0, LinkChange(down=frozenset({0, 1}))))
     slots = controller.forwarding().schedule(0, 7).tolist()
+    assert [bench.port_of(frame) for _ in slots] == [5 + uplink for uplink in slots]
+
+
+def test_a_pointer_behind_the_last_slot_is_at_the_first_even_if_the_schedule_grows() -> None:
+    chosen = scenario("ofan", k=8)
+    controller, bench = controller_of(chosen), rig(chosen, 0)
+    controller.start()
+    frame = data(chosen.tree, 0, 127)
+    last = controller.forwarding().schedule(0, 7).tolist()[-1]
+    while bench.port_of(frame) != 5 + last:
+        continue
+    bench.apply(controller.on_event(0, LinkChange(down=frozenset({32 * 4}))))
+    slots = controller.forwarding().schedule(0, 7).tolist()
+    assert len(slots) == 15
     assert [bench.port_of(frame) for _ in slots] == [5 + uplink for uplink in slots]
 
 

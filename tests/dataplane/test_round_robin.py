@@ -80,16 +80,23 @@ def test_switch_pkt_walks_another_order_after_5_wraparounds() -> None:
     assert [bench.port_of(frame) for _ in expected] == expected
 
 
-def test_switch_pkt_draws_once_per_class_and_order() -> None:
+def test_switch_pkt_draws_once_per_order() -> None:
     counted: list[tuple[int, int]] = []
     bench = rig(scenario("switch_pkt"), 0, random=lambda low, high: counted.append((low, high)) or 3)
     start = bench.entries("routes")[-1].arguments[3]
     for _ in range(2 * RESHUFFLE_WRAPS - start):
         bench.port_of(data(bench.tree, 0, 15))
     assert counted == [(0, 15)]
-    bench.port_of(ack(bench.tree, 0, 15))
     bench.port_of(data(bench.tree, 0, 15))
-    assert counted == [(0, 15)] * 3
+    assert counted == [(0, 15)] * 2
+
+
+def test_switch_pkt_has_one_pointer_for_both_classes() -> None:
+    bench = rig(scenario("switch_pkt", k=8, seed=5), 0)
+    order = schedules(bench)[draws(5, 0, 1)[0]]
+    start = bench.entries("routes")[-1].arguments[3]
+    ports = [bench.port_of((ack if n % 2 else data)(bench.tree, 0, 127)) for n in range(4)]
+    assert ports == [order[(start + n) % 4] for n in range(4)]
 
 
 def test_switch_pkt_uses_every_uplink_equally_within_a_round() -> None:

@@ -110,7 +110,7 @@ def test_the_order_of_ports_does_not_depend_on_failures(case: Failing, seed: int
 
 
 def test_pointers_and_schedules_of_the_paper() -> None:
-    """At k = 64: 2,047 pointers an edge, 63 an agg; sharing per pod leaves 64 schedules of an edge's 2,048 (C22), here at k = 16."""
+    """E - 1 pointers an edge and k - 1 an agg, over k shared schedules: 2,047, 63 and 64 at k = 64 (C22), here at k = 16."""
     tree = FatTree(16)
     state = forwarding(tree, LinkState.without(tree), POLICIES["ofan"], 1)
     used = [(state.group_schedule[state.groups(switch)] != NONE).sum() for switch in (0, tree.edges)]

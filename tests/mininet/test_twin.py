@@ -9,6 +9,7 @@ import pytest
 
 from emulation.errors import NetworkError, UnsupportedError
 from emulation.kernel import refuse_if_unable
+from emulation.mininet_demo import run_twins
 from emulation.mininet_fabric import Setup, mininet_fabric, refuse_unsupported
 from emulation.virtual_fabric import VirtualFabric
 from fabric.experiment import Scenario
@@ -78,3 +79,12 @@ def proportional_bytes(pid):
 def test_what_processes_cannot_do_is_refused(change, reason):
     with pytest.raises(UnsupportedError, match=reason):
         refuse_unsupported(Scenario(**{"fabric": {"k": 4, "rate_gbps": 0.001}, **change}))
+
+
+def test_the_demo_breaks_a_link_by_command_on_both_networks():
+    twins = run_twins(FILE)
+    assert twins.real.accounts.lost > 0
+    assert twins.virtual.accounts.lost > 0
+    assert twins.real.accounts.unaccounted == 0
+    assert twins.real.cct_ps == pytest.approx(twins.virtual.cct_ps, rel=0.25)
+    assert "ofan link down agg0_0-core0_0" in twins.words()
