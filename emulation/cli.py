@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,16 +15,19 @@ from emulation import mininet_run
 from emulation.compiler import CompileError
 from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Finished, keep, reporting, run_experiment, virtually
-from emulation.programs import load_program
+from emulation.options import names
+from emulation.own_program import DEFAULT_LIKE, LIKE, Runners, alone, keep_beside, own_program, run_beside
 from emulation.softswitch.errors import SoftswitchError
 from emulation.switch_processes import SwitchKind
 from emulation.tables import results_table
 from fabric.errors import FabricError
 from fabric.experiment import Experiment
 from fabric.experiment_file import load_experiment
+from fabric.policies import POLICIES
 
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
 TABLE_WIDTH = 132
+DEMO = Path(__file__).resolve().parent.parent / "experiments" / "demo.toml"
 MININET = "mininet"
 LEGEND = (
     "E>A to E>H: the longest queue of the layer in packets (E edge, A aggregation, C core, H host); "
@@ -37,7 +41,8 @@ Examples:
   ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,host_pkt --seeds 3
   ofan emulate experiments/demo_failure.toml --json | jq '.records[] | {policy, cct_ps}'
   sudo .venv/bin/ofan emulate experiments/mininet_k4.toml --network mininet --set policies=ofan --hold
-  ofan emulate experiments/demo.toml --p4 my_balancer.p4 --set policies=simple_rr
+  ofan emulate --program my_lb.p4 --compare-with ofan,jsq
+  ofan emulate --program my_lb.p4 --like ofan experiments/demo_failure.toml
 """
 
 
@@ -55,7 +60,7 @@ def read_experiment(file: Path, settings: tuple[str, ...], seeds: int | None) ->
     return load_experiment(file, [*settings, *([f"seeds={seeds}"] if seeds is not None else [])])
 
 
-def show(finished: Finished, folder: Path, as_json: bool) -> None:
+def show(finished: Finished, folder: Path, as_json: bool, picture: Path | None = None) -> None:
     """Write the table, or JSON, to stdout."""
     if as_json:
         records = [json.loads(record.model_dump_json()) for record in finished.records]
@@ -64,47 +69,86 @@ def show(finished: Finished, folder: Path, as_json: bool) -> None:
     console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
     console.print(results_table([("", finished.records)]))
     console.print(LEGEND)
+    if picture:
+        console.print(f"Picture: {picture}")
     console.print(f"Results: {folder}")
 
 
+def refuse_contradictions(
+    file: Path | None,
+    settings: tuple[str, ...],
+    program: Path | None,
+    of_program: tuple[str | None, ...],
+    of_mininet: tuple[object, ...],
+    network: str,
+) -> None:
+    """Raise UsageError for options that need others, or that others leave without a meaning."""
+    if network != MININET and any(of_mininet):
+        raise click.UsageError("--switch, --hold and --pcap need --network mininet")
+    if program is None and any(of_program):
+        raise click.UsageError("--like and --compare-with need --program")
+    if program is None and file is None:
+        raise click.UsageError("which experiment? Name a file, as in ofan emulate experiments/demo.toml")
+    if program is not None and any(setting.partition("=")[0].strip() == "policies" for setting in settings):
+        raise click.UsageError("--program runs in place of the experiment's policies: use --like and --compare-with")
+
+
 @click.command(epilog=EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the file; repeatable.")
 @click.option("--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on.")
 @click.option("--network", type=click.Choice([VIRTUAL, MININET]), default=VIRTUAL, show_default=True, help="Where to run.")
-@click.option("--p4", type=click.Path(path_type=Path, dir_okay=False), help="Run this program (.p4, or BMv2 .json).")
+@click.option("--program", type=click.Path(path_type=Path, dir_okay=False), help="Run your own program (.p4, or BMv2 .json).")
+@click.option(
+    "--like", type=click.Choice(LIKE), metavar="POLICY", help=f"Your program: whose groups and hosts it gets [{DEFAULT_LIKE}]."
+)
+@click.option(
+    "--compare-with",
+    "rivals",
+    metavar="POLICY,...",
+    callback=names(tuple(POLICIES)),
+    help="Your program: run these of ours beside it.",
+)
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Results folder [results/NAME].")
 @click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
 @click.option("--switch", type=click.Choice(["softswitch", "bmv2"]), help="Mininet: which switch [softswitch].")
 @click.option("--hold", is_flag=True, help="Mininet: keep the network for commands (ofan status, link, traffic, ...).")
 @click.option("--pcap", "ports", multiple=True, metavar="PORT", help="Mininet: capture edge0_1:3 or h0_1_0; repeatable.")
 def emulate(
-    file: Path,
+    file: Path | None,
     settings: tuple[str, ...],
     seeds: int | None,
     network: str,
-    p4: Path | None,
+    program: Path | None,
+    like: str | None,
+    rivals: tuple[str, ...],
     output: Path | None,
     as_json: bool,
     switch: SwitchKind | None,
     hold: bool,
     ports: tuple[str, ...],
 ) -> None:
-    """Run the experiment in FILE, packet by packet, and keep its results in a folder."""
-    if network != MININET and (switch or hold or ports):
-        raise click.UsageError("--switch, --hold and --pcap need --network mininet")
+    """Run the experiment in FILE (with --program: by default the demo's), packet by packet; keep its results in a folder."""
+    refuse_contradictions(file, settings, program, (like, *rivals), (switch, hold, *ports), network)
+    if hold and rivals:
+        raise click.UsageError("--hold keeps one network: leave out --compare-with")
     with one_line_errors():
-        experiment = read_experiment(file, settings, seeds)
-        program = load_program(p4, experiment.fabric.k // 2) if p4 else None
-        folder = output or Path("results") / experiment.name
-        run = virtually(program)
+        experiment = read_experiment(file or DEMO, settings, seeds)
+        own = own_program(program, like or DEFAULT_LIKE, experiment.fabric.k // 2) if program else None
+        experiment = alone(experiment, own) if own else experiment
+        folder = output or Path("results") / (f"{experiment.name}_{own.path.stem}" if own else experiment.name)
+        runners: Runners = virtually
         if network == MININET:
-            setup = mininet_run.setup(experiment, switch or "softswitch", ports, folder, program)
-            run = mininet_run.runner(setup)
+            place = partial(mininet_run.setup, experiment, switch or "softswitch", ports, folder)
             if hold:
-                mininet_run.hold_on_mininet(experiment, setup, click.echo)
+                mininet_run.hold_on_mininet(experiment, place(own.program if own else None), click.echo)
                 return
+            runners = lambda program: mininet_run.runner(place(program))  # noqa: E731
         with reporting() as reporter:
-            finished = run_experiment(experiment, reporter, run, network)
+            if own:
+                finished = run_beside(experiment, own, rivals, runners, reporter, network)
+            else:
+                finished = run_experiment(experiment, reporter, runners(None), network)
         keep(finished, folder)
-    show(finished, folder, as_json)
+        picture = keep_beside(finished, own, folder) if own else None
+    show(finished, folder, as_json, picture)

@@ -13,6 +13,7 @@ from emulation.cli import MININET, TABLE_WIDTH, one_line_errors, read_experiment
 from emulation.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
+from emulation.options import names
 from emulation.results import EXPERIMENT, RESULTS
 from fabric.experiment import Experiment
 from fabric.experiment_file import experiment_toml
@@ -22,9 +23,9 @@ from fabric.record import Record, table
 SIM = "sim"
 NETWORKS = (VIRTUAL, SIM, MININET)
 PICTURE = "comparison"
-ALL = "all"
 LEGEND = (
-    "max queue: the longest queue of any switch port, in packets. Green: equal to the first network in every seed; red: not, with the difference."
+    "over: CCT above the bound; queue: the longest of any switch port, in packets. "
+    "Green: equal to the first network in every seed; red: not, with the difference."
 )
 
 EXAMPLES = """
@@ -34,29 +35,6 @@ Examples:
   ofan compare experiments/demo_failure.toml --policies ofan,simple_rr,host_dr --seeds 3
   sudo .venv/bin/ofan compare experiments/mininet_k4.toml --policies all --networks virtual,sim,mininet
 """
-
-
-class Names(click.ParamType):
-    """Names separated by commas, each one of a list."""
-
-    name = "NAME,..."
-
-    def __init__(self, known: Sequence[str], least: int = 1) -> None:
-        self.known = known
-        self.least = least
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the names once each, in their order; `all` stands for every one."""
-        if isinstance(value, tuple):
-            return value
-        text = str(value)
-        names = tuple(self.known) if text == ALL else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-        for name in names:
-            if name not in self.known:
-                self.fail(f"{name!r} is not one of {', '.join(self.known)}", param, ctx)
-        if len(names) < self.least:
-            self.fail(f"{text!r}: at least {self.least} are needed, of {', '.join(self.known)}", param, ctx)
-        return names
 
 
 def run_on(network: str, experiment: Experiment, reporter: Reporter, folder: Path) -> tuple[Record, ...]:
@@ -107,9 +85,14 @@ def show(rows: Sequence[Row], picture: Path) -> None:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--policies", type=Names(tuple(POLICIES)), help="Load balancers, or all [the file's].")
+@click.option("--policies", metavar="POLICY,...", callback=names(tuple(POLICIES)), help="Load balancers, or all [the file's].")
 @click.option(
-    "--networks", type=Names(NETWORKS, least=2), default=f"{VIRTUAL},{SIM}", show_default=True, help="The first is the reference."
+    "--networks",
+    metavar="NETWORK,...",
+    callback=names(NETWORKS, least=2),
+    default=f"{VIRTUAL},{SIM}",
+    show_default=True,
+    help="The first is the reference.",
 )
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the file; repeatable.")
 @click.option("--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on.")
@@ -117,7 +100,7 @@ def show(rows: Sequence[Row], picture: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write records and differences to stdout as JSON.")
 def compare(
     file: Path,
-    policies: tuple[str, ...] | None,
+    policies: tuple[str, ...],
     networks: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: int | None,

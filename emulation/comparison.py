@@ -5,7 +5,7 @@ bytes; means and maxima over the seeds are only what people are shown.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -15,7 +15,7 @@ from rich.text import Text
 from emulation.outcome import label_of
 from fabric.record import Record
 
-PS_PER_US = 10**6
+PS_PER_US, PS_PER_MS = 10**6, 10**9
 EQUAL, DIFFERENT = "green", "bold red"
 
 
@@ -43,9 +43,10 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-CCT = Metric("CCT (µs)", ".2f", lambda run: run.cct_ps, lambda run: run.cct_ps / PS_PER_US, mean)
-INCREASE = Metric("over bound (%)", ".1f", lambda run: (run.cct_ps, run.bound_ps), lambda run: 100 * run.increase, mean)
-QUEUE = Metric("max queue", ".1f", lambda run: run.max_queue_bytes, lambda run: run.max_queue_packets, max)
+CCT = Metric("CCT (µs)", ",.2f", lambda run: run.cct_ps, lambda run: run.cct_ps / PS_PER_US, mean)
+LONG_CCT = replace(CCT, heading="CCT (ms)", number=lambda run: run.cct_ps / PS_PER_MS)
+INCREASE = Metric("over (%)", ".1f", lambda run: (run.cct_ps, run.bound_ps), lambda run: 100 * run.increase, mean)
+QUEUE = Metric("queue", ".1f", lambda run: run.max_queue_bytes, lambda run: run.max_queue_packets, max)
 METRICS = (CCT, INCREASE, QUEUE)
 
 
@@ -84,17 +85,18 @@ def comparison_table(rows: Sequence[Row]) -> Table:
     """Return the table: three columns a network; equal values in green, different ones in red with the difference."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("\nload balancer", no_wrap=True)
+    cct = LONG_CCT if max(LONG_CCT.of(row.reference) for row in rows) >= 1 else CCT
     for network in rows[0].runs:
-        for metric in METRICS:
+        for metric in (cct, INCREASE, QUEUE):
             table.add_column(f"{network}\n{metric.heading}", justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(label_of(row.policy), *_cells(row))
+        table.add_row(label_of(row.policy), *_cells(row, (cct, INCREASE, QUEUE)))
     return table
 
 
-def _cells(row: Row) -> Iterator[Text]:
+def _cells(row: Row, metrics: Sequence[Metric]) -> Iterator[Text]:
     for runs in row.runs.values():
-        for metric in METRICS:
+        for metric in metrics:
             text = format(metric.of(runs), metric.form)
             if runs is row.reference:
                 yield Text(text)
@@ -113,7 +115,9 @@ def verdicts(rows: Sequence[Row]) -> list[Text]:
 def _verdict(rows: Sequence[Row], reference: str, network: str) -> Text:
     equal = sum(row.is_equal(network) for row in rows)
     if equal == len(rows):
-        return Text(f"{network} equals {reference} for all {len(rows)} load balancers: every CCT to the ps, every queue to the B", EQUAL)
+        return Text(
+            f"{network} equals {reference} for all {len(rows)} load balancers: every CCT to the ps, every queue to the B", EQUAL
+        )
     worst = max(rows, key=lambda row: abs(_relative(row, network)))
     return Text(
         f"{network} equals {reference} for {equal} of {len(rows)} load balancers; "

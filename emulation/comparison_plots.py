@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from emulation.comparison import INCREASE, QUEUE, Metric, Row, verdicts
 from emulation.outcome import Outcome, label_of
@@ -47,12 +48,15 @@ def _draw_markers(axes: Axes, rows: Sequence[Row], metric: Metric) -> None:
     axes.tick_params(labelsize=9, left=False)
     axes.grid(axis="both", color=LIGHT, linewidth=0.6)
     axes.set_axisbelow(True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(left=min(0, axes.get_xlim()[0]))
 
 
 def _legend(rows: Sequence[Row]) -> list[Line2D]:
     reference, *others = rows[0].runs
-    first = Line2D([], [], marker="o", markersize=REFERENCE_SIZE, markerfacecolor="white", color="black", linestyle="", label=reference)
+    first = Line2D(
+        [], [], marker="o", markersize=REFERENCE_SIZE, markerfacecolor="white", color="black", linestyle="", label=reference
+    )
     rest = [
         Line2D([], [], marker=marker, markersize=OTHER_SIZE, color=colour, linestyle="", label=f"{network}, equal")
         for network, (marker, colour) in zip(others, OTHERS, strict=False)
@@ -66,12 +70,13 @@ def program_figure(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Fi
     first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
     figure = Figure(figsize=(max(9.0, 3.2 * len(first)), 7.5), layout="constrained")
     figure.suptitle(collective_of(first[0]), fontsize=11)
-    top, bottom = figure.subfigures(2, 1)
-    loads = top.subplots(1, len(first), sharey=True, squeeze=False)[0]
+    grid = figure.add_gridspec(2, 1)
+    loads: list[Axes] = grid[0].subgridspec(1, len(first)).subplots(sharey=True, squeeze=False)[0].tolist()
     for axes, outcome in zip(loads, first, strict=True):
         draw_loads(axes, outcome, label_of(outcome.policy))
     loads[0].set_ylabel("load of each link, sorted (KB)\nline: mean of the layer", fontsize=9)
-    queues, increases = bottom.subplots(1, 2, width_ratios=(1.6, 1))
+    below = grid[1].subgridspec(1, 2, width_ratios=(1.6, 1))
+    queues, increases = figure.add_subplot(below[0]), figure.add_subplot(below[1])
     draw_queues(queues, first)
     queues.set_ylabel("longest queue of any switch port (KB)", fontsize=9)
     mark_failures(queues, first[0])

@@ -2,6 +2,7 @@
 
 EmulationError
     UnsupportedError   an experiment asks for what this network cannot do
+    ProgramError       a P4 program that lacks what the controller or the packets need
     NetworkError       this machine cannot give us the network
     BusyError          another emulation runs here
     StartError         a process of the network did not start or ended early: the reason and its last words
@@ -14,6 +15,10 @@ class EmulationError(Exception):
 
 class UnsupportedError(EmulationError):
     """The experiment asks for something that this network does not offer."""
+
+
+class ProgramError(EmulationError):
+    """A P4 program that lacks what the controller or the packets need."""
 
 
 class NetworkError(EmulationError):

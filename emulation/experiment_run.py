@@ -66,7 +66,7 @@ class Reporter:
         rate = record.packet_hops / max(record.cpu_s, 1e-9)
         self._progress.console.print(
             f"  {label_of(record.policy)}, seed {record.seed}: CCT {record.cct_ps / PS_PER_US:.3f} µs; "
-            f"{record.packet_hops:,} switch-packets, {rate:,.0f} a second"
+            f"{record.packet_hops:,} packet-hops, {rate:,.0f} a second"
         )
 
 

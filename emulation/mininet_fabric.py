@@ -22,9 +22,10 @@ from controller.grpc_transport import GrpcTransport
 from controller.session import Session
 from emulation.agents import Agents, Report, agents
 from emulation.capture import Tap, captures
-from emulation.errors import EmulationError, UnsupportedError
+from emulation.errors import EmulationError
 from emulation.kernel import ip_batch, own_namespace, refuse_if_unable
 from emulation.loop import Action, Loop
+from emulation.mininet_limits import limit_ps, refuse_unsupported
 from emulation.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
 from emulation.programs import SwitchProgram, built_in
 from emulation.run_folder import run_folder
@@ -32,9 +33,9 @@ from emulation.switch_processes import SwitchCounters, Switches, SwitchKind, add
 from emulation.virtual import layer_of
 from fabric import traffic
 from fabric.addressing import device_id, host_name, interface_name, switch_name
-from fabric.experiment import PS_PER_SECOND, Scenario
+from fabric.experiment import Scenario
 from fabric.failures import Links, Timeline, timeline
-from fabric.flows import Flows, generations
+from fabric.flows import Flows
 from fabric.topology import FatTree
 from hostagent.state import NEVER
 
@@ -43,9 +44,6 @@ PS_PER_MS = 10**9
 LEAD_NS = 200_000_000
 QUIET_PS = 10**11
 WRITERS = 8
-PATIENCE = 10
-MOST_PACKETS_PER_SECOND = 300_000
-COMFORTABLE_PACKETS_PER_SECOND = 10_000
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
 ELECTION_ID = 1000
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -265,12 +263,6 @@ def _accounts(report: Report, ports: Sequence[PortResult], unrouted: int, missed
     )
 
 
-def limit_ps(scenario: Scenario, flows: Flows) -> int:
-    """Return when a run is given up: several times what its longest flow needs at its pace, and a little more."""
-    paced = int((flows.packets * traffic.gaps(scenario, flows)).max()) * (1 + int(generations(scenario.tree, flows).max()))
-    return PATIENCE * (paced + int(flows.start_ps.max()) + 2 * scenario.zero_load_rtt_ps) + 10**13
-
-
 def _complaint(tree: FatTree, flows: Flows, report: Report) -> str:
     waiting = [flow for flow, _, done_ps, _ in report.flows if done_ps == NEVER]
     names = [f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}" for f in waiting[:3]]
@@ -325,26 +317,6 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         stack.callback(fabric.close)
         fabric.connect()
         yield fabric
-
-
-def refuse_unsupported(scenario: Scenario) -> None:
-    """Raise UnsupportedError where a scenario needs more than real processes can give."""
-    if scenario.failures.local_repair:
-        raise UnsupportedError("failures.local_repair: only the simulator repairs locally (--network sim)")
-    if scenario.load_balancer.queue_staleness_ns:
-        raise UnsupportedError("load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)")
-    offered = switch_packets_per_second(scenario)
-    if offered > MOST_PACKETS_PER_SECOND:
-        rate = scenario.fabric.rate_gbps * COMFORTABLE_PACKETS_PER_SECOND / offered
-        raise UnsupportedError(
-            f"fabric.rate_gbps = {scenario.fabric.rate_gbps:g} offers {offered:.2g} packets/s to software switches,"
-            f" which carry some 10,000 a core: try --set fabric.rate_gbps={rate:.1g} --set fabric.latency_ns=5e6"
-        )
-
-
-def switch_packets_per_second(scenario: Scenario) -> float:
-    """Return how often a packet passes a switch while all hosts send across the fabric: data and ACKs, five switches each."""
-    return scenario.tree.hosts * 2 * 5 * PS_PER_SECOND / scenario.slot_ps
 
 
 @contextmanager

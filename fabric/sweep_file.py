@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from fabric.errors import ExperimentError
 from fabric.experiment import Experiment, Scenario
 from fabric.experiment_file import parse_experiment, size_in_bytes
+from fabric.text_file import read_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,11 +31,7 @@ MOST_RUNS = 1_000_000
 
 def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[Scenario]:
     """Read a sweep file and return its runs: all combinations, seeds and load balancers; raises ExperimentError."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    return parse_sweep(text, str(path), overrides)
+    return parse_sweep(read_text(path, ExperimentError), str(path), overrides)
 
 
 def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[Scenario]:

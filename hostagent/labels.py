@@ -8,7 +8,7 @@ from numba.extending import register_jitable
 
 from fabric.draws import Stream, below, component, mix
 from fabric.policies import LabelRule
-from hostagent.state import RING, PacketState, NEVER
+from hostagent.state import RING, PacketState
 from hostagent.transport import timeout_ps
 
 FRESH, PLB, REPS = int(LabelRule.FRESH), int(LabelRule.PLB), int(LabelRule.REPS)
@@ -61,7 +61,7 @@ def on_ack(sender, rules, label, marked, now_ps):  # type: ignore[no-untyped-def
 def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-def]
     """Return how many packets have gone unacknowledged for a timeout since the last call; `forget` their labels."""
     expired = 0
-    limit_ps = max(timeout_ps(sender, rules), 5 * rules.zero_load_rtt_ps)
+    limit_ps = timeout_ps(sender, rules)
     while sender.oldest < sender.sent:
         packet = packets[sender.oldest & (len(packets) - 1)]
         if not packet.state & ACKED:

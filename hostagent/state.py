@@ -4,9 +4,10 @@ The rules in `labels` and `transport` read and write attributes only, so they ru
 and on `blank` objects in plain Python.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum, IntFlag
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,14 +77,10 @@ SENDER = np.dtype(
 
 # One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn & (len - 1).
 # `delay_ns` belongs to the ring of delay samples instead, which shares the memory.
-PACKET = np.dtype(
-    [("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16), ("state", np.uint16)], align=True
-)
+PACKET = np.dtype([("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16), ("state", np.uint16)], align=True)
 
 
 def blank(dtype: np.dtype[np.void]) -> SimpleNamespace:
     """Return a plain object with the fields of a record, all zero: the same rules, without numpy's cost a field."""
-    fields = dtype.fields or {}
-    return SimpleNamespace(
-        **{name: [0] * int(np.prod(kind[0].shape)) if kind[0].shape else 0 for name, kind in fields.items()}
-    )
+    fields: Mapping[str, Any] = dtype.fields or {}
+    return SimpleNamespace(**{name: [0] * int(np.prod(kind[0].shape)) if kind[0].shape else 0 for name, kind in fields.items()})

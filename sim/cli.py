@@ -105,7 +105,7 @@ def show(runs: Runs, as_json: bool, **extra: str) -> None:
     if as_json:
         click.echo(json.dumps({**extra, "runs": json_rows(runs)}, indent=2))
         return
-    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    console = Console(width=max(TABLE_WIDTH, Console().width))
     console.print(results_table(runs))
     for key, value in extra.items():
         console.print(f"{key}: {value}", highlight=False, soft_wrap=True)

@@ -110,7 +110,7 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
 
 def _result(network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float) -> Result:
     tree, links, senders = network.scenario.tree, world.links, world.flows.senders
-    switch_links, host_links = links[: tree.switches * tree.k], links[tree.switches * tree.k :]
+    ports = tree.switches * tree.k
     return Result(
         scenario=network.scenario,
         flows=network.flows,
@@ -120,9 +120,9 @@ def _result(network: Network, world: World, end_ps: int, series: Series | None, 
         done_ps=senders.done_ps.copy(),
         transmissions=senders.transmissions.copy(),
         freezes=senders.freezes.copy(),
-        ports=Ports(**{field.name: switch_links[field.name].copy() for field in fields(Ports)}),
-        host_bytes=host_links.load_bytes.copy(),
-        host_packets=host_links.packets.copy(),
+        ports=Ports(**{field.name: links[field.name][:ports].copy() for field in fields(Ports)}),
+        host_bytes=links.load_bytes[ports:].copy(),
+        host_packets=links.packets[ports:].copy(),
         unroutable=int(world.counters[UNROUTABLE]),
         redraws=network.redraws,
         series=series,
@@ -140,4 +140,5 @@ def _unfinished(network: Network, world: World) -> str:
         for flow in late[:3].tolist()
     ]
     more = f" and {len(late) - 3} more" if len(late) > 3 else ""
-    return f"{len(late)} flow(s) not finished after {int(world.counters[CLOCK]) / PS_PER_NS / 1000:g} us: flow {', '.join(named)}{more}"
+    now_us = int(world.counters[CLOCK]) / PS_PER_NS / 1000
+    return f"{len(late)} flow(s) not finished after {now_us:g} us: flow {', '.join(named)}{more}"

@@ -41,10 +41,10 @@ def serve_host(world, routes, number, start_ps, end_ps):  # type: ignore[no-unty
 @inlined
 def receive(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     """Take in one packet: an ACK changes its sender, a data packet becomes an ACK that waits."""
-    flags = int(packet.flags)
-    if flags & LOST:
+    status = int(packet.status)
+    if status & LOST:
         world.counters[LIVE] -= 1
-    elif flags & ACK:
+    elif status & ACK:
         world.counters[LIVE] -= 1
         receive_ack(world, number, packet, now_ps)
     else:
@@ -70,7 +70,7 @@ def receive_data(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     ack.flow = flow
     ack.psn = psn
     ack.pod, ack.edge, ack.index = constant.source_pod, constant.source_edge, constant.source_index
-    ack.flags = ACK | (int(packet.flags) & MARKED)
+    ack.status = ACK | (int(packet.status) & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     ack.log = flows.received[flow]
@@ -85,7 +85,7 @@ def receive_ack(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     flow, flows, rules = int(packet.flow), world.flows, world.rules
     sender, constant = flows.senders[flow], flows.table[flow]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
-    labels.on_ack(sender, rules, int(packet.label), int(packet.flags) & MARKED > 0, now_ps)
+    labels.on_ack(sender, rules, int(packet.label), int(packet.status) & MARKED > 0, now_ps)
     if world.constants.is_sack:
         reported = int(packet.log)
         for entry in range(int(flows.reported[flow]), reported):
@@ -183,7 +183,7 @@ def send_data(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
     packet.flow = flow
     packet.psn = psn
     packet.pod, packet.edge, packet.index = constant.pod, constant.edge, constant.index
-    packet.flags = DATA
+    packet.status = DATA
     packet.label = label
     packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
     direct(world, routes, packet, DATA)

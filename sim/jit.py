@@ -8,13 +8,11 @@ they use, so reference counts (`_nrt`) would cost most of the time for nothing.
 import hashlib
 import os
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any
 
 import numba
 from numba import njit
 from numba.extending import register_jitable
-
-Function = TypeVar("Function")
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL_MODULES = (
@@ -23,13 +21,6 @@ KERNEL_MODULES = (
     *(f"sim/{name}.py" for name in ("jit", "state", "queues", "switches", "hosts", "windows")),
     *(f"sim/lb/{name}.py" for name in ("__init__", "schedules", "hashing", "round_robin", "adaptive", "rotation", "waypoint")),
 )
-
-
-class Decorator(Protocol):
-    """A decorator that keeps the type of what it decorates."""
-
-    def __call__(self, function: Function, /) -> Function:
-        """Return the compiled form."""
 
 
 def _cache_folder() -> Path:
@@ -41,5 +32,5 @@ def _cache_folder() -> Path:
 CACHE = _cache_folder()
 numba.config.CACHE_DIR = str(CACHE)
 
-kernel: Decorator = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-inlined: Decorator = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
+kernel: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)

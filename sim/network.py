@@ -1,8 +1,10 @@
 """From a scenario to the arrays that kernels run on: constants, links, switches, hosts, flows, pointers, routes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -12,10 +14,11 @@ from fabric import traffic
 from fabric.addressing import host_ip
 from fabric.draws import Stream, component, mix
 from fabric.experiment import Scenario
+from fabric.failures import Timeline, timeline
 from fabric.flows import Flows as Traffic
 from fabric.flows import offsets
-from fabric.failures import Timeline, timeline
 from fabric.forwarding import Forwarding, forwarding
+from fabric.local_repair import repaired
 from fabric.policies import Chooser
 from fabric.rates import rho_max
 from fabric.topology import FatTree, Tier
@@ -67,25 +70,39 @@ def build(scenario: Scenario) -> Network:
     """Return the arrays of a scenario; raises FabricError where it asks for what cannot be built."""
     flows = traffic.flows(scenario)
     events, pairs = timeline(scenario, flows), _Pairs.of(scenario.tree, flows)
-    states = _route_states(scenario, events)
-    tables = [_forwarding(scenario, links) for _, links in states]
+    phases = list(_phases(scenario, events))
+    tables = [_forwarding(scenario, phase) for phase in phases]
     groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
-    routes = (_routes(scenario, table, links, pairs) for table, (_, links) in zip(tables, states, strict=True))
-    times = (time_ps for time_ps, _ in states)
-    return Network(
-        scenario, flows, _world(scenario, flows, events, pairs, groups), tuple(zip(times, routes, strict=True)), events.redraws
-    )
+    routes = [_routes(scenario, table, phase.routed, pairs) for table, phase in zip(tables, phases, strict=True)]
+    times = [phase.time_ps for phase in phases]
+    world = _world(scenario, flows, events, pairs, groups)
+    return Network(scenario, flows, world, tuple(zip(times, routes, strict=True)), events.redraws)
 
 
-def _route_states(scenario: Scenario, events: Timeline) -> list[tuple[int, LinkState]]:
-    """Return for which links the switches route from when on; if two changes coincide, the last holds."""
-    changes = {0: events.first_routes} | {change.time_ps: change.failed for change in events.routes}
-    return [(time_ps, LinkState.without(scenario.tree, failed)) for time_ps, failed in changes.items()]
+class _Phase(NamedTuple):
+    """From `time_ps` on switches route for the state `routed`, and with local repair leave their own links that are not `up`."""
+
+    time_ps: int
+    routed: LinkState
+    up: LinkState
 
 
-def _forwarding(scenario: Scenario, links: LinkState) -> Forwarding:
+def _phases(scenario: Scenario, events: Timeline) -> Iterator[_Phase]:
+    tree, is_local = scenario.tree, scenario.failures.local_repair
+    routed, failed = events.first_routes, frozenset[int]()
+    route_changes = {change.time_ps: change.failed for change in events.routes}
+    link_changes = {change.time_ps: change for change in events.changes} if is_local else {}
+    for time_ps in sorted({0, *route_changes, *link_changes}):
+        routed = route_changes.get(time_ps, routed)
+        if time_ps in link_changes:
+            failed = failed - link_changes[time_ps].up | link_changes[time_ps].down
+        yield _Phase(time_ps, LinkState.without(tree, routed), LinkState.without(tree, failed))
+
+
+def _forwarding(scenario: Scenario, phase: _Phase) -> Forwarding:
     orders = scenario.load_balancer.schedule_orders
-    return forwarding(scenario.tree, links, scenario.scheme, scenario.seed, orders)
+    table = forwarding(scenario.tree, phase.routed, scenario.scheme, scenario.seed, orders)
+    return repaired(table, phase.up) if scenario.failures.local_repair else table
 
 
 def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs", groups: Int64) -> World:
@@ -129,8 +146,8 @@ def _place_outages(tree: FatTree, events: Timeline, links: Records) -> Int64:
     for link, row in rows.items():
         for end in tree.link_ends(link):
             number = end.switch * tree.k + end.port - 1
-            links.outage[number] = len(table)
-            links.down_ps[number], links.up_ps[number] = row[0]
+            links["outage"][number] = len(table)
+            links["down_ps"][number], links["up_ps"][number] = row[0]
         table += [*row, [NEVER, NEVER]]
     return np.array(table, dtype=np.int64)
 
@@ -286,7 +303,8 @@ def _coordinates(tree: FatTree, hosts: Int64) -> tuple[Int64, Int64, Int64]:
 def _hops(tree: FatTree, flows: Traffic) -> Int64:
     same_edge = flows.source // tree.half == flows.destination // tree.half
     same_pod = flows.source // tree.half**2 == flows.destination // tree.half**2
-    return 6 - 2 * same_pod.astype(np.int64) - 2 * same_edge.astype(np.int64)
+    hops: Int64 = 6 - 2 * same_pod.astype(np.int64) - 2 * same_edge
+    return hops
 
 
 def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:

@@ -49,7 +49,7 @@ def settle(pool, link, constants, now_ps, counters):  # type: ignore[no-untyped-
         packet = pool.packets[link.cursor]
         if packet.time_ps - constants.latency_ps > now_ps:
             return
-        link.occupancy -= constants.ack_bytes if packet.flags & ACK else constants.data_bytes
+        link.occupancy -= constants.ack_bytes if packet.status & ACK else constants.data_bytes
         slot = link.cursor
         link.cursor = following(pool, slot)
         if (slot + 1) % CHUNK == 0:
@@ -70,8 +70,8 @@ def is_lost(link, outages, start_ps):  # type: ignore[no-untyped-def]
 def offer(pool, link, outages, constants, packet, now_ps, counters):  # type: ignore[no-untyped-def]
     """Queue a copy of `packet` at a port at `now_ps`, or drop it where it does not fit."""
     settle(pool, link, constants, now_ps, counters)
-    flags = int(packet.flags)
-    is_ack = flags & ACK
+    status = int(packet.status)
+    is_ack = status & ACK
     size = constants.ack_bytes if is_ack else constants.data_bytes
     occupancy = link.occupancy + size
     if constants.capacity > 0 and occupancy > constants.capacity:
@@ -79,17 +79,17 @@ def offer(pool, link, outages, constants, packet, now_ps, counters):  # type: ig
         counters[LIVE] -= 1
         return
     if not is_ack and link.occupancy > constants.ecn_bytes:
-        flags |= MARKED
+        status |= MARKED
         link.marked += 1
     start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
     if start_ps >= link.down_ps and is_lost(link, outages, start_ps):
-        flags |= LOST
+        status |= LOST
         link.lost += 1
     slot = append(pool, link, 2, counters)
     pool.packets[slot] = packet
     queued = pool.packets[slot]
     queued.time_ps = departure_ps + constants.latency_ps
-    queued.flags = flags
+    queued.status = status
     link.occupancy = occupancy
     link.max_bytes = max(link.max_bytes, occupancy)
     link.byte_ps += size * (departure_ps - now_ps)

@@ -161,10 +161,10 @@ def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:
 
 def port_layers(tree: FatTree) -> list[str]:
     """Return the layer of every switch port."""
-    layers = np.empty(tree.switches * tree.k, dtype=object)
-    for name, view in zip(SWITCH_LAYERS, by_layer(tree, layers), strict=True):
-        view[:] = name
-    return layers.tolist()
+    layers = np.empty(tree.switches * tree.k, dtype=np.int64)
+    for layer, view in enumerate(by_layer(tree, layers)):
+        view[:] = layer
+    return [SWITCH_LAYERS[layer] for layer in layers.tolist()]
 
 
 def max_rss_bytes() -> int:

@@ -29,7 +29,7 @@ TRANSIT = np.dtype(
         ("pod", np.uint8),
         ("edge", np.uint8),
         ("index", np.uint8),
-        ("flags", np.uint8),
+        ("status", np.uint8),
         ("label", np.uint16),
         ("route_agg", np.uint8),
         ("route_core", np.uint8),

@@ -4,6 +4,7 @@ Only this process writes to the store, so workers need no common file system. Da
 """
 
 import logging
+import signal
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
@@ -168,10 +169,20 @@ def _connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
 def _processes(jobs: int) -> Iterator["Client"]:
     from distributed import Client, LocalCluster
 
-    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
-    cluster = LocalCluster(n_workers=jobs, threads_per_worker=1, host="127.0.0.1", memory_limit=0, **quiet)
-    with cluster, Client(cluster, set_as_default=False) as client:
+    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    loopback = {"dashboard_address": "127.0.0.1:0"}
+    workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
+    with (
+        LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.run(ignore_interrupts)
         yield client
+
+
+def ignore_interrupts() -> None:
+    """Leave Ctrl-C, which reaches workers on this machine too, to the process that started them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _client(scheduler: str) -> "Client":

@@ -45,7 +45,7 @@ def gather(world, switch, start_ps, end_ps, keys, ends):  # type: ignore[no-unty
             packet = world.pool.packets[slot]
             if packet.time_ps >= end_ps:
                 break
-            if packet.flags & LOST:
+            if packet.status & LOST:
                 world.counters[LIVE] -= 1
             else:
                 keys[count] = ((packet.time_ps - start_ps) << TIME_BITS) | (port << SLOT_BITS) | slot
@@ -72,10 +72,10 @@ def release(world, switch, ends):  # type: ignore[no-untyped-def]
 @inlined
 def scatter(keys, count, sorted_keys, buckets, window_ps):  # type: ignore[no-untyped-def]
     """Sort keys coarsely by time into about `count` buckets, keeping their order within each."""
-    shift = TIME_BITS
-    while (window_ps << TIME_BITS) >> shift >= min(count, len(buckets)):
-        shift += 1
-    used = ((window_ps << TIME_BITS) >> shift) + 1
+    coarse = 0
+    while window_ps >> coarse >= min(count, len(buckets)):
+        coarse += 1
+    shift, used = TIME_BITS + coarse, (window_ps >> coarse) + 1
     for bucket in range(used):
         buckets[bucket] = 0
     for position in range(count):
@@ -144,4 +144,4 @@ def northbound(world, routes, switch, packet, now_ps):  # type: ignore[no-untype
     group = int(routes.groups[node.row + destination])
     if group < 0:
         return -1
-    return lb.uplink(world, routes, switch, group, packet, int(packet.flags) & ACK, now_ps)
+    return lb.uplink(world, routes, switch, group, packet, int(packet.status) & ACK, now_ps)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hostagent.state import NEVER
 from sim.hosts import serve_host, start_flow
-from sim.jit import kernel
+from sim.jit import inlined, kernel
 from sim.queues import following, settle
 from sim.state import ACK, CHUNK, CLOCK, LAST_DONE, LIVE, SPARE, UNFINISHED
 from sim.switches import serve_switch
@@ -26,33 +26,38 @@ def start_flows(world, start_ps):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(world, routes, until_ps, buffers):  # type: ignore[no-untyped-def]
-    """Run from the clock to `until_ps`, or until all flows are done, the pool is too small, or nothing is left to do.
-
-    When the last flow is done at t, switches still serve what arrives up to t, and the run ends.
-    """
+    """Run from the clock to `until_ps`, or until all flows are done, the pool is too small, or nothing is left to do."""
     constants, counters = world.constants, world.counters
     while counters[CLOCK] < until_ps:
         if counters[SPARE] < chunks_needed(world):
             return STARVED
-        start_ps = counters[CLOCK]
-        end_ps = min(start_ps + constants.window_ps, until_ps)
-        served = 0
-        for host in range(constants.hosts):
-            served += serve_host(world, routes, host, start_ps, end_ps)
-        is_finished = counters[UNFINISHED] == 0
-        if is_finished:
-            end_ps = counters[LAST_DONE] + 1
-        for switch in range(constants.switches):
-            served += serve_switch(world, routes, switch, start_ps, end_ps, buffers)
-        counters[CLOCK] = end_ps
-        if is_finished:
+        served = serve_window(world, routes, min(counters[CLOCK] + constants.window_ps, until_ps), buffers)
+        if counters[UNFINISHED] == 0:
             return FINISHED
         if served == 0:
             next_ps = next_event(world)
             if next_ps == NEVER:
                 return STUCK
-            counters[CLOCK] = max(end_ps, min(next_ps, until_ps))
+            counters[CLOCK] = max(counters[CLOCK], min(next_ps, until_ps))
     return REACHED
+
+
+@inlined
+def serve_window(world, routes, end_ps, buffers):  # type: ignore[no-untyped-def]
+    """Serve all nodes from the clock until before `end_ps`, and set the clock; return how many packets they handled.
+
+    Hosts come first: if the last flow is done at t, the switches still serve what arrives up to t, and the run ends.
+    """
+    constants, counters = world.constants, world.counters
+    start_ps, served = counters[CLOCK], 0
+    for host in range(constants.hosts):
+        served += serve_host(world, routes, host, start_ps, end_ps)
+    if counters[UNFINISHED] == 0:
+        end_ps = counters[LAST_DONE] + 1
+    for switch in range(constants.switches):
+        served += serve_switch(world, routes, switch, start_ps, end_ps, buffers)
+    counters[CLOCK] = end_ps
+    return served
 
 
 @kernel
@@ -97,7 +102,7 @@ def truncate(world, end_ps):  # type: ignore[no-untyped-def]
         link = world.links[number]
         slot = link.cursor if number < ports else link.taken
         while slot != link.tail:
-            is_ack = packets[slot].flags & ACK
+            is_ack = packets[slot].status & ACK
             size = constants.ack_bytes if is_ack else constants.data_bytes
             departure_ps = packets[slot].time_ps - constants.latency_ps
             if number < ports:

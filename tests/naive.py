@@ -117,8 +117,8 @@ class Host:
 
     def first_ready(self) -> tuple[int, int]:
         """Return the ready time and the number of the flow that may send first, NEVER and 0 if none will."""
-        started = [flow for flow in self.flows if flow.started_ps != NEVER]
-        ready = [(transport.ready_ps(flow.sender, self.rules, flow.outstanding), flow.number) for flow in started]
+        active = [flow for flow in self.flows if flow.started_ps != NEVER == flow.done_ps]
+        ready = [(transport.ready_ps(flow.sender, self.rules, flow.outstanding), flow.number) for flow in active]
         return min(ready, default=(NEVER, 0))
 
     def wake_ps(self, now_ps: int) -> int:
@@ -171,6 +171,7 @@ class Network:
         self.timeline = timeline(scenario, self.traffic)
         self.hosts = [Host(number, shared, Port(scenario)) for number in range(self.tree.hosts)]
         self.flows = self._flows(shared)
+        self.unfinished = {flow.number for flow in self.flows}
         self.balancers = [Balancer(scenario, switch) for switch in range(self.tree.switches)]
         self.host_pointers = HostPointers(scenario)
         self.ports = {(switch, port): Port(scenario) for switch in range(self.tree.switches) for port in self.tree.ports(switch)}
@@ -199,8 +200,8 @@ class Network:
 
     @property
     def end_ps(self) -> int:
-        """Return when the last flow is done, NEVER while one is not."""
-        return max(flow.done_ps for flow in self.flows)
+        """Return when the last flow was done, NEVER while one is not."""
+        return NEVER if self.unfinished else max(flow.done_ps for flow in self.flows)
 
     @property
     def cct_ps(self) -> int:
@@ -223,7 +224,7 @@ class Network:
         while self.events and self.events[0][0] <= min(self.end_ps, horizon_ps):
             self.happen(*heappop(self.events))
         if self.end_ps > horizon_ps or self.end_ps == NEVER:
-            raise TimeoutError(f"{sum(flow.done_ps == NEVER for flow in self.flows)} flows are not done")
+            raise TimeoutError(f"{len(self.unfinished)} flows are not done")
         return self
 
     def at(self, time_ps: int, kind: Kind, node: int, port: int = 0, subject: Any = None) -> None:
@@ -267,7 +268,10 @@ class Network:
 
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
         self.received += 1
-        host.take(packet, self.flows[packet.flow], now_ps)
+        flow = self.flows[packet.flow]
+        host.take(packet, flow, now_ps)
+        if flow.done_ps != NEVER:
+            self.unfinished.discard(flow.number)
         self.wake(host, now_ps)
 
     def size(self, packet: Packet) -> int:

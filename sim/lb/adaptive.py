@@ -37,24 +37,26 @@ def shortest(world, routes, switch, group, now_ps, random, is_weighted):  # type
     weights = routes.weights[routes.group_schedule[routes.first_group[switch] + group]]
     least, least_weight, ties = -1, 1, 0
     for uplink in range(len(weights)):
-        if weights[uplink] == 0:
-            continue
-        weight = int(weights[uplink]) if is_weighted else 1
+        weight = share(weights, uplink, is_weighted)
         waiting = queue_bytes(world, switch, uplink, now_ps)
-        if least < 0 or waiting * least_weight < least * weight:
+        if weight > 0 and (least < 0 or waiting * least_weight < least * weight):
             least, least_weight, ties = waiting, weight, 0
-        if waiting * least_weight == least * weight:
+        if weight > 0 and waiting * least_weight == least * weight:
             ties += 1
     tie = (random * ties) >> 16
     for uplink in range(len(weights)):
-        if weights[uplink] == 0:
-            continue
-        weight = int(weights[uplink]) if is_weighted else 1
-        if queue_bytes(world, switch, uplink, now_ps) * least_weight == least * weight:
+        weight = share(weights, uplink, is_weighted)
+        if weight > 0 and queue_bytes(world, switch, uplink, now_ps) * least_weight == least * weight:
             if tie == 0:
                 return uplink
             tie -= 1
     return -1
+
+
+@inlined
+def share(weights, uplink, is_weighted):  # type: ignore[no-untyped-def]
+    """Return an uplink's weight, or 1 where only its presence counts."""
+    return int(weights[uplink]) if is_weighted else min(int(weights[uplink]), 1)
 
 
 @inlined

@@ -8,8 +8,14 @@ from sim.lb.schedules import schedule
 def uplink(world, routes, switch, group, packet):  # type: ignore[no-untyped-def]
     """Return the uplink of the slot that a packet's hash falls on."""
     first, length = schedule(routes, switch, group)
-    scaled = (int(packet.hash) * world.switches[switch].multiplier) & 0xFFFFFFFF
+    scaled = product(int(packet.hash), world.switches[switch].multiplier)
     return int(routes.slots[first + (((scaled >> 16) * length) >> 16)])
+
+
+@inlined
+def product(left, right):  # type: ignore[no-untyped-def]
+    """Return the product of two 32-bit numbers modulo 2**32, without passing 2**63."""
+    return (left * (right & 0xFFFF) + ((left * (right >> 16) & 0xFFFF) << 16)) & 0xFFFFFFFF
 
 
 @inlined

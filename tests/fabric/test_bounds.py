@@ -41,19 +41,20 @@ def test_the_all_to_all_bounds() -> None:
     assert round(plain_sum_ps(Timing.of(DEFAULT), 127 * 256) / 10**5) == 13_646
 
 
-@given(settings_of_fabrics, st.integers(1, 600))
-def test_acks_arrive_in_order_and_never_before_an_empty_round_trip(case: Scenario, packets: int) -> None:
-    timing = Timing.of(case)
+@given(settings_of_fabrics, st.sampled_from([2, 4, 6]), st.integers(1, 600))
+def test_acks_arrive_in_order_and_never_before_an_empty_round_trip(case: Scenario, hops: int, packets: int) -> None:
+    timing = Timing.of(case, hops)
     times = ack_times_ps(timing, packets)
     assert len(times) == packets
     assert (np.diff(times) > 0).all()
-    assert times[0] >= case.zero_load_rtt_ps
+    assert times[0] >= 2 * timing.propagation_ps + hops * (timing.data_ps + timing.ack_ps)
     assert times[-1] >= one_way_ps(timing, packets) - timing.data_slot_ps * (packets > 1)
 
 
-@given(settings_of_fabrics, st.integers(1, 300))
-def test_a_larger_message_takes_longer(case: Scenario, packets: int) -> None:
-    assert ack_times_ps(Timing.of(case), packets + 1)[-1] > ack_times_ps(Timing.of(case), packets)[-1]
+@given(settings_of_fabrics, st.sampled_from([2, 4, 6]), st.integers(1, 300))
+def test_a_larger_message_takes_longer(case: Scenario, hops: int, packets: int) -> None:
+    timing = Timing.of(case, hops)
+    assert ack_times_ps(timing, packets + 1)[-1] > ack_times_ps(timing, packets)[-1]
 
 
 def test_one_packet_takes_a_zero_load_round_trip() -> None:
@@ -65,6 +66,10 @@ def test_hosts_that_only_send_are_not_held_up_by_acks() -> None:
     both = bound_of("pairs", pairs=((0, 127), (127, 0)))
     assert one == 255 * DEFAULT.slot_ps + DEFAULT.zero_load_rtt_ps
     assert both == 17_056_940 > one
+
+
+def test_hosts_that_receive_less_than_they_send_are_held_to_their_sending() -> None:
+    assert bound_of("pairs", pairs=((0, 127), (0, 126), (127, 0))) == one_way_ps(Timing.of(DEFAULT), 512)
 
 
 def test_near_hosts_are_faster() -> None:

@@ -174,10 +174,12 @@ def test_resolved_experiments_read_back_equal(experiment: Experiment) -> None:
     assert parse_experiment(experiment_toml(experiment), "again.toml") == experiment
 
 
-fragments = st.sampled_from(
-    [*"=[]{}'\"#\n.,-k0\x00", "]]", "inf", "nan", "1e400", "-7", "true", "1979-05-27", "\\u", "fabric", "[[fabric]]"]
-    + ["[failures]", "events", "pairs", '"1MiB"', "[[0, 1]]", "[" * 5_000, *Settings.model_fields]
-)
+FRAGMENTS = (
+    *"=[]{}'\"#\n.,-k0\x00", "]]", "inf", "nan", "1e400", "-7", "true", "1979-05-27", "\\u", "fabric", "[[fabric]]",
+    "[failures]", "events", "pairs", '"1MiB"', "[[0, 1]]", "[" * 5_000,
+    *Settings.model_fields,
+)  # fmt: skip
+fragments = st.sampled_from(FRAGMENTS)
 
 
 @settings(max_examples=600)

@@ -74,6 +74,7 @@ outages = st.tuples(st.integers(0, 20), st.integers(1, 10)).map(lambda pair: (pa
 @given(st.lists(outages, max_size=5))
 def test_a_link_is_down_exactly_while_some_outage_lasts(spans: list[tuple[int, int]]) -> None:
     found = timeline_of(scenario(*(down(at_ns=start, up_ns=end) for start, end in spans)))
+    assert not any(change.down & change.up for change in found.changes)
     for time in range(32):
         changes = [change for change in found.changes if change.time_ps <= time * 1_000]
         state = sum(len(change.down) - len(change.up) for change in changes)

@@ -126,6 +126,15 @@ def test_reshuffled_schedules_are_sixteen_permutations() -> None:
     assert len({tuple(schedule) for schedule in schedules}) > 8
 
 
+@pytest.mark.parametrize("k", [2, 4, 8, 16, 32])
+def test_reshuffled_orders_use_every_uplink_in_every_slot_alike(k: int) -> None:
+    tree = FatTree(k)
+    state = forwarding(tree, LinkState.without(tree), POLICIES["switch_pkt"], 3)
+    slots = np.array(schedules_of(state, 0, tree.edges - 1))
+    for slot in slots.T:
+        assert np.bincount(slot, minlength=tree.half).tolist() == [16 // tree.half] * tree.half
+
+
 def test_an_unshuffled_policy_keeps_the_plain_order() -> None:
     state = forwarding(K4, LinkState.without(K4), POLICIES["ofan_jsq_start"], 3)
     assert schedules_of(state, 0, 5) == [[0, 1]]
@@ -139,6 +148,14 @@ def test_orders_are_random_and_per_pod_orders_are_shared() -> None:
     own = Counter(tuple(schedules_of(per_pointer, 0, destination)[0]) for destination in range(1, 32))
     assert len(shared) == 1
     assert len(own) > 10
+
+
+def test_switches_have_orders_of_their_own() -> None:
+    tree = FatTree(8)
+    state = forwarding(tree, LinkState.without(tree), POLICIES["simple_rr"], 3)
+    edges, aggs = ([tuple(state.schedule(switch, 0).tolist()) for switch in tier] for tier in (range(32), range(32, 64)))
+    assert min(len(set(edges)), len(set(aggs))) > 10
+    assert edges != aggs
 
 
 @pytest.mark.parametrize("slug", sorted(POLICIES))

@@ -65,6 +65,14 @@ def test_a_pair_of_edges_with_half_its_uplinks_left_runs_at_half_rate() -> None:
     assert rho_max(K4, LinkState.without(K4, failed), flows) == Fraction(1, 2)
 
 
+def test_a_core_link_carries_only_what_can_reach_its_destination() -> None:
+    """With agg0_1 out of reach, three flows can only cross agg0_0-core0_0 and a fourth only agg0_0-core0_1."""
+    names = ["edge0_0-agg0_1", "edge0_1-agg0_1", "agg1_0-core0_1", "agg2_0-core0_0"]
+    failed = frozenset(link_named(K4, name) for name in names)
+    flows = uniform(np.array([0, 1, 2, 3]), np.array([4, 5, 6, 8]), 1)
+    assert rho_max(K4, LinkState.without(K4, failed), flows) == Fraction(1, 3) == counted(K4, failed, flows)
+
+
 def test_a_spare_link_costs_nothing() -> None:
     failed = frozenset({link_named(K4, "edge0_0-agg0_0")})
     assert rho_max(K4, LinkState.without(K4, failed), uniform(np.array([0]), np.array([4]), 1)) == 1

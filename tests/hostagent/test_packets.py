@@ -23,9 +23,7 @@ def test_data_frames_are_scapys_bytes(flow: int, psn: int, label: int, payload: 
 def test_ack_frames_are_scapys_bytes(flow: int, psn: int, label: int, marked: bool, msn: int, sacked: int) -> None:
     frame = AckFrames(ENDS, flow).frame(label, psn, marked, msn, sacked)
     assert frame == bytes(roce.ack_packet(ENDS, flow, psn, label, marked, msn, sacked))
-    assert parse(frame) == packets.Packet(
-        True, flow, psn, label, marked, ENDS.source_ip, ENDS.destination_ip, msn, sacked
-    )
+    assert parse(frame) == packets.Packet(True, flow, psn, label, marked, ENDS.source_ip, ENDS.destination_ip, msn, sacked)
     assert packets.is_intact(frame)
 
 

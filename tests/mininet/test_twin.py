@@ -10,7 +10,8 @@ import pytest
 from emulation.errors import NetworkError, UnsupportedError
 from emulation.kernel import refuse_if_unable
 from emulation.mininet_demo import run_twins
-from emulation.mininet_fabric import Setup, mininet_fabric, refuse_unsupported
+from emulation.mininet_fabric import Setup, mininet_fabric
+from emulation.mininet_limits import refuse_unsupported
 from emulation.virtual_fabric import VirtualFabric
 from fabric.experiment import Scenario
 from fabric.experiment_file import load_experiment
@@ -52,7 +53,11 @@ def test_the_shipped_file_leaves_the_machine_room(tmp_path):
 
 @pytest.mark.timeout(300)
 def test_80_switches_and_128_hosts_come_up_and_carry_a_permutation(tmp_path):
-    scenario = Scenario(fabric={"k": 8, "rate_gbps": 0.0003, "latency_ns": 20e6}, collective={"message_bytes": 16 * 4096})
+    scenario = Scenario(
+        fabric={"k": 8, "rate_gbps": 0.001, "latency_ns": 5e6},
+        collective={"message_bytes": 16 * 4096},
+        transport={"rate_limit": 0.3},
+    )
     started = time.monotonic()
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
         assert time.monotonic() - started < 120
@@ -72,7 +77,8 @@ def proportional_bytes(pid):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"fabric": {"k": 4}}, "try --set fabric.rate_gbps="),
+        ({"fabric": {"k": 4}}, r"try --set fabric.rate_gbps=0\.002 --set fabric.latency_ns"),
+        ({"fabric": {"k": 16}}, r"try --set fabric.rate_gbps=0\.001 --set transport.rate_limit=0\.0\d+ --set fabric"),
         ({"failures": {"local_repair": True}}, "local_repair"),
     ],
 )

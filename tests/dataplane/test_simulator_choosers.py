@@ -1,0 +1,87 @@
+"""Every program against the simulator's own function: one sequence of packets, queues and plans, and every port is the same."""
+
+from types import SimpleNamespace
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.fabric_controller import LinkChange
+from fabric.addressing import link_name
+from fabric.forwarding import NONE
+from fabric.policies import POLICIES, Chooser
+from fabric.topology import FatTree
+from sim import lb
+from sim.network import build
+from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
+
+SCHEMES = list({(p.chooser, p.weighted): p.slug for p in POLICIES.values() if p.chooser is not Chooser.WAYPOINT}.values())
+TREE = FatTree(4)
+Packet = tuple[int, bool, int, tuple[int, ...]]
+
+packets = st.lists(
+    st.tuples(
+        st.integers(4, TREE.hosts - 1),
+        st.booleans(),
+        st.integers(0, 2**16 - 1),
+        st.tuples(*[st.sampled_from([0, 4158, 8316, 39_999, 40_000, 80_000, 200_000])] * TREE.half),
+    ),
+    min_size=15,
+    max_size=40,
+)
+
+# One link below an agg and one above: nobody is cut off.
+failures = st.tuples(st.integers(0, 15), st.integers(16, 31)).map(frozenset)
+
+
+class Simulated:
+    """One switch of the simulator."""
+
+    def __init__(self, network: object, switch: int) -> None:
+        self.network, self.switch = network, switch
+        self.world = network.world  # type: ignore[attr-defined]
+
+    def uplink(self, state: int, destination: int, kind: int, digest: int, queues: tuple[int, ...]) -> int | None:
+        """Return the uplink under the routes of a state, None where there is no path."""
+        routes = self.network.routes[state][1]  # type: ignore[attr-defined]
+        first = self.switch * TREE.k + TREE.half
+        self.world.links.occupancy[first : first + TREE.half] = queues
+        group = int(routes.groups[self.world.switches[self.switch].row + destination])
+        if group == NONE:
+            return None
+        with np.errstate(over="ignore"):  # kernels wrap at 64 bits without a word, and so do these numpy integers
+            return int(lb.uplink(self.world, routes, self.switch, group, SimpleNamespace(hash=digest), kind, 0))
+
+
+def port(bench: Rig, frame: bytes, queues: tuple[int, ...]) -> int | None:
+    """Return the program's port while so many bytes wait at the uplinks."""
+    assert bench.switch.pipeline is not None
+    first = TREE.uplink_port(0)
+    bench.switch.pipeline.registers[0][first : first + TREE.half] = queues
+    found = bench.offer(frame)
+    bench.waiting.clear()
+    return found
+
+
+@pytest.mark.parametrize("switch", [0, TREE.edges])
+@pytest.mark.parametrize("slug", SCHEMES)
+@given(before=packets, after=packets, failed=failures, seed=st.integers(0, 2**40))
+@settings(max_examples=4, deadline=None)
+def test_program_and_simulator_choose_the_same_port(
+    slug: str, switch: int, before: list[Packet], after: list[Packet], failed: frozenset[int], seed: int
+) -> None:
+    events = [{"link": link_name(TREE, link), "down_ns": 1000} for link in sorted(failed)]
+    chosen = scenario(slug, seed=seed, collective={"message_bytes": 4096}, failures={"events": events})
+    controller, bench = controller_of(chosen), rig(chosen, switch)
+    controller.start()
+    simulated = Simulated(build(chosen), switch)
+    for state, sent in enumerate((before, after)):
+        for host, is_ack, label, queues in sent:
+            frame = (ack if is_ack else data)(TREE, 0, host, label)
+            destination = host // 2 if switch < TREE.edges else host // 4
+            digest = crc32(frame[26:34] + frame[23:24] + frame[34:38])
+            uplink = simulated.uplink(state, destination, int(is_ack), digest, queues)
+            assert port(bench, frame, queues) == (None if uplink is None else TREE.uplink_port(uplink))
+        bench.apply(controller.on_event(0, LinkChange(down=failed)))

@@ -1,0 +1,144 @@
+"""A host without sockets: data and ACKs take turns, flows wait for flows, and strangers' frames are refused."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from fabric.addressing import switch_ip
+from fabric.experiment import Fabric, Scenario, Transport
+from fabric.flows import Flows, independent, offsets
+from fabric.topology import FatTree
+from fabric.wecmp import LinkState
+from hostagent.build import endpoints, ends
+from hostagent.endpoint import Endpoint, MisdeliveryError
+from hostagent.packets import AckFrames, DataFrames, parse
+from hostagent.source_routes import SourceRoutes, waypoint_addresses
+from hostagent.state import NEVER
+
+TREE = FatTree(4)
+SCENARIO = Scenario(fabric=Fabric(k=4), transport=Transport(random_phases=False))
+HERE, THERE = 0, 15
+between = partial(ends, TREE)
+
+
+def flows(*rows: tuple[int, int, int], after: dict[int, list[int]] | None = None) -> Flows:
+    """Return flows of (source, destination, packets); `after` says which wait for which."""
+    source, destination, packets = np.array(rows, dtype=np.int64).T
+    waits = [(after or {}).get(flow, []) for flow in range(len(rows))]
+    plain = independent(source.copy(), destination.copy(), packets.copy(), np.zeros(len(rows), dtype=np.int64))
+    ends_of = offsets(np.array([len(row) for row in waits]))
+    waiting = np.array([flow for row in waits for flow in row], dtype=np.int64)
+    return Flows(plain.source, plain.destination, plain.packets, plain.start_ps, ends_of, waiting)
+
+
+def host(wanted: Flows, scenario: Scenario = SCENARIO) -> Endpoint:
+    return endpoints(scenario, wanted, [HERE])[HERE]
+
+
+def data_to_here(flow: int, psn: int) -> bytes:
+    return DataFrames(between(THERE, HERE), flow, 4096).frame(1, psn)
+
+
+def ack_to_here(flow: int, psn: int, received: int) -> bytes:
+    return AckFrames(between(THERE, HERE), flow).frame(1, psn, False, received)
+
+
+def sent(endpoint: Endpoint, now_ps: int) -> bool:
+    """Return whether the host sends an ACK (True) or data (False) now."""
+    departure = endpoint.send(now_ps)
+    assert departure is not None
+    return departure.is_ack
+
+
+def test_data_and_acks_take_turns_while_both_wait_data_first() -> None:
+    endpoint = host(flows((HERE, THERE, 9), (THERE, HERE, 9)))
+    for psn in range(3):
+        endpoint.receive(0, data_to_here(1, psn))
+    times = [slot * SCENARIO.slot_ps for slot in range(6)]
+    assert [sent(endpoint, time_ps) for time_ps in times] == [False, True, False, True, False, True]
+
+
+def test_a_host_with_nothing_to_do_sleeps_until_its_next_packet_is_due() -> None:
+    endpoint = host(flows((HERE, THERE, 2)))
+    assert endpoint.wake_ps() == 0
+    endpoint.send(0)
+    assert endpoint.send(1) is None
+    assert endpoint.wake_ps() == SCENARIO.slot_ps
+
+
+def test_the_flow_that_is_due_first_goes_first_ties_by_flow() -> None:
+    endpoint = host(flows((HERE, THERE, 3), (HERE, 14, 3)))
+    order = [parse(endpoint.send(slot * SCENARIO.slot_ps).frame) for slot in range(4)]  # type: ignore[union-attr]
+    assert [packet.flow for packet in order if packet] == [0, 1, 0, 1]
+
+
+def test_an_ack_repeats_label_number_and_mark() -> None:
+    endpoint = host(flows((THERE, HERE, 4)))
+    marked = bytearray(DataFrames(between(THERE, HERE), 0, 4096).frame(4711, 3))
+    marked[15] |= 0b11
+    assert endpoint.receive(0, bytes(marked)) is None
+    ack = endpoint.send(0)
+    assert ack is not None
+    packet = parse(ack.frame)
+    assert packet is not None
+    assert (packet.is_ack, packet.flow, packet.psn, packet.label, packet.marked) == (True, 0, 3, 4711, True)
+
+
+def test_a_flow_starts_when_all_that_it_waits_for_are_complete_here() -> None:
+    endpoint = host(flows((HERE, THERE, 1), (THERE, HERE, 1), (HERE, THERE, 1), after={2: [0, 1]}))
+    endpoint.send(0)
+    assert endpoint.receive(1000, ack_to_here(0, 0, 1)) == 0
+    assert endpoint.started_ps(2) == NEVER
+    assert endpoint.receive(2000, data_to_here(1, 0)) == 1
+    assert endpoint.started_ps(2) == 2000
+
+
+def test_sack_reports_the_lowest_missing_packet_and_all_beyond_it() -> None:
+    endpoint = host(flows((THERE, HERE, 8)), SCENARIO.model_copy(update={"transport": Transport(recovery="sack")}))
+    for psn in (0, 2, 3, 5):
+        endpoint.receive(0, data_to_here(0, psn))
+    acks = [parse(endpoint.send(0).frame) for _ in range(4)]  # type: ignore[union-attr]
+    assert [(ack.msn, ack.sacked) for ack in acks if ack] == [(1, 0), (1, 0b10), (1, 0b110), (1, 0b10110)]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"noise",
+        DataFrames(between(THERE, 1), 0, 256).frame(1, 1),
+        data_to_here(7, 0),
+        ack_to_here(7, 0, 1),
+    ],
+    ids=["noise", "another host's", "unknown flow", "ACK of an unknown flow"],
+)
+def test_a_frame_that_is_not_its_own_is_an_error(frame: bytes) -> None:
+    with pytest.raises(MisdeliveryError):
+        host(flows((THERE, HERE, 4))).receive(0, frame)
+
+
+def test_host_dr_wraps_packets_to_one_core_after_another() -> None:
+    endpoint = host(flows((HERE, THERE, 9)), SCENARIO.model_copy(update={"policy": "host_dr"}))
+    frames = [endpoint.send(slot * SCENARIO.slot_ps).frame for slot in range(4)]  # type: ignore[union-attr]
+    cores = waypoint_addresses(TREE, LinkState.without(TREE), TREE.edge_of_host(HERE), TREE.edge_of_host(THERE))
+    outer = [int.from_bytes(frame[30:34], "big") for frame in frames]
+    first = cores.index(outer[0])
+    assert outer == [cores[(first + step) % 4] for step in range(4)]
+    assert len(set(outer)) == 4
+
+
+def test_host_dr_leaves_out_what_has_failed_once_routes_have_changed() -> None:
+    routes = SourceRoutes(SCENARIO.model_copy(update={"policy": "host_dr"}), HERE)
+    before = {routes.next_waypoint(THERE, False) for _ in range(8)}
+    routes.converge(frozenset({TREE.links // 2}))
+    after = {routes.next_waypoint(THERE, False) for _ in range(8)}
+    assert len(before) == 4
+    assert len(after) == 3
+    assert after < before
+
+
+def test_host_dr_needs_no_waypoint_under_one_edge_and_an_agg_inside_a_pod() -> None:
+    routes = SourceRoutes(SCENARIO, HERE)
+    assert routes.next_waypoint(1, False) is None
+    aggs = {switch_ip(TREE, TREE.agg(0, position)) for position in range(TREE.half)}
+    assert {routes.next_waypoint(2, True) for _ in range(4)} == aggs

@@ -1,0 +1,186 @@
+"""Pacing, erasure, SACK, timeouts and MSwift (load balancers, "Transport")."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric.errors import ExperimentError
+from fabric.experiment import Scenario, Transport
+from hostagent import swift, transport
+from hostagent.rules import rules
+from hostagent.state import NEVER
+from tests.hostagent.conftest import GAP_PS, Sender
+
+RTT = Scenario().zero_load_rtt_ps
+
+
+def test_next_packet_is_due_a_gap_after_the_actual_start(erasure: Sender) -> None:
+    erasure.send(1_000)
+    assert erasure.ready_ps() == 1_000 + GAP_PS
+    erasure.send(90_000)
+    assert erasure.ready_ps() == 90_000 + GAP_PS
+
+
+def test_jitter_stays_below_its_share_of_the_gap() -> None:
+    sender = Sender(Scenario(transport=Transport(pacing_jitter=0.5)), packets=200)
+    extra = []
+    for _ in range(100):
+        start = sender.ready_ps()
+        sender.send()
+        extra.append(sender.ready_ps() - start - GAP_PS)
+    assert min(extra) >= 0 and max(extra) < GAP_PS // 2 and len(set(extra)) > 50
+
+
+def test_erasure_pauses_when_the_message_is_out_and_is_done_with_the_last_ack(erasure: Sender) -> None:
+    for psn in range(16):
+        assert erasure.send()[0] == psn
+    last = erasure.state.due_ps - GAP_PS
+    assert erasure.ready_ps() == last + 3 * RTT
+    done = [erasure.ack(psn, RTT + psn * GAP_PS) for psn in range(16)]
+    assert done == [False] * 15 + [True]
+    assert erasure.ready_ps() == NEVER
+
+
+def test_erasure_any_packets_complete_the_message(erasure: Sender) -> None:
+    for _ in range(16):
+        erasure.send()
+    for psn in range(1, 16):
+        erasure.ack(psn, RTT + psn * GAP_PS)
+    assert erasure.send()[0] == 16
+    assert erasure.ack(16, 3 * RTT)
+
+
+def test_erasure_waits_four_gaps_before_it_makes_up_for_what_is_missing(erasure: Sender) -> None:
+    for _ in range(16):
+        erasure.send()
+    erasure.ack(0, RTT)
+    erasure.ack(2, RTT + GAP_PS)
+    assert erasure.ready_ps() == RTT + 5 * GAP_PS
+    erasure.ack(1, RTT + 2 * GAP_PS)
+    assert erasure.ready_ps() == erasure.state.resume_ps
+
+
+def test_timeout_follows_the_mean_and_the_deviation(erasure: Sender) -> None:
+    assert transport.timeout_ps(erasure.state, erasure.rules) == 3 * RTT
+    transport.sample_rtt(erasure.state, 2 * RTT)
+    assert transport.timeout_ps(erasure.state, erasure.rules) == 2 * RTT + 4 * RTT
+    for _ in range(100):
+        transport.sample_rtt(erasure.state, RTT // 4)
+    assert transport.timeout_ps(erasure.state, erasure.rules) == RTT
+
+
+def test_sack_resends_every_hole_once_the_lowest_is_late(sack: Sender) -> None:
+    for _ in range(8):
+        sack.send()
+    for psn in (1, 3, 4, 5):
+        sack.ack(psn, RTT + psn * GAP_PS)
+    assert [sack.send()[0] for _ in range(4)] == [0, 2, 8, 9]
+
+
+def test_sack_takes_no_sample_from_what_was_sent_twice(sack: Sender) -> None:
+    for _ in range(6):
+        sack.send(0)
+    for psn in (1, 2, 3, 4, 5):
+        sack.ack(psn, RTT)
+    assert sack.send(2 * RTT)[0] == 0
+    before = sack.state.srtt_ps
+    sack.ack(0, 2 * RTT + 1)
+    assert sack.state.srtt_ps == before and sack.state.lowest == 6
+
+
+def test_sack_timeout_doubles_until_something_is_acknowledged(sack: Sender) -> None:
+    for _ in range(16):
+        sack.send()
+    waits = []
+    for _ in range(3):
+        now = sack.ready_ps()
+        waits.append(now - sack.packets[0].sent_ps)
+        assert sack.send(now)[0] == 0
+        while sack.state.round_next < sack.state.round_end:
+            sack.send()
+    assert waits == [3 * RTT, 6 * RTT, 12 * RTT]
+    sack.ack(0, sack.state.due_ps)
+    assert sack.state.backoff == 0
+
+
+def test_sack_does_not_run_further_ahead_than_its_ring() -> None:
+    sender = Sender(Scenario(transport=Transport(recovery="sack")), packets=100, gap_ps=10 * RTT)
+    sent = 0
+    while sender.ready_ps() < sender.state.due_ps + 1 and sent < 100:
+        sender.send(0)
+        sent += 1
+    assert sent == len(sender.packets) == 32
+
+
+@settings(max_examples=30)
+@given(order=st.permutations(range(24)), dropped=st.sets(st.integers(0, 23), max_size=6))
+def test_sack_completes_whatever_is_lost_or_late(order: list[int], dropped: set[int]) -> None:
+    sender = Sender(Scenario(transport=Transport(recovery="sack", sack_threshold=6)), packets=24)
+    for _ in range(24):
+        sender.send()
+    held: tuple[int, ...] = ()
+    now = sender.state.due_ps + RTT
+    for psn in order:
+        if psn not in dropped:
+            held += (psn,)
+            sender.ack(psn, now, held=held)
+    while sender.state.done_ps == NEVER:
+        now = max(now, sender.ready_ps())
+        assert now < 100 * RTT
+        psn, _ = sender.send(now)
+        held += (psn,)
+        sender.ack(psn, now + RTT, held=held)
+    assert sender.state.acked == 24 and sender.state.sent == 24
+
+
+def test_mswift_starts_with_the_targets_worth_of_packets(mswift: Sender) -> None:
+    assert mswift.state.target_ps == RTT + Scenario().tx_ps(113_000)
+    assert mswift.state.window / swift.ONE == pytest.approx(176.7, abs=0.1)
+
+
+def test_mswift_stops_at_its_window(mswift: Sender) -> None:
+    while mswift.ready_ps() <= mswift.state.due_ps:
+        mswift.send()
+    assert mswift.state.sent == 176
+    mswift.ack(0, mswift.state.due_ps)
+    assert mswift.ready_ps() == mswift.state.due_ps
+
+
+def test_mswift_grows_by_one_packet_a_round_trip(mswift: Sender) -> None:
+    before = mswift.state.window
+    for psn in range(176):
+        mswift.send(psn)
+        mswift.ack(psn, psn + RTT)
+    assert (mswift.state.window - before) / swift.ONE == pytest.approx(1, abs=0.02)
+
+
+def test_mswift_cuts_once_a_round_trip_and_by_half_at_most(mswift: Sender) -> None:
+    before = mswift.state.window
+    for psn in range(100):
+        mswift.send(psn)
+        mswift.ack(psn, psn + 100 * RTT)
+    assert mswift.state.window == before - before // 2
+
+
+def test_mswift_target_is_proportional_to_the_links_of_the_path() -> None:
+    sender = Sender(Scenario(transport=Transport(recovery="sack", congestion="mswift")))
+    transport.start(sender.state, sender.rules, 0, 10, GAP_PS, 0, 2)
+    assert sender.state.target_ps == sender.rules.target_ps // 3
+
+
+@settings(max_examples=50)
+@given(delays=st.lists(st.integers(1, 50), min_size=1, max_size=60), window=st.integers(1, 100))
+def test_median_is_that_of_the_last_half_window(delays: list[int], window: int) -> None:
+    sender = Sender(Scenario(transport=Transport(recovery="sack", congestion="mswift")), packets=60)
+    sender.state.window = window * swift.ONE
+    for delay in delays:
+        sender.packets[sender.state.samples % len(sender.packets)].delay_ns = delay
+        sender.state.samples += 1
+        found = swift.median_ns(sender.state, sender.packets)
+        last = sorted(delays[: sender.state.samples][-max(window // 2, 1) :])
+        assert found == (last[(len(last) - 1) // 2] + last[len(last) // 2]) // 2
+
+
+def test_mswift_needs_sack() -> None:
+    with pytest.raises(ExperimentError, match="needs transport.recovery"):
+        rules(Scenario(transport=Transport(congestion="mswift")))

@@ -1,0 +1,60 @@
+"""P4 programs, controller and real bytes on one side, the simulator's kernels on the other: the same to the picosecond."""
+
+from typing import Any
+
+import pytest
+
+import sim
+from emulation.outcome import Outcome
+from emulation.results import record
+from emulation.virtual_fabric import VirtualFabric
+from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario, Transport
+from fabric.policies import POLICIES
+
+SMALL = Collective(message_bytes=24 * 4096)
+EXACT = ("cct_ps", "bound_ps", "max_queue_bytes", "dropped", "lost_to_failure", "transmissions", "packet_hops", "freezes")
+COUNTS = ("packets", "bytes", "drops", "lost", "max_queue_bytes")
+
+
+def scenario(policy: str, **settings: Any) -> Scenario:
+    return Scenario(policy=policy, **{"fabric": Fabric(k=4), "collective": SMALL, "seed": 5, **settings})
+
+
+def assert_same(outcome: Outcome, result: sim.Result) -> None:
+    assert [flow.done_ps for flow in outcome.flows] == result.done_ps.tolist()
+    ports = result.ports
+    columns = (ports.packets, ports.load_bytes, ports.dropped, ports.lost, ports.max_bytes)
+    theirs = dict(zip(COUNTS, (column.tolist() for column in columns), strict=True))
+    assert {name: [getattr(port, name) for port in outcome.ports] for name in COUNTS} == theirs
+    ours, twin = record(outcome, "virtual"), result.record
+    assert {name: getattr(ours, name) for name in EXACT} == {name: getattr(twin, name) for name in EXACT}
+    assert ours.mean_queue_layers == pytest.approx(twin.mean_queue_layers)
+    assert ours.utilisation_layers == pytest.approx(twin.utilisation_layers)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
+    wanted = scenario(policy)
+    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"failures": Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),), convergence_rtt=0.5)},
+        {"failures": Failures(rate=0.05)},
+        {"fabric": Fabric(k=4, queue_bytes=20_000), "transport": Transport(recovery="sack"), "policy": "jsq"},
+        {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
+    ],
+    ids=["a link fails and comes back", "random failures", "drops and SACK", "ring"],
+)
+def test_other_settings_are_the_same_on_both_networks(settings: dict[str, Any]) -> None:
+    wanted = scenario(**{"policy": "ofan", **settings})
+    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["simple_rr", "host_pkt_ar", "switch_pkt_ar", "ofan"])
+def test_256_packets_at_k_6_are_the_same_on_both_networks(policy: str) -> None:
+    wanted = scenario(policy, fabric=Fabric(k=6), collective=Collective())
+    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))

@@ -1,0 +1,109 @@
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fabric.policies import POLICIES
+from ofan import main
+
+TINY = ("--k", "2", "--message-bytes", "8KiB")
+REQUIRED = {
+    *("policy", "k", "matrix", "message_bytes", "seed", "cct_ps", "bound_ps", "increase", "max_queue_packets"),
+    *("dropped", "packet_hops", "cpu_s", "max_rss_bytes"),
+}
+
+
+def ofan(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def runs(output: str) -> Sequence[dict[str, object]]:
+    found: Sequence[dict[str, object]] = json.loads(output)["runs"]
+    return found
+
+
+def test_json_has_an_object_for_every_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "run", *TINY, "--policy", "ofan,jsq", "--seeds", 2, "--seed", 5, "--json") == 0
+    found = runs(capsys.readouterr().out)
+    assert [(run["policy"], run["seed"]) for run in found] == [("ofan", 5), ("jsq", 5), ("ofan", 6), ("jsq", 6)]
+    assert all(run.keys() >= REQUIRED and run["message_bytes"] == 8192 for run in found)
+
+
+def test_never_converging_routes_are_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "run", *TINY, "--convergence-rtt", "inf", "--json") == 0
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["runs"][0]["convergence_rtt"] is None
+
+
+def test_all_policies_make_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "run", *TINY, "--policy", "all") == 0
+    table = capsys.readouterr().out
+    assert [policy.slug for policy in POLICIES.values() if policy.label not in table] == []
+
+
+def test_an_experiment_file_of_the_emulation_runs_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(__file__).parents[2] / "experiments" / "demo.toml"
+    assert ofan("sim", "run", file, "--set", "collective.message_bytes=8192", "--json") == 0
+    assert [run["policy"] for run in runs(capsys.readouterr().out)] == ["flow", "simple_rr", "ofan"]
+
+
+def test_csv_and_parquet_have_a_row_for_every_run(tmp_path: Path) -> None:
+    csv, parquet = tmp_path / "x.csv", tmp_path / "x.parquet"
+    assert ofan("sim", "run", *TINY, "--seeds", 3, "--csv", csv, "--parquet", parquet) == 0
+    assert pl.read_csv(csv)["seed"].to_list() == pl.read_parquet(parquet)["seed"].to_list() == [1, 2, 3]
+    assert "max_queue_layers.E>H" in pl.read_csv(csv).columns
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--k", "7"), "--k: fabric.k = 7: must be a multiple of 2"),
+        (("--policy", "ofna"), "--policy: no load balancer 'ofna' (did you mean ofan?)"),
+        (("--matrix", "diagonal"), "--matrix: collective.matrix = 'diagonal'"),
+        (("--message-bytes", "1Mob"), "--message-bytes: collective.message_bytes = '1Mob'"),
+        (("--seeds", "0"), "--seeds: seeds = 0"),
+        (("--failure-rate", "2"), "--failure-rate: failures.rate = 2"),
+        (("--set", "fabric.kk=4"), "--set fabric.kk: unknown key fabric.kk"),
+        (("--set", "fabric"), "'fabric': expected KEY=VALUE"),
+        (("none.toml",), "cannot be read: No such file"),
+        (("--k", "2", "--csv", "no/such/folder/x.csv"), "no/such/folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "run", *arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("ofan: ") and message in error
+    assert error.count("\n") == 1
+
+
+def sweep_file(folder: Path) -> Path:
+    path = folder / "s.toml"
+    path.write_text(
+        'name = "s"\n[fabric]\nk = 2\n[sweep]\n"collective.message_bytes" = [4096, 8192]\n"fabric.latency_ns" = [100, 200]\n'
+    )
+    return path
+
+
+def test_a_sweep_leaves_a_store_that_results_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "s.sqlite"
+    assert ofan("sim", "sweep", sweep_file(tmp_path), "--jobs", 1, "--store", store, "--json") == 0
+    swept = runs(capsys.readouterr().out)
+    assert ofan("sim", "results", store, "--json") == 0
+    assert runs(capsys.readouterr().out) == swept
+    points = {(run["message_bytes"], run["fabric.latency_ns"]) for run in swept}
+    assert points == {(4096, 100), (4096, 200), (8192, 100), (8192, 200)}
+
+
+def test_the_table_of_a_sweep_has_a_row_for_every_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "sweep", sweep_file(tmp_path), "--jobs", 1, "--store", tmp_path / "s") == 0
+    rows = [line.split()[:3] for line in capsys.readouterr().out.splitlines() if "Ofan" in line]
+    assert rows == [["100.0", "4,096", "Ofan"], ["200.0", "4,096", "Ofan"], ["100.0", "8,192", "Ofan"], ["200.0", "8,192", "Ofan"]]
+
+
+def test_results_of_no_store_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "results", tmp_path / "none") == 2
+    assert capsys.readouterr().err == f"ofan: {tmp_path / 'none'}: no such store of runs\n"

@@ -1,0 +1,98 @@
+import json
+import math
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fabric.experiment import Collective, Failures, Scenario
+from fabric.record import Record, described
+from sim import store as module
+from sim.errors import StoreError
+from sim.store import Store, run_key
+
+NEVER = Failures(convergence_rtt=math.inf)
+
+
+def record_of(scenario: Scenario, cct_ps: int = 11) -> Record:
+    layers = (1.0, 2.0, 3.0, 4.0, 5.0)
+    counters = dict.fromkeys(("dropped", "marked", "lost_to_failure", "transmissions", "packet_hops", "redraws"), 0)
+    queues = {"max_queue_bytes": 5, "max_queue_packets": 1.0, "mean_queue_packets": 0.5}
+    by_layer = {"max_queue_layers": layers, "mean_queue_layers": layers, "utilisation_layers": layers}
+    result = {"cct_ps": cct_ps, "bound_ps": 10, "increase": cct_ps / 10 - 1, "cpu_s": 0.1, "max_rss_bytes": 1}
+    return Record.model_validate({**described(scenario, "sim", 4096, 1), **counters, **queues, **by_layer, **result})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "runs" / "x.sqlite") as opened:
+        yield opened
+
+
+def test_a_record_comes_back_as_it_was(store: Store) -> None:
+    scenario = Scenario(failures=NEVER)
+    store.add(scenario, record_of(scenario))
+    assert store.find([run_key(scenario)]) == {run_key(scenario): record_of(scenario)}
+    assert store.runs() == [(scenario, record_of(scenario))]
+
+
+def test_a_run_is_kept_once(store: Store) -> None:
+    scenario = Scenario()
+    store.add(scenario, record_of(scenario, 11))
+    store.add(scenario, record_of(scenario, 12))
+    assert [record.cct_ps for _, record in store.runs()] == [11]
+
+
+def test_the_key_ignores_the_name_only() -> None:
+    keys = [run_key(s) for s in (Scenario(), Scenario(seed=2), Scenario(policy="jsq"), Scenario(failures=NEVER))]
+    assert len(set(keys)) == 4
+    assert run_key(Scenario(name="other")) == keys[0]
+
+
+def test_the_key_depends_on_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = run_key(Scenario())
+    monkeypatch.setattr(module, "model_version", lambda: "another")
+    assert run_key(Scenario()) != before
+
+
+def test_the_key_depends_on_the_content_of_a_traffic_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.cm"
+    scenario = Scenario(collective=Collective(matrix="file", file=str(path)))
+    keys = {run_key(scenario)}
+    for text in ("Nodes 16", "Nodes 128"):
+        path.write_text(text)
+        keys.add(run_key(scenario))
+    assert len(keys) == 3
+
+
+def test_others_read_while_it_is_open_and_sql_sees_columns(store: Store) -> None:
+    scenario = Scenario(seed=7)
+    store.add(scenario, record_of(scenario))
+    with sqlite3.connect(store.path) as other:
+        assert other.execute("SELECT policy, seed, cct_ps FROM results").fetchall() == [("ofan", 7, 11)]
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert json.loads(other.execute("SELECT record FROM runs").fetchone()[0])["k"] == 8
+    other.close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to look like one" * 20, b""])
+def test_a_file_that_is_no_store_is_refused_for_reading(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="x: "):
+        Store(path, create=False)
+
+
+def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such store"):
+        Store(tmp_path / "x", create=False)
+    assert not (tmp_path / "x").exists()
+
+
+def test_another_database_is_left_alone(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "x")
+    other.execute("CREATE TABLE mine (a)")
+    other.close()
+    with pytest.raises(StoreError, match="not a store"):
+        Store(tmp_path / "x")

@@ -1,0 +1,60 @@
+import pytest
+
+from fabric.errors import ExperimentError
+from fabric.sweep_file import load_sweep, parse_sweep
+
+SWEEP = """name = "x"
+policies = ["ofan", "jsq"]
+seeds = 2
+[fabric]
+k = 4
+[sweep]
+"collective.message_bytes" = ["64KiB", "1MiB"]
+"fabric.latency_ns" = [500, 600,
+  700]
+"""
+
+
+def test_every_combination_is_run_with_every_policy_and_seed() -> None:
+    scenarios = parse_sweep(SWEEP, "x.toml")
+    points = {(s.collective.message_bytes, s.fabric.latency_ns, s.policy, s.seed) for s in scenarios}
+    assert len(scenarios) == len(points) == 2 * 3 * 2 * 2
+    assert {size for size, *_ in points} == {65_536, 1_048_576}
+    assert {scenario.fabric.k for scenario in scenarios} == {4}
+
+
+def test_a_file_without_sweep_is_an_experiment() -> None:
+    assert len(parse_sweep('policies = ["ofan", "jsq"]\nseeds = 3\n', "x.toml")) == 6
+
+
+def test_overrides_change_the_base() -> None:
+    assert {scenario.seed for scenario in parse_sweep(SWEEP, "x.toml", ["seeds=1", "seed=9"])} == {9}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SWEEP + '"fabric.kk" = [1]\n', "x.toml:10: unknown key fabric.kk"),
+        (SWEEP + '"fabric.k" = [4, 7]\n', "x.toml:10: fabric.k = 7: must be a multiple of 2"),
+        (SWEEP + "fabric.k = 4\n", "x.toml:10: fabric.k: expected a list of values"),
+        (SWEEP + '"fabric.k" = []\n', "x.toml:10: fabric.k: expected a list of values"),
+        (SWEEP + "seed = [-1]\n", "x.toml:10: seed = -1"),
+        (SWEEP + '"fabric.k.x" = [3]\n', "x.toml:10: fabric.k.x = 3"),
+        (SWEEP + 'policies = [["ofna"]]\n', "x.toml:10: policies = ['ofna']: no load balancer 'ofna'"),
+        (SWEEP + "[packets]\n", "x.toml:6: [sweep] must be the last table"),
+        (SWEEP + "seeds", "x.toml: not TOML"),
+        (SWEEP + "seeds = [1000000]\n", "x.toml:10: seeds = 1000000"),
+        (SWEEP.replace("1MiB", "1Mob"), "x.toml:7: collective.message_bytes: '1Mob' is not a size"),
+        (SWEEP.replace("k = 4", "k = 5"), "x.toml:5: fabric.k = 5: must be a multiple of 2"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ExperimentError) as error:
+        parse_sweep(text, "x.toml")
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_one_line(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ExperimentError, match="cannot be read: No such file"):
+        load_sweep(tmp_path / "none.toml")

@@ -1,0 +1,192 @@
+"""Sweeps of runs that cost nothing: what is computed, kept and reported."""
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fabric.errors import TrafficError
+from fabric.experiment import Collective, Experiment, Fabric, Scenario
+from fabric.record import Record
+from sim import engine
+from sim.errors import SweepError
+from sim.store import Store
+from sim.sweeps import sweep
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = Experiment(fabric=Fabric(k=4), collective=Collective(message_bytes=8192), seeds=20, policies=("ofan", "rsq"))
+PATIENCE_S = 120
+
+
+class Counting:
+    """Runs scenarios and counts them; fails where it is told to."""
+
+    def __init__(self, bad_seed: int = 0, stop_after: int | None = None) -> None:
+        self.ran: list[tuple[str, int]] = []
+        self.bad_seed, self.stop_after = bad_seed, stop_after
+
+    def __call__(self, scenario: Scenario) -> Record:
+        if scenario.seed == self.bad_seed:
+            raise TrafficError("nothing to send")
+        if len(self.ran) == self.stop_after:
+            raise KeyboardInterrupt
+        self.ran.append((scenario.policy, scenario.seed))
+        return engine.run(scenario).record
+
+
+def scenarios(seeds: int) -> list[Scenario]:
+    return list(TINY.model_copy(update={"seeds": seeds}).scenarios())
+
+
+def test_records_come_in_the_order_of_the_scenarios() -> None:
+    wanted = scenarios(2)
+    assert [(r.policy, r.seed) for r in sweep(wanted)] == [(s.policy, s.seed) for s in wanted]
+
+
+def test_equal_scenarios_are_computed_once_and_keep_their_names() -> None:
+    run = Counting()
+    first, second = sweep([Scenario(name="a", fabric=Fabric(k=2)), Scenario(name="b", fabric=Fabric(k=2))], run=run)
+    assert len(run.ran) == 1
+    assert (first.name, second.name) == ("a", "b")
+    assert first.cct_ps == second.cct_ps
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    before, after, wanted = Counting(stop_after=3), Counting(), scenarios(4)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(wanted, store=tmp_path / "x", run=before)
+    assert len(sweep(wanted, store=tmp_path / "x", run=after)) == 8
+    assert sorted(before.ran + after.ran) == sorted((s.policy, s.seed) for s in wanted)
+
+
+def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match="2 of 8 runs failed; ofan, seed 3: nothing to send"):
+        sweep(scenarios(4), store=tmp_path / "x", run=Counting(bad_seed=3))
+    with Store(tmp_path / "x") as store:
+        assert len(store.runs()) == 6
+
+
+def test_progress_counts_what_was_there(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    sweep(scenarios(1), store=tmp_path / "x")
+    sweep(scenarios(2), store=tmp_path / "x", report=lambda *counts: seen.append(counts))
+    assert seen == [(2, 4), (3, 4), (4, 4)]
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.sweeps.CONNECT_SECONDS", 0.5)
+    with pytest.raises(SweepError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9") as error:
+        sweep(scenarios(1), scheduler="tcp://127.0.0.1:9")
+    assert "\n" not in str(error.value)
+
+
+def file_of(folder: Path, message: str) -> Path:
+    path = folder / "tiny.toml"
+    base = 'name = "tiny"\npolicies = ["ofan", "rsq"]\nseeds = 20\n[fabric]\nk = 8\n[collective]\nmessage_bytes = '
+    path.write_text(f'{base}"{message}"\n')
+    return path
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "ofan", "sim", *map(str, arguments)]
+
+
+def finished(store: Path) -> int:
+    if not store.exists():
+        return 0
+    database = sqlite3.connect(store)
+    try:
+        return int(database.execute("SELECT count(*) FROM runs").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        database.close()
+
+
+def wait_for(condition, process: subprocess.Popen[bytes]) -> None:  # type: ignore[no-untyped-def]
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(arguments, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def is_alive(group: int) -> bool:
+    """Say whether a process group still has a process that runs."""
+    stats = (path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat") if path.exists())
+    return any(int(fields[2]) == group and fields[0] != "Z" for fields in stats)
+
+
+def wait_until_gone(group: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while is_alive(group):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_after_kill_9_every_run_is_there_once_and_nothing_is_computed_twice(tmp_path: Path) -> None:
+    store, file = tmp_path / "x.sqlite", file_of(tmp_path, "4MiB")
+    arguments = command("sweep", file, "--jobs", 2, "--store", store)
+    with started(*arguments) as process:
+        wait_for(lambda: finished(store) >= 5, process)
+        process.kill()
+        process.wait()
+        wait_until_gone(process.pid)
+    with Store(store) as kept:
+        first = kept.runs()
+    subprocess.run(arguments, cwd=ROOT, check=True, capture_output=True)
+    with Store(store) as kept:
+        runs = kept.runs()
+    assert 5 <= len(first) < 40
+    assert runs[: len(first)] == first
+    assert len({(record.policy, record.seed) for _, record in runs}) == len(runs) == 40
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_with_one_line_and_no_process_left(tmp_path: Path) -> None:
+    store, file = tmp_path / "x.sqlite", file_of(tmp_path, "16MiB")
+    with started(*command("sweep", file, "--jobs", 2, "--store", store)) as process:
+        wait_for(lambda: finished(store) >= 2, process)
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
+        wait_until_gone(process.pid)
+    assert process.returncode == 130
+    assert [line for line in stderr.decode().splitlines() if line and "compiling" not in line] == ["ofan: interrupted"]
+    assert 2 <= finished(store) < 40
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.slow
+def test_a_scheduler_and_two_workers_in_other_processes_run_it(tmp_path: Path) -> None:
+    address, dask = f"tcp://127.0.0.1:{free_port()}", (sys.executable, "-m", "dask")
+    http = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+    worker = (*dask, "worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1", *http)
+    scheduler = (*dask, "scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2], *http)
+    with started(*scheduler), started(*worker), started(*worker):
+        records = sweep(scenarios(10), store=tmp_path / "x", scheduler=address)
+    here = sweep(scenarios(10))
+    assert [record.cct_ps for record in records] == [record.cct_ps for record in here]
+    assert len({record.max_rss_bytes for record in records}) >= 2
