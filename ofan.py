@@ -48,6 +48,8 @@ Examples:
   ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,jsq --seeds 3
   ofan sim run --k 8 --policy all --seeds 10          128 hosts, every load balancer
   ofan sim sweep experiments/sweep.toml --jobs 2      many runs; goes on where it stopped
+  ofan emulate --program my_lb.p4 --compare-with ofan,jsq
+  ofan compare experiments/demo.toml --policies all   virtual time against the simulator
   ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
   ofan doctor                                         what runs here, what is missing
 """

@@ -116,11 +116,11 @@ def _verdict(rows: Sequence[Row], reference: str, network: str) -> Text:
     equal = sum(row.is_equal(network) for row in rows)
     if equal == len(rows):
         return Text(
-            f"{network} equals {reference} for all {len(rows)} load balancers: every CCT to the ps, every queue to the B", EQUAL
+            f"{network} equals {reference} in {equal} of {equal} load balancers: CCT to the ps, longest queue to the B", EQUAL
         )
     worst = max(rows, key=lambda row: abs(_relative(row, network)))
     return Text(
-        f"{network} equals {reference} for {equal} of {len(rows)} load balancers; "
+        f"{network} equals {reference} in {equal} of {len(rows)} load balancers; "
         f"largest difference of the CCT: {100 * _relative(worst, network):+.2g} % ({label_of(worst.policy)})",
         DIFFERENT,
     )

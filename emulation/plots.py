@@ -75,7 +75,7 @@ def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 
 
 def mark_failures(axes: Axes, outcome: Outcome) -> None:
-    """Draw when links fail and when routes change."""
+    """Draw when links fail and when routes change, as far as that is within the picture."""
     scenario, top = outcome.scenario, axes.get_ylim()[1]
     for event in scenario.failures.events:
         name = link_name(scenario.tree, link_named(scenario.tree, event.link))
@@ -86,6 +86,8 @@ def mark_failures(axes: Axes, outcome: Outcome) -> None:
 
 
 def _mark(axes: Axes, time_us: float, text: str, top: float) -> None:
+    if time_us > axes.get_xlim()[1]:
+        return
     axes.axvline(time_us, color=GREY, linewidth=1, linestyle=(0, (2, 2)), zorder=1)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
     axes.text(time_us, top, text, fontsize=8, color=GREY, va="bottom", ha="center", bbox=box)

@@ -33,8 +33,9 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
     phases = traffic.phases(scenario, flows, gaps)
     hops = np.array([scenario.tree.hops(*ends) for ends in zip(flows.source.tolist(), flows.destination.tolist(), strict=True)])
     columns = (flows.source, flows.destination, flows.packets, gaps, phases, flows.start_ps, hops)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [FlowPlan(flow, *row, tuple(flows.waits_for(flow).tolist())) for flow, row in enumerate(rows)]
+    after = [tuple(flows.waits_for(flow).tolist()) for flow in range(len(flows))]
+    rows = zip(range(len(flows)), *(column.tolist() for column in columns), after, strict=True)
+    return [FlowPlan._make(row) for row in rows]
 
 
 def ends(tree: FatTree, here: int, there: int) -> Ends:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from emulation.softswitch import arithmetic, hashes
-from emulation.softswitch.codegen.assembly import assemble
+from emulation.softswitch.codegen.assembly import Assembly, assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.codegen.program import Program
 from emulation.softswitch.constentries import install_constants
@@ -19,6 +21,15 @@ from emulation.softswitch.valuesets import ValueSetState
 Random = Callable[[int, int], int]
 DROP_PORT = 511
 BUILTINS = {"len": len, "min": min, "max": max, "int": int, "bool": bool, "range": range}
+
+
+@lru_cache(maxsize=16)
+def _translate(source: bytes) -> tuple[Program, Assembly, CodeType]:
+    """Load a program and generate its code, once for all switches that run it."""
+    program = load(source)
+    with corruption_is_reported():
+        assembly = assemble(program)
+        return program, assembly, compile(assembly.source, "<pipeline>", "exec")
 
 
 class Pipeline:
@@ -35,7 +46,7 @@ class Pipeline:
         is_up: Callable[[int], bool] = lambda _port: True,
         drop_port: int = DROP_PORT,
     ) -> None:
-        self.program: Program = load(source)
+        self.program, self._assembly, self._code = _translate(source)
         with corruption_is_reported():
             self._build(random, is_up, drop_port)
 
@@ -53,17 +64,15 @@ class Pipeline:
         self.ingress, self.egress = self._compile(random, drop_port)
 
     def _compile(self, random: Random, drop_port: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        assembly = assemble(self.program)
-        code = compile(assembly.source, "<pipeline>", "exec")
-        self.text = assembly.source
+        self.text = self._assembly.source
         namespace = {
             **self._names(),
-            **assembly.constants,
+            **self._assembly.constants,
             "random": random,
             "DROP": drop_port,
             "__builtins__": BUILTINS,
         }
-        exec(code, namespace)
+        exec(self._code, namespace)
         return namespace["ingress"], namespace["egress"]
 
     def _names(self) -> dict[str, Any]:

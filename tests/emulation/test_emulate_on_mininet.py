@@ -54,4 +54,4 @@ def test_options_of_mininet_need_mininet(refusal, option):
 
 def test_a_corrupt_pipeline(refusal, tmp_path):
     (tmp_path / "broken.json").write_text("{")
-    assert "corrupt JSON" in refusal("--network", "mininet", "--p4", str(tmp_path / "broken.json"))
+    assert "corrupt JSON" in refusal("--network", "mininet", "--program", str(tmp_path / "broken.json"))

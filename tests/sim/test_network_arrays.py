@@ -1,0 +1,96 @@
+"""Scenario -> arrays: who is connected to whom, hashes, outages, pools, routes."""
+
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric.addressing import host_ip
+from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario, Transport
+from fabric.policies import POLICIES
+from hostagent.packets import ROCE_PORT, UDP_PROTOCOL
+from hostagent.state import NEVER
+from sim.lb.hashing import label_hash, product
+from sim.network import build, grown
+from sim.state import SPARE
+
+
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_inputs_are_the_far_ends_outputs(k: int) -> None:
+    scenario = Scenario(fabric=Fabric(k=k), collective=Collective(message_bytes=1))
+    tree, inputs = scenario.tree, build(scenario).world.inputs
+    for switch in range(tree.switches):
+        for port in tree.ports(switch):
+            far = tree.neighbour(switch, port)
+            host_link = tree.switches * k + switch * tree.half + port - 1
+            assert inputs[switch * k + port - 1] == (far.switch * k + far.port - 1 if far else host_link)
+
+
+@given(label=st.integers(0, 0xFFFF), flow=st.integers(0, 15))
+def test_hash_is_the_crc_of_the_five_tuple(label: int, flow: int) -> None:
+    network = build(Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=1)))
+    world, row = network.world, network.world.flows.table[flow]
+    ends = [host_ip(network.scenario.tree, int(host)) for host in (row.source, row.destination)]
+    for (source, destination), base in ((ends, row.hash_data), (ends[::-1], row.hash_ack)):
+        content = source.to_bytes(4, "big") + destination.to_bytes(4, "big") + bytes([UDP_PROTOCOL])
+        content += label.to_bytes(2, "big") + ROCE_PORT.to_bytes(2, "big")
+        assert int(base) ^ int(label_hash(world.hash_low, world.hash_high, label)) == crc32(content)
+
+
+@given(left=st.integers(0, 2**32 - 1), right=st.integers(0, 2**32 - 1))
+def test_product_is_that_of_32_bit_integers(left: int, right: int) -> None:
+    assert product(left, right) == left * right % 2**32
+
+
+def test_outages_are_in_order_on_both_directions_of_a_link() -> None:
+    events = (
+        LinkEvent(link="agg0_0-core0_1", down_ns=3, up_ns=4),
+        LinkEvent(link="agg0_0-core0_1", down_ns=1, up_ns=2),
+        LinkEvent(link="edge1_0-agg1_1", down_ns=5),
+    )
+    scenario = Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=1), failures=Failures(events=events))
+    world, tree = build(scenario).world, scenario.tree
+    up, down = tree.agg(0, 0) * 4 + tree.half + 1, tree.core(0, 1) * 4
+    for number in (up, down):
+        link = world.links[number]
+        rows = world.outages[link.outage : link.outage + 3].tolist()
+        assert rows == [[1_000, 2_000], [3_000, 4_000], [NEVER, NEVER]]
+        assert [link.down_ps, link.up_ps] == rows[0]
+    assert (world.links.down_ps < NEVER).sum() == 4
+
+
+def test_routes_follow_each_change_after_g() -> None:
+    event = LinkEvent(link="agg0_0-core0_1", down_ns=100, up_ns=1_000)
+    scenario = Scenario(fabric=Fabric(k=4), failures=Failures(events=(event,), convergence_rtt=1))
+    times = [time_ps for time_ps, _ in build(scenario).routes]
+    assert times == [0, 100_000 + scenario.zero_load_rtt_ps, 1_000_000 + scenario.zero_load_rtt_ps]
+
+
+def test_grown_pool_keeps_what_it_holds() -> None:
+    world = build(Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=1))).world
+    spare, chunks = int(world.counters[SPARE]), len(world.pool.spare)
+    world.pool.packets.psn[:] = np.arange(len(world.pool.packets))
+    bigger = grown(world.pool, 50, world.counters)
+    assert world.counters[SPARE] == spare + 50
+    assert (bigger.packets.psn[: len(world.pool.packets)] == world.pool.packets.psn).all()
+    assert sorted(bigger.spare[: spare + 50].tolist())[-50:] == list(range(chunks, chunks + 50))
+
+
+@settings(max_examples=25, deadline=None)
+@given(policy=st.sampled_from(list(POLICIES)), rate=st.sampled_from([0, 0.1]), seed=st.integers(0, 1000))
+def test_slots_lead_to_uplinks_and_groups_to_schedules(policy: str, rate: float, seed: int) -> None:
+    scenario = Scenario(policy=policy, seed=seed, fabric=Fabric(k=4), failures=Failures(rate=rate))
+    routes = build(scenario).routes[-1][1]
+    assert (routes.slots < scenario.tree.half).all()
+    assert routes.group_schedule.max(initial=0) < len(routes.schedule_offset) - 1
+    if len(routes.weights):
+        assert routes.weights.sum(axis=1).tolist() == np.diff(routes.schedule_offset).tolist()
+
+
+def test_rings_and_logs_do_not_overlap() -> None:
+    scenario = Scenario(fabric=Fabric(k=4), transport=Transport(recovery="sack"))
+    flows = build(scenario).world.flows
+    assert (np.diff(flows.table.ring) == flows.table.ring_length[:-1]).all()
+    assert len(flows.arrivals) == flows.table.packets.sum()
