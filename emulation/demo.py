@@ -20,6 +20,7 @@ PARTS = (
     ("llama_ring.toml", "a training step of Llama 3.2 1B on 16 GPUs: one ring step of one layer"),
 )
 PICTURE = "demo"
+MININET_FILE = "mininet_k4.toml"
 
 
 def run_parts(folder: Path, reporter: Reporter) -> list[Finished]:
@@ -60,3 +61,17 @@ def demo(output: Path) -> None:
     seconds = sum(outcome.cpu_seconds for finished in done for outcome in finished.outcomes)
     console.print(f"{packets:,} packets through switches in {seconds:.0f} s of CPU, {packets / seconds:,.0f} a second.")
     console.print(f"Picture: {picture} (loads of every link, queues over time). Data: {output}")
+    console.print(real_packets(EXPERIMENTS / MININET_FILE))
+
+
+def real_packets(file: Path) -> str:
+    """Run Ofan over real veths beside its virtual twin while a command breaks a link; say what happened, or why not."""
+    from emulation.kernel import refuse_if_unable
+    from emulation.mininet_demo import run_twins
+
+    try:
+        refuse_if_unable()
+        click.echo("Now the same with real packets: 20 switch processes, 16 hosts in namespaces (half a minute) ...", err=True)
+        return run_twins(file).words()
+    except EmulationError as error:
+        return f"Real packets are left out: {error}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.addressing import host_name
+from fabric.bounds import bound_ps
 from fabric.experiment import PS_PER_NS, Collective, Fabric, Scenario
 from fabric.topology import SWITCH_LAYERS
 from hostagent.state import NEVER
@@ -19,15 +20,16 @@ from sim.results import Ports, Result, Series, by_layer
 from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Constants, Routes, World
 from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
 
-HORIZON_PS = 10**12
+HORIZON_BOUNDS = 100
 Int64 = NDArray[np.int64]
 Buffers = tuple[Int64, Int64, Int64, Int64]
 
 
-def run(scenario: Scenario, *, sample_ps: int | None = None, horizon_ps: int = HORIZON_PS) -> Result:
+def run(scenario: Scenario, *, sample_ps: int | None = None, horizon_ps: int | None = None) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
-    Raises FabricError where the scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`.
+    Raises FabricError where the scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`,
+    by default 100 times the lower bound after the last link change.
     """
     prepare()
     began_s = time.process_time()
@@ -41,18 +43,23 @@ def prepare() -> None:
     if not any(CACHE.glob("**/*.nbi")):
         sys.stderr.write("compiling the simulator's kernels, once (about half a minute) ...\n")
     pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
-    simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, HORIZON_PS, 0)
+    simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, None, 0)
 
 
-def simulate(network: Network, sample_ps: int | None, horizon_ps: int, began_s: float) -> Result:
+def simulate(network: Network, sample_ps: int | None, horizon_ps: int | None, began_s: float) -> Result:
     """Run a network that has just been built to its end; `began_s` is the process time at which the building began."""
     samples: list[tuple[int, Int64]] = []
     start_flows(network.world, network.flows.start_ps)
-    world = _drive(network, sample_ps, horizon_ps, samples)
+    world = _drive(network, sample_ps, _horizon_ps(network) if horizon_ps is None else horizon_ps, samples)
     end_ps = int(world.counters[LAST_DONE])
     truncate(world, end_ps)
     cpu_s = time.process_time() - began_s
     return _result(network, world, end_ps, _series(network, samples) if sample_ps else None, cpu_s)
+
+
+def _horizon_ps(network: Network) -> int:
+    last_ps = max((time_ps for time_ps, _ in network.routes), default=0)
+    return last_ps + int(network.flows.start_ps.max(initial=0)) + HORIZON_BOUNDS * bound_ps(network.scenario, network.flows)
 
 
 def _drive(network: Network, sample_ps: int | None, horizon_ps: int, samples: list[tuple[int, Int64]]) -> World:
@@ -75,7 +82,7 @@ def _drive(network: Network, sample_ps: int | None, horizon_ps: int, samples: li
         if status == STUCK or now_ps >= horizon_ps:
             raise UnfinishedError(_unfinished(network, world))
         if sample_ps or stale_ps:
-            settle_all(world, now_ps)
+            settle_all(world, now_ps, bool(stale_ps) and now_ps % stale_ps == 0)
         if sample_ps and now_ps % sample_ps == 0:
             samples.append((now_ps, world.links.occupancy.copy()))
 

@@ -2,7 +2,7 @@
 
 from hostagent import labels, transport
 from hostagent.state import NEVER
-from sim.jit import inlined
+from sim.jit import at, inlined
 from sim.lb.hashing import label_hash
 from sim.lb.schedules import start_or_next
 from sim.queues import append, following, leave, occupy
@@ -17,11 +17,11 @@ def serve_host(world, routes, number, start_ps, end_ps):  # type: ignore[no-unty
 
     What arrives at an instant comes before what is sent then.
     """
-    host, constants, pool = world.hosts[number], world.constants, world.pool
-    link = world.links[number // constants.half * constants.k + number % constants.half]
+    host, constants, pool = world.hosts[at(number)], world.constants, world.pool
+    link = world.links[at(number // constants.half * constants.k + number % constants.half)]
     now_ps, count = start_ps, 0
     while True:
-        arrival_ps = pool.packets[link.taken].time_ps if link.taken != link.tail else NEVER
+        arrival_ps = pool.packets[at(link.taken)].time_ps if link.taken != link.tail else NEVER
         send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
         if min(arrival_ps, send_ps) >= end_ps:
             return count
@@ -32,7 +32,7 @@ def serve_host(world, routes, number, start_ps, end_ps):  # type: ignore[no-unty
             continue
         now_ps = arrival_ps
         slot = link.taken
-        receive(world, number, pool.packets[slot], now_ps)
+        receive(world, number, pool.packets[at(slot)], now_ps)
         link.taken = following(pool, slot)
         if (slot + 1) % CHUNK == 0:
             leave(pool, slot, world.counters)
@@ -55,27 +55,27 @@ def receive(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 def receive_data(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     """Count a data packet and queue its ACK, which echoes label, number and mark."""
     flow, psn = int(packet.flow), int(packet.psn)
-    flows, host = world.flows, world.hosts[number]
-    constant = flows.table[flow]
+    flows, host = world.flows, world.hosts[at(number)]
+    constant = flows.table[at(flow)]
     is_new = True
     if world.constants.is_sack:
         is_new = not flows.is_received[constant.log + psn]
         if is_new:
             flows.is_received[constant.log + psn] = 1
-            flows.arrivals[constant.log + flows.received[flow]] = psn
+            flows.arrivals[constant.log + flows.received[at(flow)]] = psn
     if is_new:
-        flows.received[flow] += 1
+        flows.received[at(flow)] += 1
     slot = append(world.pool, host, ONE_READER, world.counters)
-    ack = world.pool.packets[slot]
+    ack = world.pool.packets[at(slot)]
     ack.flow = flow
     ack.psn = psn
     ack.pod, ack.edge, ack.index = constant.source_pod, constant.source_edge, constant.source_index
     ack.status = ACK | (int(packet.status) & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
-    ack.log = flows.received[flow]
+    ack.log = flows.received[at(flow)]
     host.acks += 1
-    if is_new and flows.received[flow] == constant.packets:
+    if is_new and flows.received[at(flow)] == constant.packets:
         unblock(world, number, flow, now_ps)
 
 
@@ -83,7 +83,7 @@ def receive_data(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 def receive_ack(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     """Let a sender learn from an ACK; note when the flow is done."""
     flow, flows, rules = int(packet.flow), world.flows, world.rules
-    sender, constant = flows.senders[flow], flows.table[flow]
+    sender, constant = flows.senders[at(flow)], flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
     labels.on_ack(sender, rules, int(packet.label), int(packet.status) & MARKED > 0, now_ps)
     if world.constants.is_sack:
@@ -115,7 +115,7 @@ def unblock(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
 def start_flow(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
     """Make a flow a sender whose first packet is due a phase later, and give it a place among its host's flows."""
     flows, rules, host = world.flows, world.rules, world.hosts[number]
-    sender, constant = flows.senders[flow], flows.table[flow]
+    sender, constant = flows.senders[at(flow)], flows.table[at(flow)]
     due_ps = now_ps + constant.phase_ps
     transport.start(sender, rules, flow, int(constant.packets), constant.gap_ps, due_ps, int(constant.hops))
     labels.start(sender, rules)
@@ -131,7 +131,7 @@ def start_flow(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
 @inlined
 def send(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
     """Let the host's link take the next packet: data and ACKs alternate while both wait, data first."""
-    host = world.hosts[number]
+    host = world.hosts[at(number)]
     if host.acks > 0 and not (host.ready_ps <= now_ps and host.last_was_ack):
         host.last_was_ack = 1
         send_ack(world, routes, number, now_ps)
@@ -143,25 +143,25 @@ def send(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 @inlined
 def put(world, number, is_ack, now_ps):  # type: ignore[no-untyped-def]
     """Take the host's link for one packet; return its slot, in which only the time is set."""
-    constants, link = world.constants, world.links[world.constants.switches * world.constants.k + number]
+    constants, link = world.constants, world.links[at(world.constants.switches * world.constants.k + number)]
     _, departure_ps = occupy(link, constants, is_ack, now_ps)
     slot = append(world.pool, link, ONE_READER, world.counters)
-    world.pool.packets[slot].time_ps = departure_ps + constants.latency_ps
-    world.hosts[number].free_ps = link.free_ps
+    world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps
+    world.hosts[at(number)].free_ps = link.free_ps
     return slot
 
 
 @inlined
 def send_ack(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
     """Send the ACK that has waited longest."""
-    host, pool = world.hosts[number], world.pool
+    host, pool = world.hosts[at(number)], world.pool
     waiting = host.taken
     host.taken = following(pool, waiting)
     host.acks -= 1
     slot = put(world, number, ACK, now_ps)
-    time_ps = pool.packets[slot].time_ps
-    pool.packets[slot] = pool.packets[waiting]
-    ack = pool.packets[slot]
+    time_ps = pool.packets[at(slot)].time_ps
+    pool.packets[at(slot)] = pool.packets[at(waiting)]
+    ack = pool.packets[at(slot)]
     ack.time_ps = time_ps
     if (waiting + 1) % CHUNK == 0:
         leave(pool, waiting, world.counters)
@@ -171,15 +171,15 @@ def send_ack(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 @inlined
 def send_data(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
     """Send a packet of the flow that has been ready longest."""
-    flow = int(world.heap[world.hosts[number].heap_first])
+    flow = int(world.heap[at(world.hosts[at(number)].heap_first)])
     flows, rules = world.flows, world.rules
-    sender, constant = flows.senders[flow], flows.table[flow]
+    sender, constant = flows.senders[at(flow)], flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
     label = labels.next_label(sender, rules, ring, now_ps)
     psn = transport.next_psn(sender, rules, ring, label, now_ps)
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
     world.counters[LIVE] += 1
-    packet = world.pool.packets[put(world, number, DATA, now_ps)]
+    packet = world.pool.packets[at(put(world, number, DATA, now_ps))]
     packet.flow = flow
     packet.psn = psn
     packet.pod, packet.edge, packet.index = constant.pod, constant.edge, constant.index
@@ -218,14 +218,14 @@ def is_before(ready_ps, flow, other):  # type: ignore[no-untyped-def]
 @inlined
 def requeue(world, number, flow, ready_ps):  # type: ignore[no-untyped-def]
     """Give a flow its new ready time and its place in the host's heap."""
-    flows, host = world.flows, world.hosts[number]
-    if flows.ready_ps[flow] != ready_ps:
-        flows.ready_ps[flow] = ready_ps
+    flows, host = world.flows, world.hosts[at(number)]
+    if flows.ready_ps[at(flow)] != ready_ps:
+        flows.ready_ps[at(flow)] = ready_ps
         if host.heap_size > 1:
             heap = world.heap[host.heap_first : host.heap_first + host.heap_size]
             sift_up(heap, flows.place, flows.ready_ps, flow)
             sift_down(heap, flows.place, flows.ready_ps, flow)
-        host.ready_ps = flows.ready_ps[world.heap[host.heap_first]]
+        host.ready_ps = flows.ready_ps[at(world.heap[at(host.heap_first)])]
 
 
 @inlined

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
@@ -34,3 +35,9 @@ numba.config.CACHE_DIR = str(CACHE)
 
 kernel: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
+
+
+@inlined
+def at(index):  # type: ignore[no-untyped-def]
+    """Return an index that cannot be negative, so that the compiled code need not ask."""
+    return np.uint64(index)

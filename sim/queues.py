@@ -5,7 +5,7 @@ Output queues exist twice in the project, here and in `emulation.softswitch.queu
 
 import numpy as np
 
-from sim.jit import inlined
+from sim.jit import at, inlined
 from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SPARE
 
 
@@ -17,9 +17,9 @@ def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
         ends.tail = slot + 1
     else:
         counters[SPARE] -= 1
-        chunk = pool.spare[counters[SPARE]]
-        pool.passes[chunk] = 2 - readers
-        pool.next_chunk[slot >> CHUNK_BITS] = chunk
+        chunk = pool.spare[at(counters[SPARE])]
+        pool.passes[at(chunk)] = 2 - readers
+        pool.next_chunk[at(slot >> CHUNK_BITS)] = chunk
         ends.tail = np.int64(chunk) << CHUNK_BITS
     return slot
 
@@ -29,16 +29,16 @@ def following(pool, slot):  # type: ignore[no-untyped-def]
     """Return the slot behind this one in its list."""
     if (slot + 1) % CHUNK:
         return slot + 1
-    return np.int64(pool.next_chunk[slot >> CHUNK_BITS]) << CHUNK_BITS
+    return np.int64(pool.next_chunk[at(slot >> CHUNK_BITS)]) << CHUNK_BITS
 
 
 @inlined
 def leave(pool, slot, counters):  # type: ignore[no-untyped-def]
     """Note that a reader is through with the chunk of this slot; the last one frees it."""
-    chunk = slot >> CHUNK_BITS
+    chunk = at(slot >> CHUNK_BITS)
     pool.passes[chunk] += 1
     if pool.passes[chunk] == 2:
-        pool.spare[counters[SPARE]] = chunk
+        pool.spare[at(counters[SPARE])] = chunk
         counters[SPARE] += 1
 
 
@@ -46,7 +46,7 @@ def leave(pool, slot, counters):  # type: ignore[no-untyped-def]
 def settle(pool, link, constants, now_ps, counters):  # type: ignore[no-untyped-def]
     """Let the packets go whose last bit has left a port by `now_ps`."""
     while link.cursor != link.tail:
-        packet = pool.packets[link.cursor]
+        packet = pool.packets[at(link.cursor)]
         if packet.time_ps - constants.latency_ps > now_ps:
             return
         link.occupancy -= constants.ack_bytes if packet.status & ACK else constants.data_bytes
@@ -86,8 +86,8 @@ def offer(pool, link, outages, constants, packet, now_ps, counters):  # type: ig
         status |= LOST
         link.lost += 1
     slot = append(pool, link, 2, counters)
-    pool.packets[slot] = packet
-    queued = pool.packets[slot]
+    pool.packets[at(slot)] = packet
+    queued = pool.packets[at(slot)]
     queued.time_ps = departure_ps + constants.latency_ps
     queued.status = status
     link.occupancy = occupancy

@@ -7,7 +7,7 @@ sorts by (time, port) and serves. A key is (time within the window, port, slot) 
 from fabric.policies import Chooser
 from fabric.topology import Tier
 from sim import lb
-from sim.jit import inlined
+from sim.jit import at, inlined
 from sim.queues import following, leave, offer
 from sim.state import ACK, CHUNK, LIVE, LOST, UNROUTABLE
 
@@ -29,7 +29,8 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):  # type: ign
         keys = spare_keys
     insertion_sort(keys, count)
     for position in range(count):
-        forward(world, routes, switch, start_ps + (keys[position] >> TIME_BITS), keys[position] & SLOT_MASK)
+        key = keys[at(position)]
+        forward(world, routes, switch, start_ps + (key >> TIME_BITS), key & SLOT_MASK)
     release(world, switch, ends)
     return count
 
@@ -39,19 +40,19 @@ def gather(world, switch, start_ps, end_ps, keys, ends):  # type: ignore[no-unty
     """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
     k, count = world.constants.k, 0
     for port in range(k):
-        link = world.links[world.inputs[switch * k + port]]
+        link = world.links[at(world.inputs[at(switch * k + port)])]
         slot, tail = link.taken, link.tail
         while slot != tail:
-            packet = world.pool.packets[slot]
+            packet = world.pool.packets[at(slot)]
             if packet.time_ps >= end_ps:
                 break
             if packet.status & LOST:
                 world.counters[LIVE] -= 1
             else:
-                keys[count] = ((packet.time_ps - start_ps) << TIME_BITS) | (port << SLOT_BITS) | slot
+                keys[at(count)] = ((packet.time_ps - start_ps) << TIME_BITS) | (port << SLOT_BITS) | slot
                 count += 1
             slot = following(world.pool, slot)
-        ends[port] = slot
+        ends[at(port)] = slot
     return count
 
 
@@ -60,8 +61,8 @@ def release(world, switch, ends):  # type: ignore[no-untyped-def]
     """Hand back the chunks of what has been served."""
     k = world.constants.k
     for port in range(k):
-        link = world.links[world.inputs[switch * k + port]]
-        slot, end = link.taken, ends[port]
+        link = world.links[at(world.inputs[at(switch * k + port)])]
+        slot, end = link.taken, ends[at(port)]
         while slot // CHUNK != end // CHUNK:
             last = slot | (CHUNK - 1)
             slot = following(world.pool, last)
@@ -77,18 +78,18 @@ def scatter(keys, count, sorted_keys, buckets, window_ps):  # type: ignore[no-un
         coarse += 1
     shift, used = TIME_BITS + coarse, (window_ps >> coarse) + 1
     for bucket in range(used):
-        buckets[bucket] = 0
+        buckets[at(bucket)] = 0
     for position in range(count):
-        buckets[keys[position] >> shift] += 1
+        buckets[at(keys[at(position)] >> shift)] += 1
     first = 0
     for bucket in range(used):
-        size = buckets[bucket]
-        buckets[bucket] = first
+        size = buckets[at(bucket)]
+        buckets[at(bucket)] = first
         first += size
     for position in range(count):
-        key = keys[position]
-        bucket = key >> shift
-        sorted_keys[buckets[bucket]] = key
+        key = keys[at(position)]
+        bucket = at(key >> shift)
+        sorted_keys[at(buckets[bucket])] = key
         buckets[bucket] += 1
 
 
@@ -96,19 +97,19 @@ def scatter(keys, count, sorted_keys, buckets, window_ps):  # type: ignore[no-un
 def insertion_sort(keys, count):  # type: ignore[no-untyped-def]
     """Sort keys that are almost in order."""
     for position in range(1, count):
-        key = keys[position]
+        key = keys[at(position)]
         hole = position
-        while hole > 0 and keys[hole - 1] > key:
-            keys[hole] = keys[hole - 1]
+        while hole > 0 and keys[at(hole - 1)] > key:
+            keys[at(hole)] = keys[at(hole - 1)]
             hole -= 1
-        keys[hole] = key
+        keys[at(hole)] = key
 
 
 @inlined
 def forward(world, routes, switch, now_ps, slot):  # type: ignore[no-untyped-def]
     """Send one packet to the port that leads down to its destination, or up by the load balancer's choice."""
-    constants, packet = world.constants, world.pool.packets[slot]
-    port = southbound(world.switches[switch], packet)
+    constants, packet = world.constants, world.pool.packets[at(slot)]
+    port = southbound(world.switches[at(switch)], packet)
     if port < 0:
         uplink = northbound(world, routes, switch, packet, now_ps)
         if uplink < 0:
@@ -116,7 +117,7 @@ def forward(world, routes, switch, now_ps, slot):  # type: ignore[no-untyped-def
             world.counters[LIVE] -= 1
             return
         port = constants.half + uplink
-    link = world.links[switch * constants.k + port]
+    link = world.links[at(switch * constants.k + port)]
     offer(world.pool, link, world.outages, constants, packet, now_ps, world.counters)
 
 
@@ -135,13 +136,13 @@ def southbound(node, packet):  # type: ignore[no-untyped-def]
 @inlined
 def northbound(world, routes, switch, packet, now_ps):  # type: ignore[no-untyped-def]
     """Return the uplink of a packet that must go up, -1 where its destination has no path."""
-    node, constants = world.switches[switch], world.constants
+    node, constants = world.switches[at(switch)], world.constants
     if constants.chooser == WAYPOINT:
         return lb.waypoint.uplink(node, packet)
     destination = int(packet.pod)
     if node.tier == EDGE:
         destination = destination * constants.half + int(packet.edge)
-    group = int(routes.groups[node.row + destination])
+    group = int(routes.groups[at(node.row + destination)])
     if group < 0:
         return -1
     return lb.uplink(world, routes, switch, group, packet, int(packet.status) & ACK, now_ps)

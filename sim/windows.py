@@ -84,18 +84,19 @@ def next_event(world):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def settle_all(world, now_ps):  # type: ignore[no-untyped-def]
-    """Bring the occupancy of all switch ports to `now_ps`, and let adaptive load balancers with stale queues see it."""
+def settle_all(world, now_ps, refresh):  # type: ignore[no-untyped-def]
+    """Bring the occupancy of all switch ports to `now_ps`; `refresh` lets adaptive load balancers with stale queues see it."""
     for number in range(world.constants.switches * world.constants.k):
         link = world.links[number]
         settle(world.pool, link, world.constants, now_ps, world.counters)
-        link.stale_bytes = link.occupancy
+        if refresh:
+            link.stale_bytes = link.occupancy
 
 
 @kernel
 def truncate(world, end_ps):  # type: ignore[no-untyped-def]
     """Take what lies behind the end of the run out of the statistics: waiting at ports, and what hosts sent later."""
-    settle_all(world, end_ps)
+    settle_all(world, end_ps, False)
     constants, packets = world.constants, world.pool.packets
     ports = constants.switches * constants.k
     for number in range(len(world.links)):

@@ -19,6 +19,7 @@ from fabric import traffic
 from fabric.experiment import PS_PER_NS, Scenario
 from fabric.failures import timeline
 from fabric.forwarding import forwarding
+from fabric.local_repair import repaired
 from fabric.rates import rho_max
 from fabric.topology import FatTree, LinkEnd, Tier
 from fabric.wecmp import LinkState
@@ -29,11 +30,12 @@ from tests.naive_balancers import ACK, DATA, Balancer, HostPointers, Packet
 
 
 class Kind(IntEnum):
-    """What happens first at equal times; packets leave queues and links change before all of these."""
+    """What happens first at equal times; packets leave queues before all of these."""
 
-    ROUTES = 0
-    ARRIVE = 1
-    SEND = 2
+    LINKS = 0
+    ROUTES = 1
+    ARRIVE = 2
+    SEND = 3
 
 
 @dataclass(slots=True)
@@ -69,6 +71,11 @@ class Port:
         self.log.append((now_ps, departure_ps, size))
         self.max_bytes = max(self.max_bytes, self.bytes_at(now_ps))
         return start_ps, departure_ps
+
+    @property
+    def load_bytes(self) -> int:
+        """Return the bytes of all packets that were accepted."""
+        return sum(size for _, _, size in self.log)
 
     def byte_ps(self, end_ps: int) -> int:
         """Return the integral of the occupancy from 0 to `end_ps`."""
@@ -181,7 +188,9 @@ class Network:
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, Kind, int, int, int, Any]] = []
         self.pushed = 0
-        self.route(self.timeline.first_routes)
+        self.failed: frozenset[int] = frozenset()
+        self.routed = self.timeline.first_routes
+        self.route()
 
     def _flows(self, shared: Rules) -> list[Flow]:
         """Return the scenario's flows, and tell each to its host."""
@@ -206,7 +215,8 @@ class Network:
     @property
     def cct_ps(self) -> int:
         """Return the collective's completion time."""
-        return max(flow.done_ps - start_ps for flow, start_ps in zip(self.flows, self.traffic.start_ps.tolist(), strict=True))
+        starts_ps: list[int] = self.traffic.start_ps.tolist()
+        return max(flow.done_ps - start_ps for flow, start_ps in zip(self.flows, starts_ps, strict=True))
 
     @property
     def in_flight(self) -> int:
@@ -214,8 +224,10 @@ class Network:
 
     def run(self, horizon_ps: int = NEVER) -> "Network":
         """Run until the last flow is done, all of that instant included; raises TimeoutError if that is not by the horizon."""
-        for change in self.timeline.routes:
-            self.at(change.time_ps, Kind.ROUTES, 0, 0, change.failed)
+        for change in self.timeline.changes:
+            self.at(change.time_ps, Kind.LINKS, 0, 0, change)
+        for reaction in self.timeline.routes:
+            self.at(reaction.time_ps, Kind.ROUTES, 0, 0, reaction.failed)
         for flow, start_ps in zip(self.flows, self.traffic.start_ps.tolist(), strict=True):
             if not flow.waits_for:
                 self.hosts[flow.source].start(flow, start_ps)
@@ -234,8 +246,12 @@ class Network:
 
     def happen(self, now_ps: int, kind: Kind, node: int, _port: int, _pushed: int, subject: Any) -> None:
         match kind:
+            case Kind.LINKS:
+                self.failed = self.failed - subject.up | subject.down
+                self.route()
             case Kind.ROUTES:
-                self.route(subject)
+                self.routed = subject
+                self.route()
             case Kind.ARRIVE if node < self.tree.switches:
                 self.forward(node, subject, now_ps)
             case Kind.ARRIVE:
@@ -243,11 +259,13 @@ class Network:
             case Kind.SEND:
                 self.send(self.hosts[node], now_ps)
 
-    def route(self, failed: frozenset[int]) -> None:
-        """Let everybody know which links are down."""
+    def route(self) -> None:
+        """Plan for the links that are known to be down; with local repair, switches also leave their own dead uplinks."""
         orders = self.scenario.load_balancer.schedule_orders
-        self.links = LinkState.without(self.tree, failed)
+        self.links = LinkState.without(self.tree, self.routed)
         self.plan = forwarding(self.tree, self.links, self.scenario.scheme, self.scenario.seed, orders)
+        if self.scenario.failures.local_repair:
+            self.plan = repaired(self.plan, LinkState.without(self.tree, self.failed))
 
     def wake(self, host: Host, now_ps: int) -> None:
         wake_ps = host.wake_ps(now_ps)

@@ -1,6 +1,6 @@
 """RSQ, JSQ and Switch Pkt AR: a random uplink, the shortest queue, or a random one of the lowest bin of queues."""
 
-from sim.jit import inlined
+from sim.jit import at, inlined
 from sim.lb.schedules import draw, schedule
 from sim.queues import settle
 
@@ -11,14 +11,14 @@ BINS = 4
 def random_uplink(world, routes, switch, group):  # type: ignore[no-untyped-def]
     """Return the uplink of a random slot."""
     first, length = schedule(routes, switch, group)
-    return int(routes.slots[first + (((draw(world, switch) >> 16) * length) >> 16)])
+    return int(routes.slots[at(first + (((draw(world, switch) >> 16) * length) >> 16))])
 
 
 @inlined
 def queue_bytes(world, switch, uplink, now_ps):  # type: ignore[no-untyped-def]
     """Return what waits at an uplink, as far as the switch knows."""
     constants = world.constants
-    link = world.links[switch * constants.k + constants.half + uplink]
+    link = world.links[at(switch * constants.k + constants.half + uplink)]
     if constants.is_stale:
         return link.stale_bytes
     settle(world.pool, link, constants, now_ps, world.counters)
@@ -34,7 +34,7 @@ def shortest_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-un
 @inlined
 def shortest(world, routes, switch, group, now_ps, random, is_weighted):  # type: ignore[no-untyped-def]
     """Return the uplink with the least bytes (per weight); tie number random * ties >> 16, in uplink order."""
-    weights = routes.weights[routes.group_schedule[routes.first_group[switch] + group]]
+    weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]
     least, least_weight, ties = -1, 1, 0
     for uplink in range(len(weights)):
         weight = share(weights, uplink, is_weighted)
@@ -71,7 +71,7 @@ def queue_bin(constants, waiting):  # type: ignore[no-untyped-def]
 def binned_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-untyped-def]
     """Return an uplink of the lowest bin that has one, at random in proportion to weight."""
     random = draw(world, switch) >> 16
-    weights = routes.weights[routes.group_schedule[routes.first_group[switch] + group]]
+    weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]
     lowest, total = BINS, 0
     for uplink in range(len(weights)):
         reached = queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps))

@@ -1,6 +1,6 @@
 """ECMP: the hash of the five-tuple, times an odd number of the switch, picks the slot (design, decision 12)."""
 
-from sim.jit import inlined
+from sim.jit import at, inlined
 from sim.lb.schedules import schedule
 
 
@@ -8,8 +8,8 @@ from sim.lb.schedules import schedule
 def uplink(world, routes, switch, group, packet):  # type: ignore[no-untyped-def]
     """Return the uplink of the slot that a packet's hash falls on."""
     first, length = schedule(routes, switch, group)
-    scaled = product(int(packet.hash), world.switches[switch].multiplier)
-    return int(routes.slots[first + (((scaled >> 16) * length) >> 16)])
+    scaled = product(int(packet.hash), world.switches[at(switch)].multiplier)
+    return int(routes.slots[at(first + (((scaled >> 16) * length) >> 16))])
 
 
 @inlined
@@ -21,4 +21,4 @@ def product(left, right):  # type: ignore[no-untyped-def]
 @inlined
 def label_hash(low, high, label):  # type: ignore[no-untyped-def]
     """Return what a label adds to the CRC of a five-tuple that has label 0 (CRCs are affine)."""
-    return low[label & 0xFF] ^ high[label >> 8]
+    return low[at(label & 0xFF)] ^ high[at(label >> 8)]

@@ -1,6 +1,6 @@
 """Ofan: one pointer per (destination edge or pod, class) walks the destination's schedule."""
 
-from sim.jit import inlined
+from sim.jit import at, inlined
 from sim.lb.adaptive import shortest
 from sim.lb.schedules import draw, position, schedule
 
@@ -9,7 +9,7 @@ from sim.lb.schedules import draw, position, schedule
 def uplink(world, routes, switch, group, kind):  # type: ignore[no-untyped-def]
     """Return the uplink at the pointer and advance it."""
     first, length = schedule(routes, switch, group)
-    pointer = world.switches[switch].cells + 2 * group + kind
+    pointer = at(world.switches[at(switch)].cells + 2 * group + kind)
     cell = int(world.pointers.cells[pointer])
     return step(world, routes, pointer, first, length, position(routes, switch, group, kind, cell, length))
 
@@ -18,19 +18,19 @@ def uplink(world, routes, switch, group, kind):  # type: ignore[no-untyped-def]
 def step(world, routes, pointer, first, length, slot):  # type: ignore[no-untyped-def]
     """Return the uplink of a slot and move the pointer behind it, wrapping at the schedule's end."""
     world.pointers.cells[pointer] = 1 if slot + 1 == length else slot + 2
-    return int(routes.slots[first + slot])
+    return int(routes.slots[at(first + slot)])
 
 
 @inlined
 def uplink_from_shortest(world, routes, switch, group, kind, now_ps):  # type: ignore[no-untyped-def]
     """Return the uplink at the pointer; the first packet's is the shortest queue, and the pointer starts there."""
     first, length = schedule(routes, switch, group)
-    pointer = world.switches[switch].cells + 2 * group + kind
+    pointer = at(world.switches[at(switch)].cells + 2 * group + kind)
     cell = int(world.pointers.cells[pointer])
     if cell > 0:
         return step(world, routes, pointer, first, length, position(routes, switch, group, kind, cell, length))
     chosen = shortest(world, routes, switch, group, now_ps, draw(world, switch) >> 16, False)
     slot = 0
-    while routes.slots[first + slot] != chosen:
+    while routes.slots[at(first + slot)] != chosen:
         slot += 1
     return step(world, routes, pointer, first, length, slot)

@@ -1,7 +1,7 @@
 """Simple RR and Switch Pkt: one pointer per (next-hop group, class), whatever the destination."""
 
 from fabric.policies import RESHUFFLE_WRAPS
-from sim.jit import inlined
+from sim.jit import at, inlined
 from sim.lb.rotation import step, uplink
 from sim.lb.schedules import draw, position, schedule
 from sim.state import DATA
@@ -15,7 +15,7 @@ def reshuffled_uplink(world, routes, switch, group):  # type: ignore[no-untyped-
 
     One pointer serves both classes: one each would keep flows in step for 5 packets at a time.
     """
-    pointer = world.switches[switch].cells + 2 * group
+    pointer = at(world.switches[at(switch)].cells + 2 * group)
     cell = int(world.pointers.cells[pointer])
     if cell == 0 or world.pointers.wraps[pointer] >= RESHUFFLE_WRAPS:
         world.pointers.orders[pointer] = draw(world, switch) >> 28

@@ -1,7 +1,7 @@
 """Groups, schedules and pointers, and a switch's random numbers: what the families share."""
 
 from fabric.draws import Stream, component, mix
-from sim.jit import inlined
+from sim.jit import at, inlined
 
 SWITCH = int(Stream.SWITCH)
 
@@ -9,9 +9,9 @@ SWITCH = int(Stream.SWITCH)
 @inlined
 def schedule(routes, switch, group):  # type: ignore[no-untyped-def]
     """Return where the schedule of a switch's local group begins in `slots`, and its length."""
-    index = routes.group_schedule[routes.first_group[switch] + group]
-    first = routes.schedule_offset[index]
-    return first, routes.schedule_offset[index + 1] - first
+    index = routes.group_schedule[at(routes.first_group[at(switch)] + group)]
+    first = routes.schedule_offset[at(index)]
+    return first, routes.schedule_offset[at(index + 1)] - first
 
 
 @inlined
@@ -25,13 +25,13 @@ def start_or_next(cell, start, length):  # type: ignore[no-untyped-def]
 @inlined
 def position(routes, switch, group, kind, cell, length):  # type: ignore[no-untyped-def]
     """Return the position of a group's pointer of a class."""
-    return start_or_next(cell, int(routes.group_start[routes.first_group[switch] + group, kind]), length)
+    return start_or_next(cell, int(routes.group_start[at(routes.first_group[at(switch)] + group), at(kind)]), length)
 
 
 @inlined
 def draw(world, switch):  # type: ignore[no-untyped-def]
     """Return a switch's next random number, 32 bits."""
-    node = world.switches[switch]
+    node = world.switches[at(switch)]
     number = mix(world.constants.seed, component(SWITCH, switch), node.draws)
     node.draws += 1
     return number

@@ -1,5 +1,7 @@
 """Fixed, fresh, PLB and REPS labels (load balancers, "Hosts")."""
 
+from itertools import pairwise
+
 from fabric.experiment import Scenario
 from hostagent import labels
 from hostagent.state import RING
@@ -42,7 +44,7 @@ def test_plb_leaves_a_bad_path_after_ten_to_twelve_gaps(plb: Sender) -> None:
             changed.append(psn)
             before = plb.state.label
     assert 10 <= changed[0] <= 17
-    assert all(10 <= later - earlier <= 13 for earlier, later in zip(changed, changed[1:], strict=False))
+    assert all(10 <= later - earlier <= 13 for earlier, later in pairwise(changed))
 
 
 def test_plb_leaves_a_path_that_times_out(plb: Sender) -> None:

@@ -32,7 +32,7 @@ def test_two_opposite_flows_come_close_to_the_bound(policy: str, k: int) -> None
     last = k**3 // 4 - 1
     pair = Collective(matrix="pairs", pairs=((0, last), (last, 0)))
     runs = (run(Scenario(policy=policy, seed=seed, fabric=Fabric(k=k), collective=pair)).cct_ps for seed in range(1, 201))
-    assert BOUND_PS <= next(cct_ps for cct_ps in runs if cct_ps < BOUND_PS * 1.001)
+    assert next(cct_ps for cct_ps in runs if cct_ps < BOUND_PS * 1.001) >= BOUND_PS
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -1,0 +1,110 @@
+"""Small random scenarios in which much goes wrong: ties, drops, marks, failures, stale routes and queues; for hypothesis."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fabric.addressing import link_name
+from fabric.experiment import Collective, Fabric, Failures, LinkEvent, LoadBalancer, Packets, Scenario, Transport
+from fabric.policies import POLICIES
+from fabric.topology import FatTree
+
+MOST_PACKETS = 400
+HORIZON_PS = 10**9
+FOREVER = float("inf")
+CHAINED = ("ring", "hierarchical_ring")
+
+
+@st.composite
+def scenarios(draw: Any, policy: str) -> Scenario:
+    """Draw a scenario for one load balancer: k = 2, 4 or 6 and at most about MOST_PACKETS data packets."""
+    k = draw(st.sampled_from((4, 2, 6)))
+    payload = draw(st.sampled_from((4096, 1000, 256)))
+    return Scenario(
+        policy=policy,
+        seed=draw(st.one_of(st.integers(0, 50), st.integers(0, 2**63 - 1))),
+        fabric=draw(fabrics(k, payload)),
+        packets=Packets(
+            payload_bytes=payload,
+            ack_bytes=draw(st.sampled_from((64, 200))),
+            gap_bytes=draw(st.sampled_from((20, 0, 100))),
+            tunnel_bytes=draw(st.sampled_from((0, 20))),
+        ),
+        load_balancer=draw(options()),
+        collective=draw(collectives(FatTree(k), payload, POLICIES[policy].subflows)),
+        transport=draw(transports()),
+        failures=draw(failures(FatTree(k))),
+    )
+
+
+@st.composite
+def fabrics(draw: Any, k: int, payload: int) -> Fabric:
+    return Fabric(
+        k=k,
+        rate_gbps=draw(st.sampled_from((800, 400, 333, 100))),
+        latency_ns=draw(st.sampled_from((500, 1, 0.3, 83.56, 10_000))),
+        queue_bytes=draw(st.sampled_from((800_000, 0, 12 * (payload + 62), 5 * (payload + 62) + 64, 2 * (payload + 62)))),
+        threshold_bytes=draw(st.sampled_from((None, 20 * (payload + 62), 5_000))),
+    )
+
+
+@st.composite
+def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collective:
+    matrix = draw(st.sampled_from(("permutation", "inter_pod_permutation", "all_to_all", "ring", "hierarchical_ring", "pairs")))
+    if matrix == "all_to_all" and tree.k == 6:
+        matrix = "permutation"
+    steps = draw(st.integers(1, 3)) if matrix in CHAINED else None
+    flows = tree.hosts * (tree.hosts - 1 if matrix == "all_to_all" else steps or 1) * subflows
+    packets = draw(st.integers(1, max(1, min(100, MOST_PACKETS // flows))))
+    ends = st.lists(st.integers(0, tree.hosts - 1), min_size=2, max_size=2, unique=True)
+    pairs = draw(st.lists(ends.map(tuple), min_size=1, max_size=8)) if matrix == "pairs" else []
+    return Collective(matrix=matrix, message_bytes=packets * payload, steps=steps, pairs=tuple(pairs))
+
+
+@st.composite
+def options(draw: Any) -> LoadBalancer:
+    return LoadBalancer(
+        schedule_orders=draw(st.sampled_from(("per_pod", "per_pointer"))),
+        queue_staleness_ns=draw(st.sampled_from((0, 0, 100, 1_000))),
+        bins_percent=draw(st.sampled_from(((5, 10, 20), (0.5, 1.25, 30)))),
+        ecn_percent=draw(st.sampled_from((None, 3.3, 50))),
+        plb_acks=draw(st.sampled_from((10, 1, 3))),
+        plb_percent=draw(st.sampled_from((40, 1, 100))),
+        plb_gaps=draw(st.sampled_from((10, 1))),
+        freeze_us=draw(st.sampled_from((100, 1, 10))),
+    )
+
+
+@st.composite
+def transports(draw: Any) -> Transport:
+    recovery, congestion = draw(st.sampled_from((("erasure", "fixed"), ("sack", "fixed"), ("sack", "mswift"))))
+    return Transport(
+        recovery=recovery,
+        congestion=congestion,
+        sack_threshold=draw(st.sampled_from((32, 1, 3, 6))),
+        pacing_jitter=draw(st.sampled_from((0, 0.1, 1))),
+        random_phases=draw(st.booleans()),
+        rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
+    )
+
+
+@st.composite
+def failures(draw: Any, tree: FatTree) -> Failures:
+    """Draw failures at a rate and by name; where routes never change, links come back, so that runs end."""
+    convergence = draw(st.sampled_from((0, 1.5, FOREVER, 0.01)))
+    rate = 0 if convergence == FOREVER else draw(st.sampled_from((0, 0.05, 0.3)))
+    return Failures(
+        rate=rate,
+        at_ns=draw(st.sampled_from((0, 2_000, 7_123))),
+        events=tuple(draw(st.lists(events(tree, convergence == FOREVER), max_size=3))),
+        convergence_rtt=convergence,
+        local_repair=draw(st.booleans()),
+    )
+
+
+@st.composite
+def events(draw: Any, tree: FatTree, comes_back: bool) -> LinkEvent:
+    down_ns = draw(st.one_of(st.just(0), st.just(1_000), st.integers(0, 20_000)))
+    outage_ns = draw(st.one_of(st.just(500), st.integers(1, 20_000)))
+    up_ns = down_ns + outage_ns if comes_back or draw(st.booleans()) else None
+    return LinkEvent(link=link_name(tree, draw(st.integers(0, tree.links - 1))), down_ns=down_ns, up_ns=up_ns)

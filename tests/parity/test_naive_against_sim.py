@@ -1,0 +1,79 @@
+"""The simulator's kernels against the plain model, to the picosecond: every flow, every port, every count."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import sim
+from fabric.errors import FabricError
+from fabric.experiment import Scenario
+from fabric.policies import POLICIES
+from sim.results import Ports
+from tests import naive
+from tests.parity.scenarios import HORIZON_PS, scenarios
+
+LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def of_naive(network: naive.Network) -> dict[str, Any]:
+    flows, links = network.flows, [host.link for host in network.hosts]
+    return {
+        "end": network.end_ps,
+        "cct": network.cct_ps,
+        "start": [flow.started_ps for flow in flows],
+        "done": [flow.done_ps for flow in flows],
+        "transmissions": [flow.sender.transmissions for flow in flows],
+        "freezes": [flow.sender.freezes for flow in flows],
+        "ports": [of_port(port, network.end_ps) for port in network.ports.values()],
+        "hosts": [(port.load_bytes, len(port.log)) for port in links],
+        "unroutable": network.unrouted,
+    }
+
+
+def of_port(port: naive.Port, end_ps: int) -> tuple[int, ...]:
+    return port.max_bytes, port.byte_ps(end_ps), port.load_bytes, len(port.log), port.drops, port.marks, port.lost
+
+
+def of_sim(result: sim.Result) -> dict[str, Any]:
+    columns = [getattr(result.ports, field.name).tolist() for field in fields(Ports)]
+    return {
+        "end": result.end_ps,
+        "cct": result.cct_ps,
+        "start": result.start_ps.tolist(),
+        "done": result.done_ps.tolist(),
+        "transmissions": result.transmissions.tolist(),
+        "freezes": result.freezes.tolist(),
+        "ports": list(zip(*columns, strict=True)),
+        "hosts": list(zip(result.host_bytes.tolist(), result.host_packets.tolist(), strict=True)),
+        "unroutable": result.unroutable,
+    }
+
+
+def assert_same(scenario: Scenario) -> None:
+    try:
+        expected = of_naive(naive.run(scenario, HORIZON_PS))
+    except FabricError:
+        assume(False)
+    except TimeoutError:
+        with pytest.raises(sim.UnfinishedError):
+            sim.run(scenario, horizon_ps=HORIZON_PS)
+        return
+    assert of_sim(sim.run(scenario, horizon_ps=HORIZON_PS)) == expected
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(st.data())
+@settings(LENIENT, max_examples=8)
+def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.DataObject) -> None:
+    assert_same(data.draw(scenarios(policy)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
+@given(st.data())
+@settings(LENIENT, max_examples=150)
+def test_many_more_scenarios_are_the_same(policy: str, data: st.DataObject) -> None:
+    assert_same(data.draw(scenarios(policy)))
