@@ -38,4 +38,5 @@ def _without(groups: np.ndarray, first: np.ndarray, is_empty: np.ndarray) -> np.
     """Return local groups (switches, destinations) with NONE in place of the empty ones."""
     if not len(is_empty):
         return groups
-    return np.where(is_empty[np.maximum(groups, 0) + first[:, None]], NONE, groups).astype(np.int32)
+    index = np.minimum(np.maximum(groups, 0) + first[:, None], len(is_empty) - 1)  # NONE at the last switch without groups
+    return np.where(is_empty[index], NONE, groups).astype(np.int32)

@@ -74,6 +74,6 @@ def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.Data
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @given(st.data())
-@settings(LENIENT, max_examples=150)
+@settings(LENIENT, max_examples=60)
 def test_many_more_scenarios_are_the_same(policy: str, data: st.DataObject) -> None:
     assert_same(data.draw(scenarios(policy)))
