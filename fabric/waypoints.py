@@ -49,7 +49,7 @@ def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> By
         return np.stack([aggs, np.zeros_like(aggs)], axis=1).astype(np.uint8)
     up = links.agg_core.reshape(tree.k, half, half)
     through = (up[pods[0]] & up[pods[1]] & reaches[:, None]).T
-    return np.argwhere(through)[:, ::-1].astype(np.uint8)
+    return np.ascontiguousarray(np.argwhere(through)[:, ::-1], dtype=np.uint8)
 
 
 def starts(seed: int, source: Int64, destination: Int64, length: Int64) -> tuple[Int64, Int64]:
