@@ -17,6 +17,7 @@ from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Finished, keep, reporting, run_experiment, virtually
 from emulation.options import names
 from emulation.own_program import DEFAULT_LIKE, LIKE, Runners, alone, keep_beside, own_program, run_beside
+from emulation.results import results_folder
 from emulation.softswitch.errors import SoftswitchError
 from emulation.switch_processes import SwitchKind
 from emulation.tables import results_table
@@ -136,7 +137,7 @@ def emulate(
         experiment = read_experiment(file or DEMO, settings, seeds)
         own = own_program(program, like or DEFAULT_LIKE, experiment.fabric.k // 2) if program else None
         experiment = alone(experiment, own) if own else experiment
-        folder = output or Path("results") / (f"{experiment.name}_{own.path.stem}" if own else experiment.name)
+        folder = results_folder(output or Path("results") / (f"{experiment.name}_{own.path.stem}" if own else experiment.name))
         runners: Runners = virtually
         if network == MININET:
             place = partial(mininet_run.setup, experiment, switch or "softswitch", ports, folder)

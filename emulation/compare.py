@@ -14,7 +14,7 @@ from emulation.comparison import Row, compared, comparison_table, differences, v
 from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
 from emulation.options import names
-from emulation.results import EXPERIMENT, RESULTS
+from emulation.results import EXPERIMENT, RESULTS, results_folder
 from fabric.experiment import Experiment
 from fabric.experiment_file import experiment_toml
 from fabric.policies import POLICIES
@@ -111,7 +111,7 @@ def compare(
     with one_line_errors():
         experiment = read_experiment(file, settings, seeds)
         experiment = experiment.model_copy(update={"policies": policies or experiment.policies})
-        folder = output or Path("results") / f"{experiment.name}_compared"
+        folder = results_folder(output or Path("results") / f"{experiment.name}_compared")
         with reporting() as reporter:
             records = [record for network in networks for record in run_on(network, experiment, reporter, folder)]
         rows = compared(records)

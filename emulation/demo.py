@@ -10,6 +10,7 @@ from rich.console import Console
 from emulation.cli import LEGEND, TABLE_WIDTH, one_line_errors
 from emulation.errors import EmulationError
 from emulation.experiment_run import Finished, Reporter, keep, reporting, run_experiment
+from emulation.results import results_folder
 from emulation.tables import results_table
 from fabric.experiment_file import load_experiment
 
@@ -51,7 +52,7 @@ def demo(output: Path) -> None:
     Every switch runs a P4 program, every packet is real bytes, every table entry comes over P4Runtime; time is virtual.
     """
     with one_line_errors(), reporting() as reporter:
-        done = run_parts(output, reporter)
+        done = run_parts(results_folder(output), reporter)
         picture = draw(output, done)
     console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
     titles = (title for _, title in PARTS)

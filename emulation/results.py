@@ -2,12 +2,14 @@
 
 import json
 import resource
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from emulation.errors import EmulationError
 from emulation.outcome import Outcome, port_name
 from fabric import traffic
 from fabric.addressing import host_name
@@ -107,6 +109,16 @@ def queue_rows(outcome: Outcome) -> Rows:
 
 def _run(outcome: Outcome) -> dict[str, Any]:
     return {"policy": outcome.policy, "seed": outcome.scenario.seed}
+
+
+def results_folder(folder: Path) -> Path:
+    """Make a results folder before anything runs; raises EmulationError, one line, where it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise EmulationError(f"cannot write results to {folder}: {error.strerror}") from None
 
 
 def write_folder(folder: Path, experiment: Experiment, outcomes: Sequence[Outcome], records: Sequence[Record]) -> None:

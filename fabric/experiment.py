@@ -116,7 +116,7 @@ class Failures(Section):
 class Settings(Section):
     """What experiments and scenarios share."""
 
-    name: str = "experiment"
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)] = "experiment"
     fabric: Fabric = Fabric()
     packets: Packets = Packets()
     load_balancer: LoadBalancer = LoadBalancer()

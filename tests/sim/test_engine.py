@@ -76,7 +76,7 @@ def test_kernels_are_plain_python_as_well() -> None:
 def test_every_packet_is_somewhere(queue_bytes: int) -> None:
     scenario = Scenario(policy="flow", fabric=Fabric(k=4, queue_bytes=queue_bytes), collective=SHORT)
     network = build(scenario)
-    result = engine.simulate(network, None, engine.HORIZON_PS, 0)
+    result = engine.simulate(network, None, None, 0)
     tree, links = scenario.tree, network.world.links
     onto_hosts = result.ports.packets.reshape(-1, tree.k)[: tree.edges, : tree.half].sum()
     into_switches = result.host_packets.sum() + result.ports.packets.sum() - onto_hosts

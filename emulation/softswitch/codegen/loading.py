@@ -69,7 +69,7 @@ def _program(root: Json) -> Program:
     return Program(
         headers=headers,
         header_ids=header_ids,
-        stacks=_stacks(root.get("header_stacks", ()), "header_ids", by_file_id, of_unions=False),
+        stacks=_uniform(_stacks(root.get("header_stacks", ()), "header_ids", by_file_id, of_unions=False), headers),
         unions=unions,
         union_ids={union.name: union.id for union in unions},
         union_stacks=_stacks(root.get("header_union_stacks", ()), "header_union_ids", union_by_file_id, of_unions=True),
@@ -163,6 +163,14 @@ def _stacks(items: Json, key: str, ids: Mapping[int, int], of_unions: bool) -> d
         item["name"]: Stack(index, _str(item["name"]), tuple(ids[i] for i in item[key]), of_unions)
         for index, item in enumerate(items)
     }
+
+
+def _uniform(stacks: dict[str, Stack], headers: Sequence[Header]) -> dict[str, Stack]:
+    """Refuse stacks whose headers differ in type."""
+    for stack in stacks.values():
+        if len({headers[element].type_name for element in stack.elements}) > 1:
+            raise PipelineError(f"the headers of stack {stack.name!r} are not all of one type")
+    return stacks
 
 
 def _parser(item: Json) -> Parser:
