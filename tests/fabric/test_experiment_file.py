@@ -150,6 +150,7 @@ def test_every_example_is_valid_and_can_be_written_back(path: Path) -> None:
 
 
 texts = st.text(max_size=8)
+names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
 experiments = st.builds(
     lambda name, policies, k, size, latency, g: Experiment.model_validate(
         {
@@ -160,7 +161,7 @@ experiments = st.builds(
             "failures": {"convergence_rtt": g, "events": [{"link": "edge0_0-agg0_0", "down_ns": latency}]},
         }
     ),
-    texts,
+    names,
     st.lists(st.sampled_from(sorted(POLICIES)), min_size=1, max_size=3),
     st.sampled_from([2, 4, 64]),
     st.integers(1, 2**40),
