@@ -201,7 +201,7 @@ def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
     )
     if pool is not None:
         for before, after in zip(pool, bigger, strict=True):
-            after[: len(before)] = before
+            after[: len(before)] = before  # type: ignore[index, arg-type]
     spare = int(counters[SPARE])
     bigger.spare[spare : spare + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
