@@ -200,8 +200,9 @@ def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
         spare=np.empty(old + chunks, dtype=np.int32),
     )
     if pool is not None:
-        for before, after in zip(pool, bigger, strict=True):
-            after[: len(before)] = before  # type: ignore[index, arg-type]
+        for name in Pool._fields:
+            before = getattr(pool, name)
+            getattr(bigger, name)[: len(before)] = before
     spare = int(counters[SPARE])
     bigger.spare[spare : spare + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
