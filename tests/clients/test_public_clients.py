@@ -43,6 +43,7 @@ def address(tmp_path: Path) -> Iterator[str]:
             process.terminate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("python", "script"),
     [(Path(sys.executable), "with_finsy.py"), (SHELL_PYTHON, "with_p4runtime_shell.py")],

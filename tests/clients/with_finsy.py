@@ -23,10 +23,10 @@ async def session(address: str) -> dict[str, object]:
         await switch.delete([entry])
         seen["after_delete"] = len([found async for found in switch.read(fy.P4TableEntry("schedule"))])
     async with fy.Switch("switch", address, options("counted")) as switch:
+        arriving = asyncio.ensure_future(anext(aiter(switch.read_packets())))
+        await asyncio.sleep(0)  # the reader must be listening before the packet comes back
         await switch.write([fy.P4PacketOut(FRAME, egress_port=510, padding=0)])
-        async for packet in switch.read_packets():
-            seen["packet_in"] = packet.payload.hex()
-            break
+        seen["packet_in"] = (await arriving).payload.hex()
         async for counter in switch.read(fy.P4CounterEntry("seen", index=1)):
             seen["counted"] = counter.packet_count
     return seen
