@@ -40,13 +40,11 @@ def compile_command(
     try:
         compiled = compile_file(program, include_dirs, macros)
     except CompileError as error:
-        click.echo(str(error), err=True)
-        raise SystemExit(2) from None
+        raise click.ClickException(str(error)) from None
     try:
         _write(compiled, output or f"{Path(program).stem}.json", [item for item in p4runtime_files.split(",") if item])
     except OSError as error:
-        click.echo(f"cannot write {error.filename}: {error.strerror}", err=True)
-        raise SystemExit(2) from None
+        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
 
 
 def _write(compiled: Program, output: str, p4runtime_files: list[str]) -> None:

@@ -35,7 +35,7 @@ class Source:
         row = bisect_right(self.line_starts, min(offset, len(self.text))) - 1
         start = self.line_starts[row]
         if not self.origin:
-            return Location("<source>", 1, 1, "")
+            return Location(next(iter(self.files), "the program"), 1, 1, "")
         file, line = self.origin[min(row, len(self.origin) - 1)]
         expanded = self.text[start:].split("\n", 1)[0]
         lines = self.files.get(file, [])

@@ -15,6 +15,9 @@ from emulation.compiler.diagnostics import CompileError, Location, Source
 P4INCLUDE = Path(__file__).parent / "p4include"
 
 
+ARCHITECTURES = ("psa", "pna", "ebpf_model", "ubpf_model", "xdp_model", "tna", "t2na", "dpdk")
+
+
 def preprocess(text: str, name: str, include_dirs: Sequence[str | Path], defines: Mapping[str, str]) -> Source:
     """Run the preprocessor over the text of file `name`; raises CompileError at the directive that is wrong."""
     preprocessor = _Preprocessor(include_dirs, defines)
@@ -77,7 +80,8 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
             for number, content in enumerate(lines, start=1):
                 if content.lstrip().startswith("#") and "include" in content and includepath in content:
                     file, line = candidate, number
-        raise CompileError(f"cannot find the file to include: {includepath}", location=self.place(file, max(1, line)))
+        hint = "; v1model is the only architecture" if Path(includepath).stem in ARCHITECTURES else ""
+        raise CompileError(f"cannot find the file to include: {includepath}{hint}", location=self.place(file, max(1, line)))
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
         """Open a file to include, but no device or pipe, which may never end."""
@@ -90,7 +94,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
     def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
         """Raise what `#error` says; other directives that C does not have are wrong too, but for `#warning`."""
-        text = "".join(token.value for token in toks).strip()
+        text = "".join(token.value for token in toks if not token.value.startswith(("//", "/*"))).strip()
         if directive.value == "warning":
             return True
         message = f"#error {text}" if directive.value == "error" else f"unknown directive #{directive.value}"

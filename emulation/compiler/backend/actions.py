@@ -42,11 +42,16 @@ class _Assembler:
                 self.place(label)
             case ir.Leave(label):
                 self._jump(label, None)
+            case ir.Repeat(body, span):
+                top = ir.Label("top")
+                self.place(top)
+                self.add_all(body)
+                self._jump(top, span)
             case ir.Stop(span):
                 self.code.append(primitive("exit", [], span))
                 self._jump(END, span)
             case ir.Apply(span=span):
-                fail("a table cannot be applied in an action", span)
+                fail("a table cannot be applied in an action or in a loop that is not unrolled", span)
             case _:
                 self.code.append(step(item))
 

@@ -312,17 +312,9 @@ def tables_of(flow: ir.Flow) -> list[ir.Table]:
     """Return the tables that a flow applies, each once, in order."""
     found: dict[str, ir.Table] = {}
     for item in flow:
-        match item:
-            case ir.Apply(table, hit, miss, cases, default):
-                found.setdefault(table.name, table)
-                inner = [*hit, *miss, *default, *(part for _, body in cases for part in body)]
-            case ir.Test(_, then, otherwise):
-                inner = [*then, *otherwise]
-            case ir.Scope(_, body):
-                inner = list(body)
-            case _:
-                continue
-        for table in tables_of(tuple(inner)):
+        if isinstance(item, ir.Apply):
+            found.setdefault(item.table.name, item.table)
+        for table in tables_of(ir.parts_of(item)):
             found.setdefault(table.name, table)
     return list(found.values())
 

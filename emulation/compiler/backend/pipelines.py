@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import PurePath
@@ -77,11 +77,12 @@ class _Linker:
 
     def link(self, flow: ir.Flow, after: str | None) -> str | None:
         """Return the name of the first node of a flow that goes on with `after`."""
-        steps: list[ir.Step] = []
+        steps: list[ir.Item] = []
         for item in reversed(_reachable(flow)):
-            if isinstance(item, ir.Step):
+            if isinstance(item, ir.Step) or _is_loop(item):
                 steps.insert(0, item)
                 continue
+            assert isinstance(item, ir.Test | ir.Scope | ir.Leave | ir.Stop | ir.Apply)
             after = self._node(item, self._run(steps, after))
             steps = []
         return self._run(steps, after)
@@ -116,11 +117,11 @@ class _Linker:
         )
         return name
 
-    def _run(self, steps: list[ir.Step], after: str | None) -> str | None:
+    def _run(self, steps: list[ir.Item], after: str | None) -> str | None:
         """Add a table without keys that runs steps, named after the place of the first."""
         if not steps:
             return after
-        span = steps[0].span
+        span = _span_of(steps)
         name = self._synthetic_name(span)
         action = ir.Action(name, (), tuple(steps), span, None)
         number = next(self.numbers.tables)
@@ -231,6 +232,29 @@ class _Linker:
             fail(f"tables that share '{owner.name}' must have the same selector keys", table.source.span)
         kind = "indirect_ws" if owner.kind == "action_selector" else "indirect"
         return {"type": kind, "action_profile": owner.name}
+
+
+def _is_loop(item: ir.Item) -> bool:
+    """Say whether an item is a loop that runs within one action: the graph of a pipeline has no way back."""
+    if isinstance(item, ir.Repeat):
+        return True
+    return isinstance(item, ir.Scope) and _loops_in(item.body, item.label)
+
+
+def _loops_in(flow: ir.Flow, label: ir.Label) -> bool:
+    """Say whether a loop in a flow can be left to the label; the loop itself stands in the flow of its own scope."""
+    return any(
+        (_is_loop(item) and (isinstance(item, ir.Repeat) or ir.leaves(item, label)))
+        or (isinstance(item, ir.Test | ir.Scope) and _loops_in(ir.parts_of(item), label))
+        for item in flow
+    )
+
+
+def _span_of(items: Sequence[ir.Item]) -> Span:
+    """Return the place of the first step."""
+    first = items[0]
+    assert not isinstance(first, ir.Leave)
+    return _span_of(first.body) if isinstance(first, ir.Scope) else first.span
 
 
 def _reachable(flow: ir.Flow) -> ir.Flow:

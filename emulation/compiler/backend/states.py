@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from emulation.compiler.backend.encode import Json, argument, expression, hexstr, lvalue, primitive, rvalue
+from emulation.compiler.backend.encode import Json, argument, expression, hexstr, lvalue, primitive, rvalue, source_info
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.layout import SCALARS
@@ -20,6 +20,7 @@ def parse_states(states: list[ir.State], layout: ir.Layout) -> list[Json]:
     builder = _Builder(layout)
     for state in states:
         opened = builder.open(state.name)
+        opened["source_info"] = source_info(state.span)
         last = builder.add_all(state.flow, opened, state.name)
         if last is not None:
             builder.close(last, state)
@@ -62,6 +63,13 @@ class _Builder:
                 return joined
             case ir.Leave(label):
                 self._go(state, self.labels[label])
+                return None
+            case ir.Repeat(body):
+                top = self.open(self.fresh(base))
+                self._go(state, top["name"])
+                end = self.add_all(body, top, base)
+                if end is not None:
+                    self._go(end, top["name"])
                 return None
             case ir.Stop(span) | ir.Apply(span=span):
                 return fail("this is not possible in a parser", span)

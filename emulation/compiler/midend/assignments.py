@@ -16,6 +16,8 @@ def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> N
     if isinstance(value, ir.LastAt):
         value = ir.ElementAt(value.stack, ir.LastIndex(value.stack.name))
     match target, value:
+        case ir.FieldRef(_, _, ty.Varbit()), ir.FieldRef():
+            frame.emit(ir.Primitive("assign_VL", (target, value), span))
         case (ir.FieldRef() | ir.ElementField(), _) if is_value(value):
             frame.emit(ir.Assign(target, as_value(value, span), span))
         case ir.StructAt(), ir.StructAt():

@@ -157,18 +157,7 @@ def refuse_exit(bound_args: Bound, body: list[ir.Item], span: Span) -> None:
 
 
 def _stops(item: ir.Item) -> bool:
-    match item:
-        case ir.Stop():
-            return True
-        case ir.Test(_, then, otherwise):
-            return any(map(_stops, (*then, *otherwise)))
-        case ir.Scope(_, body):
-            return any(map(_stops, body))
-        case ir.Apply(_, hit, miss, cases, default):
-            inner = [part for _, flow in cases for part in flow]
-            return any(map(_stops, (*hit, *miss, *default, *inner)))
-        case _:
-            return False
+    return isinstance(item, ir.Stop) or any(map(_stops, ir.parts_of(item)))
 
 
 # Functions and actions
@@ -209,22 +198,7 @@ def close(label: ir.Label, items: list[ir.Item]) -> tuple[ir.Item, ...]:
     """Return flow whose label ends here; without a scope when nothing jumps to the label from the middle."""
     if items and items[-1] == ir.Leave(label):
         items = items[:-1]
-    return (ir.Scope(label, tuple(items)),) if any(_leaves(item, label) for item in items) else tuple(items)
-
-
-def _leaves(item: ir.Item, label: ir.Label) -> bool:
-    match item:
-        case ir.Leave(target):
-            return target is label
-        case ir.Test(_, then, otherwise):
-            return any(_leaves(inner, label) for inner in (*then, *otherwise))
-        case ir.Scope(_, body):
-            return any(_leaves(inner, label) for inner in body)
-        case ir.Apply(_, hit, miss, cases, default):
-            inner_flow = [part for _, flow in cases for part in flow]
-            return any(_leaves(inner, label) for inner in (*hit, *miss, *default, *inner_flow))
-        case _:
-            return False
+    return (ir.Scope(label, tuple(items)),) if any(ir.leaves(item, label) for item in items) else tuple(items)
 
 
 # Headers and stacks
@@ -263,7 +237,7 @@ def _table_result(node: t.TableApply, frame: Frame) -> ir.Operand:
     return result
 
 
-def _apply_block(instance: t.Instance, args: t.Args, span: Span, frame: Frame) -> None:
+def _apply_block(instance: t.Instance | t.Parameter, args: t.Args, span: Span, frame: Frame) -> None:
     block = frame.bindings.get(instance)
     if not isinstance(block, BlockObject):
         fail(f"'{instance.name}' cannot be applied here", span)

@@ -263,8 +263,6 @@ def _all(conditions: object) -> ir.Value:
 
 
 def _headers_equal(left: ir.HeaderAt, right: ir.HeaderAt, span: Span) -> ir.Value:
-    if any(isinstance(item.type, ty.Varbit) for item in left.type.fields):
-        fail("the target cannot compare headers with a varbit field", span)
     fields = _all(equality(header_field(left, item.name), header_field(right, item.name), span) for item in left.type.fields)
     valid, other = ir.Valid(left), ir.Valid(right)
     both = ir.Compute("and", ir.Compute("and", valid, other, ty.BOOL), fields, ty.BOOL)

@@ -10,7 +10,7 @@ from emulation.compiler.midend import ir
 from emulation.compiler.midend.assignments import as_value, assign, freeze_index
 from emulation.compiler.midend.expressions import constant, lower, lower_all, lower_value
 from emulation.compiler.midend.frame import Frame, Packet
-from emulation.compiler.midend.layout import STANDARD_METADATA, header_field
+from emulation.compiler.midend.layout import SCALARS, STANDARD_METADATA, header_field
 from emulation.compiler.midend.operands import number
 from emulation.compiler.midend.statements import store
 from emulation.compiler.semantics import typed as t
@@ -128,6 +128,9 @@ def freeze_value(value: ir.Value, span: Span, frame: Frame) -> ir.Operand:
 
 
 def _mark_to_drop(call: Call) -> None:
+    if not call.args:
+        call.emit("mark_to_drop", ir.Named("header", STANDARD_METADATA))
+        return
     place = lower(call.arg(0), call.frame)
     assert isinstance(place, ir.StructAt)
     if isinstance(place.items[0], ir.FieldRef) and place.items[0].header == STANDARD_METADATA:
@@ -189,7 +192,8 @@ def _clone(call: Call) -> None:
     name, place = CLONES[str(kind.value)]
     if call.frame.where != place:
         fail(f"CloneType.{kind.value} is possible in {place} only", kind.span)
-    list_id = _field_list(call, 2) if len(call.args) > 2 else _empty_list(call)
+    kept = _data_list if call.name == "clone3" else _field_list
+    list_id = kept(call, 2) if len(call.args) > 2 else _empty_list(call)
     call.emit(name, call.value(1), number(list_id, ty.Bits(32)))
 
 
@@ -212,6 +216,22 @@ def _empty_list(call: Call) -> int:
 
 def _preserving(call: Call) -> None:
     call.emit(call.name.removesuffix("_preserving_field_list"), number(_field_list(call, 0), ty.Bits(32)))
+
+
+def _data_list(call: Call, index: int) -> int:
+    """Return the id of a field list of the fields that an old call names, under an index that no annotation has."""
+    fields = []
+    for value in flatten(lower(call.arg(index), call.frame), call.arg(index).span):
+        if not isinstance(value, ir.FieldRef) or value.header not in (SCALARS, STANDARD_METADATA):
+            fail(f"'{call.name}' can preserve fields of metadata only", call.arg(index).span)
+        fields.append(value)
+    lists = call.frame.builder.switch.field_lists
+    lists[-len(lists) - 2] = fields
+    return len(lists)
+
+
+def _again_with(call: Call) -> None:
+    call.emit(call.name, number(_data_list(call, 0), ty.Bits(32)))
 
 
 def collect_field_lists(metadata: ir.Operand, struct: ty.Type, switch: ir.Switch) -> None:
@@ -281,6 +301,9 @@ FUNCTIONS: dict[str, Handler] = {
     "truncate": (PIPELINES, _truncate),
     "clone": (PIPELINES, _clone),
     "clone_preserving_field_list": (PIPELINES, _clone),
+    "clone3": (PIPELINES, _clone),
+    "resubmit": (("ingress",), _again_with),
+    "recirculate": (("egress",), _again_with),
     "resubmit_preserving_field_list": (("ingress",), _preserving),
     "recirculate_preserving_field_list": (("egress",), _preserving),
     "log_msg": (("parser", *PIPELINES), _log_msg),
@@ -307,7 +330,7 @@ def _extract(call: Call) -> None:
         return
     place = lower(arg, call.frame)
     if not isinstance(place, ir.HeaderAt | ir.NextAt | ir.NextMember) or place.type.kind != "header":
-        fail("only headers can be extracted", arg.span)
+        fail("the target extracts to named headers and to 'next' of a stack only", arg.span)
     length = call.value(1) if len(call.args) > 1 else None
     has_varbit = any(isinstance(item.type, ty.Varbit) for item in place.type.fields)
     if has_varbit != (length is not None):

@@ -297,6 +297,14 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Flow that begins again when it ends; only `Leave` and `Stop` get out of it."""
+
+    body: Flow
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """`exit`: the pipeline ends here."""
 
@@ -316,8 +324,26 @@ class Apply:
     span: Span
 
 
-Item = Step | Test | Scope | Leave | Stop | Apply
+Item = Step | Test | Scope | Leave | Repeat | Stop | Apply
 Flow = tuple[Item, ...]
+
+
+def parts_of(item: Item) -> Flow:
+    """Return the items directly inside an item."""
+    match item:
+        case Test(_, then, otherwise):
+            return (*then, *otherwise)
+        case Scope(_, body) | Repeat(body):
+            return body
+        case Apply(_, hit, miss, cases, default):
+            return (*hit, *miss, *default, *(part for _, flow in cases for part in flow))
+        case _:
+            return ()
+
+
+def leaves(item: Item, label: Label) -> bool:
+    """Say whether an item contains a `Leave` of a label."""
+    return item.label is label if isinstance(item, Leave) else any(leaves(part, label) for part in parts_of(item))
 
 
 # Objects

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.semantics import types as ty
@@ -33,8 +35,8 @@ def allocate(layout: ir.Layout, name: str, type_: ty.Type, span: Span) -> ir.Ope
             names = tuple(str(index) for index in range(len(elements)))
             items = (allocate(layout, f"{name}.{index}", item, span) for index, item in enumerate(elements))
             return ir.StructAt(type_, names, tuple(items))
-        case ty.Varbit():
-            fail("a varbit is only supported as a field of a header", span)
+        case ty.Varbit() as varbit:
+            return _varbit(layout, name, varbit, span)
     unique = _unique(layout, name)
     layout.scalars[unique] = type_
     return ir.FieldRef(SCALARS, unique, type_)
@@ -73,6 +75,20 @@ def _stack(layout: ir.Layout, name: str, stack: ty.Stack) -> ir.StackAt:
     placed = ir.StackAt(name, stack, elements)
     layout.stacks[name] = placed
     return placed
+
+
+def _varbit(layout: ir.Layout, name: str, type_: ty.Varbit, span: Span) -> ir.FieldRef:
+    """Give a varbit a metadata header of its own: the target allows one in a header, and none in a struct."""
+    if type_.width % 8:
+        fail(f"the target stores whole bytes, not varbit<{type_.width}>", span)
+    unique = _unique(layout, name)
+    layout.headers[unique] = ir.HeaderInstance(unique, _varbit_header(type_.width), metadata=True)
+    return ir.FieldRef(unique, "field", type_)
+
+
+@cache
+def _varbit_header(width: int) -> ty.Struct:
+    return ty.Struct("header", f"varbit{width}$", (ty.StructField("field", ty.Varbit(width)),))
 
 
 def header_field(header: ir.HeaderAt, name: str) -> ir.Operand:

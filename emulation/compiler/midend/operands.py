@@ -130,6 +130,8 @@ def _concatenation(left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value:
 
 def _division(op: str, left: ir.Value, right: ir.Value, type_: ty.Type, span: Span) -> ir.Value:
     """The target divides by powers of two only, by shift and mask."""
+    if isinstance(left, ir.Num) and left.value == 0:
+        return number(0, type_)
     if not isinstance(right, ir.Num):
         fail(f"the right side of '{op}' must be known at compile time", span)
     if right.value <= 0 or right.value & (right.value - 1):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.assignments import as_value, assign, freeze_index, reset
+from emulation.compiler.midend.assignments import as_value, assign, freeze, freeze_index, reset
 from emulation.compiler.midend.calls import close
-from emulation.compiler.midend.expressions import equality, has_effects, lower, lower_value
+from emulation.compiler.midend.expressions import equality, has_effects, lower, lower_all, lower_value
 from emulation.compiler.midend.frame import Frame
 from emulation.compiler.midend.operands import binary, slice_of, with_slice
 from emulation.compiler.midend.tables import apply_table, table_actions
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
+from emulation.compiler.semantics.walk import DECLARATIONS, paths
 
 MAX_UNROLLED = 1024
 
@@ -52,6 +54,8 @@ def lower_statement(node: t.Statement, frame: Frame) -> None:  # noqa: C901 one 
             _switch_value(node, frame)
         case t.For():
             _for(node, frame)
+        case t.ForIn():
+            _for_in(node, frame)
         case t.Break(span):
             assert frame.loop is not None
             frame.emit(ir.Leave(frame.loop[0]))
@@ -201,44 +205,110 @@ def _any_equal(subject: ir.Value, labels: Sequence[t.Expression], span: Span, fr
 
 
 def _for(node: t.For, frame: Frame) -> None:
-    """Unroll a loop whose counter is known at compile time."""
-    counter = _counter(node)
-    value = lower(counter.value, frame) if counter is not None and counter.value is not None else None
-    if counter is None or not isinstance(value, ir.Num):
-        fail("only loops over a counter that is known at compile time are supported", node.span)
+    """Unroll a loop whose counter is known at compile time; another one jumps back at run time."""
     out = ir.Label("break")
     with frame.collect(bindings=dict(frame.bindings)) as inner:
-        _unroll(node, counter, value, out, inner)
+        counter = _counter(node)
+        values = _values(node, counter, inner) if counter is not None else None
+        if counter is None or values is None:
+            _run_time_loop(node, out, inner)
+        else:
+            _unroll(node.body, counter, values, out, inner)
+    frame.emit(*close(out, inner.out))
+
+
+def _for_in(node: t.ForIn, frame: Frame) -> None:
+    """Unroll a loop over values; all are evaluated before the first turn."""
+    out = ir.Label("break")
+    with frame.collect(bindings=dict(frame.bindings)) as inner:
+        values = [freeze(value, node.span, inner) for value in lower_all(node.values, inner)]
+        _unroll(node.body, node.variable, values, out, inner)
     frame.emit(*close(out, inner.out))
 
 
 def _counter(node: t.For) -> t.Variable | None:
-    """Return the variable that the loop declares and that only its update assigns."""
-    if len(node.init) != 1 or not isinstance(node.init[0], t.Declare):
+    """Return the variable that the loop declares, and that nothing but its update assigns."""
+    match node.init, node.update:
+        case (t.Declare(variable=counter),), (t.Assign(_, t.Ref(declaration=target)) | t.Update(_, t.Ref(declaration=target)),):
+            return counter if target is counter and not _assigns(node.body, counter) else None
+        case _:
+            return None
+
+
+def _values(node: t.For, counter: t.Variable, frame: Frame) -> list[ir.Operand] | None:
+    """Return the counter's values in turn, or None where they depend on the packet or are too many."""
+    (update,) = node.update
+    if counter.value is None or not isinstance(update, t.Assign | t.Update):
         return None
-    return node.init[0].variable
-
-
-def _unroll(node: t.For, counter: t.Variable, value: ir.Operand, out: ir.Label, frame: Frame) -> None:
-    for _ in range(MAX_UNROLLED):
+    known = {counter, update.old} if isinstance(update, t.Update) else {counter}
+    if not all(_is_known(part, known, frame) for part in (node.condition, update.value, counter.value)):
+        return None
+    values: list[ir.Operand] = []
+    value = lower(counter.value, frame)
+    while len(values) <= MAX_UNROLLED:
         frame.bindings[counter] = value
         condition = lower_value(node.condition, frame)
-        if not isinstance(condition, ir.Flag):
-            fail("the condition of a loop must be known at compile time", node.condition.span)
+        assert isinstance(condition, ir.Flag)
         if not condition.value:
-            return
-        again = ir.Label("continue")
-        with frame.collect(loop=(out, again)) as body:
+            return values
+        values.append(value)
+        if isinstance(update, t.Update):
+            frame.bindings[update.old] = value
+        value = lower(update.value, frame)
+    return None
+
+
+def _is_known(node: t.Expression, known: set[t.Variable], frame: Frame) -> bool:
+    """Say whether an expression is made of some variables and constants only."""
+    return not has_effects(node) and all(
+        isinstance(path, t.Ref)
+        and (path.declaration in known or isinstance(frame.bindings.get(path.declaration), ir.Num | ir.Flag))
+        for path in paths(node)
+    )
+
+
+def _assigns(node: object, variable: t.Variable) -> bool:
+    """Say whether code may write to a variable: an assignment to it or a part of it, or an argument of a call."""
+    match node:
+        case t.Assign(_, target) | t.Update(_, target) if _is_of(target, variable):
+            return True
+        case t.FunctionCall() | t.ActionCall() | t.ExternCall() | t.MethodCall() | t.BlockApply():
+            return any(
+                argument is not None and (_is_of(argument, variable) or _assigns(argument, variable)) for argument in node.args
+            )
+        case tuple():
+            return any(_assigns(item, variable) for item in node)
+        case _ if is_dataclass(node) and not isinstance(node, DECLARATIONS):
+            return any(_assigns(getattr(node, item.name), variable) for item in fields(node) if item.name not in ("span", "type"))
+        case _:
+            return False
+
+
+def _is_of(target: t.Expression, variable: t.Variable) -> bool:
+    """Say whether an expression is a variable or a part of it."""
+    while isinstance(target, t.Slice | t.Field | t.Element):
+        target = target.base
+    return isinstance(target, t.Ref) and target.declaration is variable
+
+
+def _run_time_loop(node: t.For, out: ir.Label, frame: Frame) -> None:
+    """Emit `init`, then `condition, body, update` again and again."""
+    lower_body(node.init, frame)
+    again = ir.Label("continue")
+    with frame.collect() as turn:
+        condition = lower_value(node.condition, turn)
+        turn.emit(ir.Test(condition, (), (ir.Leave(out),), node.condition.span))
+        with turn.collect(loop=(out, again)) as body:
             lower_body(node.body, body)
-        frame.emit(*close(again, body.out))
-        value = _next_value(node, counter, frame)
-    fail(f"the loop runs more than {MAX_UNROLLED} times", node.span)
+        turn.emit(*close(again, body.out))
+        lower_body(node.update, turn)
+    frame.emit(ir.Repeat(tuple(turn.out), node.span))
 
 
-def _next_value(node: t.For, counter: t.Variable, frame: Frame) -> ir.Operand:
-    match node.update:
-        case (t.Assign(_, t.Ref(_, _, target), value),) if target is counter:
-            result = lower(value, frame)
-            if isinstance(result, ir.Num):
-                return result
-    return fail("the update of a loop must compute the counter at compile time", node.span)
+def _unroll(body: t.Body, counter: t.Variable, values: Sequence[ir.Operand], out: ir.Label, frame: Frame) -> None:
+    for value in values:
+        frame.bindings[counter] = value
+        again = ir.Label("continue")
+        with frame.collect(loop=(out, again)) as turn:
+            lower_body(body, turn)
+        frame.emit(*close(again, turn.out))

@@ -167,8 +167,6 @@ def _arguments(choice: t.ActionChoice, frame: Frame) -> tuple[int, ...]:
 def _entries(node: t.Table, actions: dict[t.ActionEntry, ir.Action], frame: Frame) -> tuple[ir.Entry, ...]:
     if not node.entries:
         return ()
-    if not node.entries_const:
-        fail("the target supports const entries only", node.entries[0].span)
     matched = [key for key in node.keys if key.match_kind != "selector"]
     made = []
     for priority, entry in enumerate(node.entries, start=1):

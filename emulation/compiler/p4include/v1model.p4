@@ -127,6 +127,12 @@ extern void clone_preserving_field_list(in CloneType type, in bit<32> session, b
 extern void resubmit_preserving_field_list(bit<8> index);
 extern void recirculate_preserving_field_list(bit<8> index);
 
+// Calls of v1model before 2021, which programs of that time use.
+extern void mark_to_drop();
+extern void clone3<T>(in CloneType type, in bit<32> session, in T data);
+extern void resubmit<T>(in T data);
+extern void recirculate<T>(in T data);
+
 extern void assert(in bool check);
 extern void assume(in bool check);
 extern void log_msg(string msg);

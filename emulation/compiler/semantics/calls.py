@@ -187,8 +187,13 @@ def _symbol_call(node: n.Call, member: n.Member, symbol: Symbol | None, context:
             return _table_apply(node, symbol, context)
         case t.Instance(type=ty.Extern() as extern) | t.Parameter(type=ty.Extern() as extern):
             return _extern_method(node, member, symbol, extern, context)
-        case t.Instance(type=t.Control() | t.ParserBlock()) if member.name == "apply":
-            return _block_apply(node, symbol, context)
+        case t.Instance(type=t.Control() | t.ParserBlock() as block) if member.name == "apply":
+            kind = "control" if isinstance(block, t.Control) else "parser"
+            return _block_apply(node, symbol, kind, block.params, context)
+        case t.Parameter(type=ty.Block(definition, args)) if member.name == "apply":
+            types = dict(zip(definition.type_params, args, strict=True))
+            params = tuple(_specialised(param, types) for param in definition.params)
+            return _block_apply(node, symbol, definition.kind, params, context)
         case t.Control() | t.ParserBlock() if member.name == "apply":
             return _direct_application(node, member, symbol, context)
         case TypeName(type_) if member.name in SIZES:
@@ -207,15 +212,13 @@ def _table_apply(node: n.Call, table: t.Table, context: Context) -> t.Expression
     return t.TableApply(node.span, t.RESULT, table, "")
 
 
-def _block_apply(node: n.Call, instance: t.Instance, context: Context) -> t.Expression:
-    assert isinstance(instance.type, t.Control | t.ParserBlock)
-    wanted = "control" if isinstance(instance.type, t.Control) else "parser"
-    if context.place != wanted:
-        fail(
-            f"a {wanted} can be applied in the {'apply block' if wanted == 'control' else 'states'} of a {wanted} only",
-            node.span,
-        )
-    return t.BlockApply(node.span, ty.VOID, instance, _match_args(instance.type.params, node, context, {}))
+def _block_apply(
+    node: n.Call, instance: t.Instance | t.Parameter, kind: str, params: tuple[t.Parameter, ...], context: Context
+) -> t.Expression:
+    if context.place != kind:
+        where = "apply block" if kind == "control" else "states"
+        fail(f"a {kind} can be applied in the {where} of a {kind} only", node.span)
+    return t.BlockApply(node.span, ty.VOID, instance, _match_args(params, node, context, {}))
 
 
 def _direct_application(node: n.Call, member: n.Member, block: t.Control | t.ParserBlock, context: Context) -> t.Expression:
@@ -226,7 +229,8 @@ def _direct_application(node: n.Call, member: n.Member, block: t.Control | t.Par
     if context.direct_applications is None:
         fail(f"{block.name} cannot be applied here", node.span)
     context.direct_applications.append(instance)
-    return _block_apply(node, instance, context)
+    kind = "control" if isinstance(block, t.Control) else "parser"
+    return _block_apply(node, instance, kind, block.params, context)
 
 
 def _extern_method(

@@ -32,6 +32,16 @@ from emulation.compiler.syntax.cursor import Cursor
 from emulation.compiler.syntax.expressions import comma_list, expression
 from emulation.compiler.syntax.lexer import Kind, Token
 
+CORE_ERRORS = (
+    "NoError",
+    "PacketTooShort",
+    "NoMatch",
+    "StackOutOfBounds",
+    "HeaderTooShort",
+    "ParserTimeout",
+    "ParserInvalidArgument",
+)
+
 
 def check_program(program: n.Program) -> t.Program:
     """Type a program; raises CompileError at the first thing that is wrong, also if there is no `main`."""
@@ -41,8 +51,13 @@ def check_program(program: n.Program) -> t.Program:
     found = context.globals
     if found.main is None:
         raise CompileError("the program does not instantiate 'main'", program.span)
-    lists = (tuple(found.errors), tuple(found.instances), tuple(found.headers), tuple(found.enums))
+    lists = (tuple(sorted(found.errors, key=_error_order)), tuple(found.instances), tuple(found.headers), tuple(found.enums))
     return t.Program(found.main, *lists, found.spans)
+
+
+def _error_order(name: str) -> int:
+    """Sort the errors of core.p4 first, wherever it is included: the target says 0 where there was no error."""
+    return CORE_ERRORS.index(name) if name in CORE_ERRORS else len(CORE_ERRORS)
 
 
 def declare(node: n.Declaration, context: Context) -> None:  # noqa: C901 one line for each kind of declaration

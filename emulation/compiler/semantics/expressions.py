@@ -223,7 +223,7 @@ def _record(node: n.StructExpression, context: Context) -> t.Expression:
 
 
 def _cast(span: Span, target: ty.Type, operand: t.Expression) -> t.Expression:
-    result = cast_to(operand, target)
+    result = coerce(operand, target) if isinstance(operand, t.InvalidHeader) else cast_to(operand, target)
     return t.Literal(span, result.type, result.value) if isinstance(result, t.Literal) else result
 
 

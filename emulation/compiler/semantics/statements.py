@@ -13,6 +13,8 @@ from emulation.compiler.semantics.scope import ConstantName, Context, fail
 from emulation.compiler.semantics.type_names import resolve_type
 from emulation.compiler.syntax import nodes as n
 
+MAX_RANGE = 1024
+
 
 def check_block(block: n.Block, context: Context) -> t.Body:
     """Type the statements of a block in a scope of its own."""
@@ -52,6 +54,8 @@ def check_statement(node: n.Statement, context: Context) -> t.Statement | None: 
             return None
         case n.For():
             return _for(node, context)
+        case n.ForIn():
+            return _for_in(node, context)
         case n.Break(span):
             _require_loop("break", span, context)
             return t.Break(span)
@@ -211,6 +215,31 @@ def _for(node: n.For, context: Context) -> t.Statement:
     update = check_statements(node.update, inner)
     body = check_statements((node.body,), inner.nested(in_loop=True))
     return t.For(node.span, init, condition, update, body)
+
+
+def _for_in(node: n.ForIn, context: Context) -> t.Statement:
+    inner = context.nested()
+    declared = resolve_type(node.type, context)
+    values = _collection(node.collection, declared, context)
+    variable = t.Variable(node.name_span, node.name, declared, None)
+    inner.scope.declare(node.name, variable, node.name_span)
+    return t.ForIn(node.span, variable, values, check_statements((node.body,), inner.nested(in_loop=True)))
+
+
+def _collection(node: n.Expression, declared: ty.Type, context: Context) -> tuple[t.Expression, ...]:
+    """Return the values of a range or list in turn."""
+    match node:
+        case n.ListExpression(_, items):
+            return tuple(check_as(item, declared, context) for item in items)
+        case n.Binary(span, "..", low, high):
+            first, last = check_as(low, declared, context), check_as(high, declared, context)
+            if not isinstance(first, t.Literal) or not isinstance(last, t.Literal):
+                fail("the range of a loop must be known at compile time", span)
+            if int(last.value) - int(first.value) >= MAX_RANGE:
+                fail(f"a loop can go over {MAX_RANGE} values at most", span)
+            return tuple(t.Literal(span, declared, value) for value in range(int(first.value), int(last.value) + 1))
+        case _:
+            return fail("a loop can go over ranges and lists only", node.span)
 
 
 def _require_loop(word: str, span: Span, context: Context) -> None:

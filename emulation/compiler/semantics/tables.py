@@ -11,6 +11,7 @@ from emulation.compiler.semantics.constructors import constructed, is_compile_ti
 from emulation.compiler.semantics.conversion import coerce
 from emulation.compiler.semantics.expressions import check, check_as, check_set, check_value, is_left_value
 from emulation.compiler.semantics.scope import Context, fail
+from emulation.compiler.semantics.type_names import constant_int
 from emulation.compiler.syntax import nodes as n
 
 ENTRY_SETS = {
@@ -22,7 +23,17 @@ ENTRY_SETS = {
 }
 """What an entry may give for a key of each match kind."""
 
-PROPERTIES = ("size", "default_action", "implementation", "counters", "meters", "support_timeout")
+MAX_PRIORITY = (1 << 31) - 1
+PROPERTIES = (
+    "size",
+    "default_action",
+    "implementation",
+    "counters",
+    "meters",
+    "support_timeout",
+    "largest_priority_wins",
+    "priority_delta",
+)
 
 
 def check_table(node: n.Table, context: Context) -> t.Table:
@@ -273,10 +284,37 @@ def _entries(node: n.Table, keys: tuple[t.Key, ...], actions: tuple[t.ActionEntr
         return ()
     if not keys:
         fail("a table without keys cannot have entries", node.entries.span)
-    return tuple(_entry(entry, keys, actions, context) for entry in node.entries.entries)
+    ranks = _ranks(node, node.entries, context)
+    if ranks and all(key.match_kind in ("exact", "lpm", "selector") for key in keys):
+        fail("entries of a table with exact and lpm keys only have no priorities", node.entries.span)
+    if not ranks:
+        ranks = [_annotated_rank(entry) for entry in node.entries.entries]
+    return tuple(_entry(entry, rank, keys, actions, context) for entry, rank in zip(node.entries.entries, ranks, strict=True))
 
 
-def _entry(node: n.Entry, keys: tuple[t.Key, ...], actions: tuple[t.ActionEntry, ...], context: Context) -> t.Entry:
+def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expression | None]:
+    """Return in which order the target tries entries with priorities, the lowest first; nothing if they have none."""
+    if all(entry.priority is None for entry in entries.entries):
+        return []
+    largest_wins = _property(node, "largest_priority_wins") is None or _flag(node, "largest_priority_wins", context)
+    step = _property(node, "priority_delta")
+    delta = 1 if step is None else constant_int(step.value, context, "'priority_delta'", 1, MAX_PRIORITY)
+    if entries.entries[0].priority is None:
+        fail("the first entry needs a priority, since others have one", entries.entries[0].span)
+    priorities: list[int] = []
+    for entry in entries.entries:
+        following = priorities[-1] + (-delta if largest_wins else delta) if priorities else 0
+        written = entry.priority
+        priorities.append(constant_int(written, context, "a priority", 1, MAX_PRIORITY) if written is not None else following)
+        if priorities[-1] < 1:
+            fail(f"the priority of this entry is {priorities[-1]}, but must be positive", entry.span)
+    ranks = [max(priorities) + 1 - priority for priority in priorities] if largest_wins else priorities
+    return [t.Literal(entry.span, ty.INT, rank) for entry, rank in zip(entries.entries, ranks, strict=True)]
+
+
+def _entry(
+    node: n.Entry, rank: t.Expression | None, keys: tuple[t.Key, ...], actions: tuple[t.ActionEntry, ...], context: Context
+) -> t.Entry:
     matched = tuple(key for key in keys if key.match_kind != "selector")
     given = node.keys
     if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
@@ -286,17 +324,14 @@ def _entry(node: n.Entry, keys: tuple[t.Key, ...], actions: tuple[t.ActionEntry,
     if len(given) != len(matched):
         fail(f"the table has {len(matched)} keys, found {len(given)}", node.span)
     sets = tuple(_entry_key(written, key, context) for written, key in zip(given, matched, strict=True))
-    priority = _priority(node)
     choice = _choice(node.action, actions, context)
     if any(note.name == "defaultonly" for note in choice.entry.annotations):
         raise CompileError(f"action '{choice.entry.action.name}' is annotated @defaultonly", node.action.span)
-    return t.Entry(node.span, sets, choice, priority, node.const)
+    return t.Entry(node.span, sets, choice, rank, node.const)
 
 
-def _priority(node: n.Entry) -> t.Expression | None:
-    """Return the priority of `@priority(n)`, by which the target tries the lowest first."""
-    if node.priority is not None:
-        fail("entries are tried in their order; explicit priorities are not supported", node.priority.span)
+def _annotated_rank(node: n.Entry) -> t.Expression | None:
+    """Return the rank that `@priority(n)` gives, by which the target tries the lowest first."""
     number = int_annotation(node.annotations, "priority")
     return t.Literal(node.span, ty.INT, number) if number is not None else None
 

@@ -185,9 +185,9 @@ class TableApply(Typed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockApply(Typed):
-    """`instance.apply(args)`."""
+    """`instance.apply(args)`; a parameter of the constructor stands for the instance that it is given."""
 
-    instance: Instance
+    instance: Instance | Parameter
     args: Args
 
 
@@ -308,8 +308,18 @@ class SwitchValue:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ForIn:
+    """A loop whose variable takes one value after the other."""
+
+    span: Span
+    variable: Variable
+    values: tuple[Expression, ...]
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A loop; the mid-end unrolls it."""
+    """A loop; the mid-end unrolls it where it can."""
 
     span: Span
     init: Body
@@ -328,7 +338,9 @@ class Continue:
     span: Span
 
 
-Statement = Assign | Update | Evaluate | Declare | If | Block | Return | Exit | SwitchAction | SwitchValue | For | Break | Continue
+Statement = (
+    Assign | Update | Evaluate | Declare | If | Block | Return | Exit | SwitchAction | SwitchValue | For | ForIn | Break | Continue
+)
 Body = tuple[Statement, ...]
 
 

@@ -349,6 +349,9 @@ def _symbol_primary(cursor: Cursor) -> n.Expression:
         inner = expression(cursor)
         cursor.expect(")", "to close the parenthesis")
         return inner
+    if token.text == "{#}":
+        cursor.take()
+        return n.InvalidExpression(token.span)
     if token.text == "{":
         return _braces(cursor)
     return cursor.fail(f"expected an expression, found {describe(token)}")
@@ -372,7 +375,7 @@ MAX_WIDTH = 2048
 
 
 def _braces(cursor: Cursor) -> n.Expression:
-    """`{a, b} | {x = a, y = b} | {#}`."""
+    """`{a, b} | {x = a, y = b}`."""
     start = cursor.take().span
     if cursor.at_name() and cursor.peek().text == "=" and cursor.peek().kind is Kind.SYMBOL:
         fields = comma_list(cursor, "}", argument)

@@ -266,6 +266,17 @@ class Switch(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class ForIn(Node):
+    """`for (type name in collection) body`; a range is a Binary `..`."""
+
+    type: TypeExpression
+    name: str
+    name_span: Span
+    collection: Expression
+    body: Statement
+
+
+@dataclass(frozen=True, slots=True)
 class For(Node):
     init: tuple[Statement, ...]
     condition: Expression
@@ -293,7 +304,9 @@ class Variable(Node):
     name_span: Span
 
 
-Statement = Assign | CallStatement | If | Block | Return | Exit | Break | Continue | Empty | Switch | For | Constant | Variable
+Statement = (
+    Assign | CallStatement | If | Block | Return | Exit | Break | Continue | Empty | Switch | For | ForIn | Constant | Variable
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from emulation.compiler.syntax.expressions import (
     expression,
     key_set,
     postfix,
+    simple_key,
     starts_type,
     type_expression,
 )
-from emulation.compiler.syntax.lexer import Kind
+from emulation.compiler.syntax.lexer import Kind, Token
 
 ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", "|+|=", "|-|=")
 
@@ -185,10 +186,14 @@ def _switch_case(cursor: Cursor) -> n.SwitchCase:
     return n.SwitchCase(cursor.since(start), tuple(labels), body)
 
 
-def _for(cursor: Cursor) -> n.For:
-    """`for (init; condition; update) statement`."""
+def _for(cursor: Cursor) -> n.For | n.ForIn:
+    """`for (init; condition; update) statement` or `for (type name in collection) statement`."""
     start = cursor.take().span
     cursor.expect("(", "after 'for'")
+    if (each := cursor.attempt(_for_in_head)) is not None:
+        declared, name, collection = each
+        body = statement(cursor)
+        return n.ForIn(cursor.since(start), declared, name.text, name.span, collection, body)
     init = _for_init(cursor)
     condition = expression(cursor)
     cursor.expect(";", "after the condition of 'for'")
@@ -198,12 +203,17 @@ def _for(cursor: Cursor) -> n.For:
 
 
 def _for_init(cursor: Cursor) -> tuple[n.Statement, ...]:
-    if at_declaration(cursor):
-        first = variable(cursor, ())
-        if cursor.at_word("in"):
-            cursor.fail("'for' over a collection is not supported")
-        return (first,)
-    return comma_list(cursor, ";", _assign_or_call)
+    return (variable(cursor, ()),) if at_declaration(cursor) else comma_list(cursor, ";", _assign_or_call)
+
+
+def _for_in_head(cursor: Cursor) -> tuple[n.TypeExpression, Token, n.Expression]:
+    """`type name in collection)`."""
+    declared = type_expression(cursor)
+    name = cursor.expect_name("the name of a variable")
+    cursor.expect("in")
+    collection = simple_key(cursor)
+    cursor.expect(")", "after the collection of 'for'")
+    return declared, name, collection
 
 
 _BY_KEYWORD: dict[str, Callable[[Cursor], n.Statement]] = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from emulation.compiler.cli import compile_command
+import emulation.compiler  # noqa: F401 (chooses the back end of protobuf)
+import ofan
 
 # isort: split
 from p4.config.v1 import p4info_pb2
@@ -41,8 +43,11 @@ def program(tmp_path: Path) -> Path:
 
 
 def run(*args: object) -> tuple[int, str]:
-    result = CliRunner().invoke(compile_command, [str(arg) for arg in args])
-    return result.exit_code, result.output
+    said = StringIO()
+    with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as stopped:
+        ofan.main(["p4", "compile", *map(str, args)])
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code, said.getvalue()
 
 
 def test_writes_json_and_p4info_in_the_formats_of_their_suffixes(program: Path) -> None:
@@ -79,10 +84,15 @@ def test_command_lines_written_for_p4c_are_accepted(program: Path) -> None:
 def test_unwritable_output_is_one_line_and_exit_2(program: Path) -> None:
     code, text = run(program, "-o", program.parent / "missing" / "out.json", "-I", program.parent / "shared")
     assert code == 2
-    assert text.startswith("cannot write ") and text.count("\n") == 1
+    assert text.startswith("ofan: cannot write ") and text.count("\n") == 1
 
 
 def test_missing_program_is_one_line_and_exit_2(tmp_path: Path) -> None:
     code, text = run(tmp_path / "none.p4")
     assert code == 2
-    assert text == f"{tmp_path / 'none.p4'}:1:1: error: cannot read the program: No such file or directory\n"
+    assert text == f"ofan: {tmp_path / 'none.p4'}:1:1: error: cannot read the program: No such file or directory\n"
+
+
+def test_an_empty_program_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.p4").touch()
+    assert run(tmp_path / "empty.p4") == (2, f"ofan: {tmp_path / 'empty.p4'}:1:1: error: the program does not instantiate 'main'\n")

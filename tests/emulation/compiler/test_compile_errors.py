@@ -102,9 +102,9 @@ CASES = {
     "return from control": (statement("return §1;"), "this cannot return a value"),
     "exit in function": (top("void f() { §exit; }"), "'exit' is allowed in controls and actions only"),
     "break outside": (statement("§break;"), "'break' is allowed in a loop only"),
-    "unbounded loop": (
-        statement("for (bit<8> i = 0; §i != hdr.data.a; i = i + 1) {}"),
-        "the condition of a loop must be known at compile time",
+    "table in a loop at run time": (
+        local(TABLE.format(""), "for (bit<8> i = 0; i != hdr.data.a; i = i + 1) { §t.apply(); }"),
+        "a table cannot be applied in an action or in a loop that is not unrolled",
     ),
     "unknown action": (local("table t { actions = { §nothing; } }"), "action 'nothing' is not declared"),
     "action twice": (local("action a() {} table t { actions = { a; §a; } }"), "action 'a' is listed twice"),
@@ -135,7 +135,10 @@ CASES = {
         local(TABLE.format("const entries = { §1 &&& 3: go(); }")),
         "a key of kind 'exact' cannot match this",
     ),
-    "mutable entries": (local(TABLE.format("entries = { §1: go(); }"), "t.apply();"), "the target supports const entries only"),
+    "priorities of exact entries": (
+        local(TABLE.format("§entries = { priority=1: 1: go(); }")),
+        "entries of a table with exact and lpm keys only have no priorities",
+    ),
     "table applied twice": (
         local(TABLE.format(""), "t.apply(); hdr.data.b = 1; §t.apply();"),
         "table 't' is applied more than once, which the target cannot do",

@@ -1,3 +1,4 @@
+// Expressions: arguments that overlap
 #include "include/begin.p4"
 
 void swap(inout bit<8> x, inout bit<8> y) {

@@ -1,3 +1,4 @@
+// Architecture: update_checksum with csum16
 #define OWN_COMPUTE
 #define HEADERS data_t data; data_t other;
 #include "include/begin.p4"

@@ -1,3 +1,4 @@
+// Expressions: boolean operators and bool variables
 #define METADATA bool seen;
 #include "include/begin.p4"
 

@@ -1,3 +1,4 @@
+// Expressions: constants and constant folding
 #include "include/begin.p4"
 
 const int BIG = 1 << 100;

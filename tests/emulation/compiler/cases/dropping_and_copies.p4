@@ -1,3 +1,4 @@
+// Architecture: drops, multicast and clones together
 #define METADATA @field_list(Lists.kept) bit<8> kept; bit<8> lost;
 #define OWN_EGRESS
 enum bit<8> Lists { kept = 3 }

@@ -1,3 +1,4 @@
+// Types: enums and `type`
 #include "include/begin.p4"
 
 enum Colour { Red, Green, Blue }

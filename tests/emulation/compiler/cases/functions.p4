@@ -1,3 +1,4 @@
+// Expressions: functions
 #include "include/begin.p4"
 
 bit<8> clamp(in bit<8> x, in bit<8> limit) {

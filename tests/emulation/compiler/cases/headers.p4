@@ -1,3 +1,4 @@
+// Types: setValid, setInvalid and copies of headers
 #define HEADERS data_t data; data_t copy; data_t extra;
 #include "include/begin.p4"
 

@@ -1,3 +1,4 @@
+// Statements: hit, miss and switch on action_run
 #include "include/begin.p4"
 
 control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {

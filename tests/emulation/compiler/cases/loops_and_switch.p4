@@ -1,3 +1,4 @@
+// Statements: loops and switch in actions and controls
 #include "include/begin.p4"
 
 control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {

@@ -1,3 +1,4 @@
+// Preprocessor: macros and conditions
 #define DOUBLE(x) ((x) * 2)
 #define FIELD hdr.data.b
 #if defined(DOUBLE) && !defined(MISSING)

@@ -1,3 +1,4 @@
+// Controls: controls with constructor parameters
 #include "include/begin.p4"
 
 control Add(inout bit<8> value, in bit<8> by)(bit<8> times) {

@@ -1,3 +1,4 @@
+// Parsers: errors
 #define OWN_PARSER
 #include "include/begin.p4"
 

@@ -1,3 +1,4 @@
+// Parsers: select with values, masks and default
 #define OWN_PARSER
 #define METADATA bit<8> way;
 #include "include/begin.p4"

@@ -1,3 +1,4 @@
+// Architecture: registers read and written in ingress and egress
 #define OWN_EGRESS
 #include "include/begin.p4"
 

@@ -1,3 +1,4 @@
+// Expressions: shifts
 #include "include/begin.p4"
 
 control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {

@@ -1,3 +1,4 @@
+// Expressions: operands are evaluated once and from left to right
 #define HEADERS data_t data; byte_t[4] cells;
 #define OWN_PARSER
 header byte_t { bit<8> value; }

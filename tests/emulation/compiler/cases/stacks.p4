@@ -1,3 +1,4 @@
+// Types: header stacks with next and last
 #define HEADERS data_t data; byte_t[4] bytes;
 #define OWN_PARSER
 header byte_t { bit<8> value; }

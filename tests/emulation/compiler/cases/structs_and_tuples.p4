@@ -1,3 +1,4 @@
+// Types: structs and tuples
 #include "include/begin.p4"
 
 struct inner_t { bit<8> x; bit<8> y; }

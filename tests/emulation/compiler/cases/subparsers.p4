@@ -1,3 +1,4 @@
+// Parsers: sub-parsers
 #define OWN_PARSER
 #define HEADERS data_t data; data_t second;
 #include "include/begin.p4"

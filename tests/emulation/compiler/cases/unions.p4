@@ -1,3 +1,4 @@
+// Types: header unions
 #define HEADERS data_t data; choice_t choice;
 #define OWN_PARSER
 header short_t { bit<8> value; }

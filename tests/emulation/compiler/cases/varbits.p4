@@ -1,3 +1,4 @@
+// Types: varbit fields
 #define HEADERS data_t data; options_t options;
 #define OWN_PARSER
 header options_t { bit<8> kind; varbit<64> rest; }

@@ -1,0 +1,17 @@
+// Architecture: action profiles
+#include "include/begin.p4"
+
+control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    action set(bit<8> value) { hdr.data.b = value; }
+    table rules {
+        key = { hdr.data.a: exact; }
+        actions = { set; NoAction; }
+        implementation = action_profile(8);
+    }
+    apply {
+        standard.egress_spec = 1;
+        if (rules.apply().hit) { hdr.data.c = 1; }
+    }
+}
+
+#include "include/end.p4"

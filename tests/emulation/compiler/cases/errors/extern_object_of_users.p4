@@ -1,0 +1,11 @@
+// Architecture: extern objects of users
+#include "../include/begin.p4"
+
+extern Mystery { Mystery(); void run(); }
+
+control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    Mystery() thing;
+    apply { thing.run(); }  // error: the target does not know the method 'run' of Mystery
+}
+
+#include "../include/end.p4"

@@ -1,0 +1,65 @@
+"""docs/p4-support.md, made of the language cases: `make support` writes it, a test compares it.
+
+The first line of every program in `cases/` and `cases/errors/` is `// AREA: feature`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "cases"
+PAGE = Path(__file__).parents[3] / "docs" / "p4-support.md"
+AREAS = ("Types", "Expressions", "Statements", "Parsers", "Tables", "Controls", "Architecture", "Annotations", "Preprocessor")
+
+HEAD = """# What of P4 is supported
+
+P4_16 for the v1model architecture, with BMv2's semantics. Every row is a test: a supported feature is a program with packets
+that must come out exactly (`tests/emulation/compiler/cases/`), a refused one a program for which the compiler must name the line
+and the reason (`cases/errors/`). What is not supported is an error at compile time, never a wrong packet. This page is made of
+the first lines of those programs (`make support`).
+
+Run them with `ofan p4 stf tests/emulation/compiler/cases`; `ofan p4 stf DIR` runs any folder of programs with scripts in the
+STF format of p4c's own suite, and `ofan p4 stf --help` says more.
+
+{supported} features supported, {refused} refused.
+"""
+
+
+def rows(paths: Iterable[Path]) -> dict[str, list[tuple[str, str]]]:
+    """Return (feature, name of the case) by area."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for path in sorted(paths, key=lambda path: path.stem):
+        area, _, feature = path.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("// ").partition(": ")
+        found[area].append((feature, path.stem))
+    return found
+
+
+def reason(path: Path) -> str:
+    """Return the diagnostic that a refused program expects."""
+    return next(line.partition("// error: ")[2] for line in path.read_text(encoding="utf-8").splitlines() if "// error: " in line)
+
+
+def page() -> str:
+    """Return the page as it must be."""
+    supported, refused = rows(FOLDER.glob("*.p4")), rows((FOLDER / "errors").glob("*.p4"))
+    counts = {"supported": sum(map(len, supported.values())), "refused": sum(map(len, refused.values()))}
+    lines = [HEAD.format(**counts)]
+    for area in AREAS:
+        lines += [f"## {area}\n", "| feature | | case or diagnostic |", "|---|---|---|"]
+        lines += [f"| {_escaped(feature)} | supported | `{name}` |" for feature, name in supported.get(area, [])]
+        lines += [
+            f"| {_escaped(feature)} | refused | {_escaped(reason(FOLDER / 'errors' / f'{name}.p4'))} |"
+            for feature, name in refused.get(area, [])
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
