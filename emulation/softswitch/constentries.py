@@ -31,7 +31,7 @@ def _install_entries(program: Program, table: Table) -> None:
     for item in entries:
         action = program.actions[item["action_entry"]["action_id"]]
         data = tuple(hex_int(value, f"table {table.spec.name}") for value in item["action_entry"]["action_data"])
-        priority = lowest + 1 - int(item.get("priority", 0)) if table.kind == "rows" else 0
+        priority = lowest + 1 - int(item.get("priority", 0)) if table.kind in ("masked", "rows") else 0
         match = _match(table.spec, item["match_key"])
         entry = table.insert(match, priority, action.id, _arguments(action, data))
         entry[2].is_const = True

@@ -16,6 +16,7 @@ from emulation.softswitch.errors import corruption_is_reported
 from emulation.softswitch.meters import Meter
 from emulation.softswitch.profiles import ActionProfile
 from emulation.softswitch.tables import Table
+from emulation.softswitch.trace import Walk
 from emulation.softswitch.valuesets import ValueSetState
 
 Random = Callable[[int, int], int]
@@ -24,19 +25,20 @@ BUILTINS = {"len": len, "min": min, "max": max, "int": int, "bool": bool, "range
 
 
 @lru_cache(maxsize=16)
-def _translate(source: bytes) -> tuple[Program, Assembly, CodeType]:
+def _translate(source: bytes, is_traced: bool) -> tuple[Program, Assembly, CodeType]:
     """Load a program and generate its code, once for all switches that run it."""
     program = load(source)
     with corruption_is_reported():
-        assembly = assemble(program)
+        assembly = assemble(program, is_traced)
         return program, assembly, compile(assembly.source, "<pipeline>", "exec")
 
 
 class Pipeline:
     """One BMv2 JSON, ready to process packets.
 
-    `random(low, high)` draws an integer, both ends included; `is_up(port)` tells selectors which members are alive;
-    `drop_port` is the egress_spec that means drop.
+    `random(low, high)` draws an integer, both ends included; `is_up(port)` tells selectors which members are alive,
+    `has_port(port)` which ports exist; `drop_port` is the egress_spec that means drop. With a `walk`, every step of every
+    packet is told to it, by a second form of the generated code; without one, tracing costs nothing.
     """
 
     def __init__(
@@ -45,14 +47,18 @@ class Pipeline:
         random: Random,
         is_up: Callable[[int], bool] = lambda _port: True,
         drop_port: int = DROP_PORT,
+        walk: Walk | None = None,
+        has_port: Callable[[int], bool] = lambda _port: True,
     ) -> None:
-        self.program, self._assembly, self._code = _translate(source)
+        self.program, self._assembly, self._code = _translate(source, walk is not None)
+        self._walk = walk
+        self._is_up, self._has_port = is_up, has_port
         with corruption_is_reported():
             self._build(random, is_up, drop_port)
 
     def _build(self, random: Random, is_up: Callable[[int], bool], drop_port: int) -> None:
         self.tables = [Table(spec) for spec in self.program.tables()]
-        self.profiles = [ActionProfile(profile.size, is_up) for profile in self.program.profiles()]
+        self.profiles = [ActionProfile(profile.size, is_up, self._has_port) for profile in self.program.profiles()]
         self.registers = [[0] * array.size for array in self.program.registers]
         self.counters = [[[0, 0] for _ in range(array.size)] for array in self.program.counters]
         self.meters = [[Meter(array.kind == "bytes") for _ in range(array.size)] for array in self.program.meters]
@@ -70,10 +76,12 @@ class Pipeline:
             **self._assembly.constants,
             "random": random,
             "DROP": drop_port,
+            "trace": None if self._walk is None else self._walk.trace,
             "__builtins__": BUILTINS,
         }
         exec(self._code, namespace)
-        return namespace["ingress"], namespace["egress"]
+        functions = namespace["ingress"], namespace["egress"]
+        return functions if self._walk is None else self._walk.around(self.program, functions, drop_port, self._is_up)
 
     def _names(self) -> dict[str, Any]:
         """Return the run-time objects under the names that generated code uses."""
@@ -85,7 +93,8 @@ class Pipeline:
         named.update({f"V{i}": item for i, item in enumerate(self.value_sets)})
         for i, table in enumerate(self.tables):
             named[f"D{i}"] = table.default
-            named[f"T{i}"] = {"exact": table.exact.get, "lpm": table.levels, "rows": table.rows}[table.kind]
+            named[f"T{i}"] = {"exact": table.exact.get, "lpm": table.levels}.get(table.kind, table.rows)
+            named[f"L{i}"] = table.masked.levels
         return named
 
     def _violated(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -48,14 +49,16 @@ def run(options: Options) -> int:
     from emulation.softswitch.daemon.sockets import open_link_events
     from emulation.softswitch.daemon.stats import StatsSocket, snapshot
     from emulation.softswitch.switch import Switch
+    from emulation.softswitch.trace import Walk
 
     with ExitStack() as stack:
         clock, draws = Clock(), Random(options.seed)
         numbers = [number for number, _ in options.interfaces]
-        switch = Switch(options.device_id, clock, draws.randint, numbers, options.cpu_port, options.drop_port)
         log = open_log(options)
-        switch.on_log = lambda text: log.write("info", text)
         stack.callback(log.close)
+        walk = Walk(lambda step: log.write("debug", step.line())) if log.wants("debug") else None
+        switch = Switch(options.device_id, clock, draws.randint, numbers, options.cpu_port, options.drop_port, walk)
+        switch.on_log = lambda text: log.write("info", text)
         source = _read(options.json)
         ports = {}
         for number, name in options.interfaces:
@@ -90,7 +93,7 @@ def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitSt
     from emulation.softswitch.daemon.grpc_server import GrpcThread, Servicer
     from emulation.softswitch.p4runtime import P4RuntimeService
 
-    service = P4RuntimeService(switch)
+    service = P4RuntimeService(switch, time.time_ns)
     dataplane.tick, dataplane.next_tick_ps = service.tick, service.next_tick_ps
     server = GrpcThread(Servicer(service, dataplane), options.address, options.tls)
     port = server.start()

@@ -23,7 +23,7 @@ class Membership:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A group: its members, and the choices among which the hash picks."""
+    """A group: its members, the size with which it was made, and the choices among which the hash picks."""
 
     members: tuple[Membership, ...]
     max_size: int
@@ -33,8 +33,9 @@ class Group:
 class ActionProfile:
     """Members and groups of one action profile; ids of one-shot groups are negative."""
 
-    def __init__(self, size: int, is_up: Callable[[int], bool]) -> None:
+    def __init__(self, size: int, is_up: Callable[[int], bool], has_port: Callable[[int], bool] = lambda _port: True) -> None:
         self.size = size
+        self.has_port = has_port
         self.members: dict[int, Choice] = {}
         self.groups: dict[int, Group] = {}
         self._is_up = is_up
@@ -74,7 +75,7 @@ class ActionProfile:
         """Add a group."""
         if group in self.groups:
             raise EntryError(Code.ALREADY_EXISTS, f"group {group} already exists")
-        self._check_group(members, max_size)
+        self._check_group(members)
         self.groups[group] = Group(tuple(members), max_size)
         self.refresh()
 
@@ -82,9 +83,9 @@ class ActionProfile:
         """Replace a group's members in one step."""
         if group not in self.groups:
             raise EntryError(Code.NOT_FOUND, f"no group {group}")
-        if max_size not in (0, self.groups[group].max_size):
+        if max_size != self.groups[group].max_size:
             raise EntryError(Code.INVALID_ARGUMENT, "the max_size of a group cannot change")
-        self._check_group(members, self.groups[group].max_size)
+        self._check_group(members)
         self.groups[group].members = tuple(members)
         self.refresh()
 
@@ -137,12 +138,10 @@ class ActionProfile:
         if self.size and len(self.members) + more > self.size:
             raise EntryError(Code.RESOURCE_EXHAUSTED, f"the action profile is full: {self.size} members")
 
-    def _check_group(self, members: Sequence[Membership], max_size: int) -> None:
+    def _check_group(self, members: Sequence[Membership]) -> None:
         for member in members:
             self._check_known(member.member)
             if member.weight <= 0:
                 raise EntryError(Code.INVALID_ARGUMENT, f"member {member.member} has weight {member.weight}")
         if len({member.member for member in members}) < len(members):
             raise EntryError(Code.INVALID_ARGUMENT, "a member appears twice in the group")
-        if max_size and sum(member.weight for member in members) > max_size:
-            raise EntryError(Code.RESOURCE_EXHAUSTED, f"the weights exceed the group's max_size of {max_size}")

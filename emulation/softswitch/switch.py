@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emulation.softswitch.pipeline import DROP_PORT, Pipeline
+from emulation.softswitch.trace import Walk
 
 NORMAL, INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, REPLICATION, RESUBMITTED = 0, 1, 2, 4, 5, 6
 MAX_RESUBMISSIONS = 64
@@ -97,7 +98,7 @@ class Switch:
 
     `clock` returns the time in picoseconds since the switch started; `random(low, high)` an integer, both ends
     included. A frame for `cpu_port` goes to `on_packet_in`, a digest to `on_digest(id, values)`, the text of a
-    `log_msg` to `on_log`.
+    `log_msg` to `on_log`, every step of every packet to `walk`, if there is one.
 
     Nothing is lost outside of `counts`: packets that egress sends round again (egress-to-egress clones, recirculation)
     and packets injected by the controller wait in a backlog, which the caller collects with `take_requeued` after
@@ -113,6 +114,7 @@ class Switch:
         ports: Iterable[int],
         cpu_port: int | None = None,
         drop_port: int = DROP_PORT,
+        walk: Walk | None = None,
     ) -> None:
         self.device_id = device_id
         self.clock = clock
@@ -126,13 +128,14 @@ class Switch:
         self.on_requeued: Callable[[], None] = lambda: None
         self._random = random
         self._drop_port = drop_port
+        self._walk = walk
         self._down: set[int] = set()
         self._ports = {*ports} | ({cpu_port} if cpu_port is not None else set())
         self._requeued: list[Pending] = []
 
     def verify(self, source: bytes) -> Pipeline:
         """Return a pipeline made from BMv2 JSON, with its declared entries only; raises PipelineError."""
-        return Pipeline(source, self._random, self.is_up, self._drop_port)
+        return Pipeline(source, self._random, self.is_up, self._drop_port, self._walk, self.has_port)
 
     def commit(self, pipeline: Pipeline) -> None:
         """Forward with this pipeline from the next packet on; the replication engine starts empty."""
@@ -143,6 +146,10 @@ class Switch:
     def load(self, source: bytes) -> None:
         """Verify and commit BMv2 JSON."""
         self.commit(self.verify(source))
+
+    def has_port(self, port: int) -> bool:
+        """Return whether a port exists."""
+        return port in self._ports
 
     def is_up(self, port: int) -> bool:
         """Return whether a port exists and is not marked down."""

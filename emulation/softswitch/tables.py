@@ -1,7 +1,8 @@
 """Match-action tables at run time.
 
 A table keeps its entries by (match, priority) for the control plane and, beside them, the structure that generated code
-searches: a dict where every field is exact, a dict per prefix length with an lpm field, else rows in order of priority.
+searches: a dict where every field is exact, a dict per prefix length with an lpm field, else rows in order of
+priority, and beside them, where every field can be masked, a dict per mask.
 A match is one pair of integers per key field: exact (value, 0), lpm (value, prefix length), ternary and optional
 (value, mask), range (low, high).
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 from emulation.softswitch.codegen.program import KeyField, TableSpec
 from emulation.softswitch.errors import Code, EntryError
+from emulation.softswitch.masked import MaskedEntries
 from emulation.softswitch.meters import Meter
 
 Match = tuple[tuple[int, int], ...]
@@ -56,6 +58,7 @@ class Table:
         self.exact: dict[Index, Entry] = {}
         self.levels: list[tuple[int, dict[Index, Entry]]] = []
         self.rows: list[Row] = []
+        self.masked = MaskedEntries()
         self.default: list[Entry] = [(NO_ACTION, (), Record((), 0))]
         self.initial_default = self.default[0]
         self.is_const = False
@@ -88,7 +91,9 @@ class Table:
         old = self.find(match, priority)
         entry = (action, data, old[2])
         self.entries[match, priority] = entry
-        if self.kind == "rows":
+        if self.kind == "masked":
+            self.masked.replace(entry)
+        if self.kind in ("masked", "rows"):
             place = next(i for i, row in enumerate(self.rows) if row[-1] is old)
             self.rows[place] = (*self.rows[place][:-1], entry)
         else:
@@ -104,6 +109,8 @@ class Table:
         elif self.kind == "lpm":
             self._unlink_prefix(match)
         else:
+            if self.kind == "masked":
+                self.masked.remove(entry)
             place = next(i for i, row in enumerate(self.rows) if row[-1] is entry)
             del self.rows[place]
         return entry
@@ -120,7 +127,10 @@ class Table:
             mask, index = self._prefix(match)
             self._level(mask)[index] = entry
         else:
-            insort(self.rows, row_of(self.spec.key, entry), key=_rank)
+            row = row_of(self.spec.key, entry)
+            insort(self.rows, row, key=_rank)
+            if self.kind == "masked":
+                self.masked.add(entry, *row[:2])
 
     def _exact_index(self, match: Match) -> Index:
         values = tuple(value for value, _ in match)
@@ -157,13 +167,13 @@ def _rank(row: Row) -> int:
 
 
 def lookup_kind(spec: TableSpec) -> str:
-    """Return exact, lpm or rows: which structure the table is searched by."""
+    """Return exact, lpm, masked or rows: which structure the table is searched by."""
     kinds = [key.kind for key in spec.key]
     if all(kind == "exact" for kind in kinds):
         return "exact"
     if kinds.count("lpm") == 1 and all(kind in ("exact", "lpm") for kind in kinds):
         return "lpm"
-    return "rows"
+    return "rows" if "range" in kinds else "masked"
 
 
 def needs_priority(spec: TableSpec) -> bool:

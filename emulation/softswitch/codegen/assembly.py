@@ -27,6 +27,7 @@ from emulation.softswitch.codegen.liveness import Liveness, names, raw
 from emulation.softswitch.codegen.parsing import ParserCode
 from emulation.softswitch.codegen.primitives import Primitives
 from emulation.softswitch.codegen.program import Checksum, FieldList, Header, Program
+from emulation.softswitch.codegen.tracing import Label, Tracing
 
 INSTANCE_INGRESS_CLONE = 1
 NO_CUTOFF = 1 << 30
@@ -63,23 +64,24 @@ class Assembly:
     constants: Mapping[str, object]
 
 
-def assemble(program: Program) -> Assembly:
-    """Generate the code of a program, once to learn what it uses and once for good."""
-    first = _Assembler(program, Liveness(program))
+def assemble(program: Program, is_traced: bool = False) -> Assembly:
+    """Generate the code of a program, once to learn what it uses and once for good; traced code tells every step."""
+    first = _Assembler(program, Liveness(program), is_traced)
     ingress, egress, _ = first.bodies()
-    second = _Assembler(program, first.liveness.learn([*ingress, *egress]))
+    second = _Assembler(program, first.liveness.learn([*ingress, *egress]), is_traced)
     return Assembly(second.source(), second.constants.values)
 
 
 class _Assembler:
-    def __init__(self, program: Program, liveness: Liveness) -> None:
+    def __init__(self, program: Program, liveness: Liveness, is_traced: bool) -> None:
         self._program = program
         self.liveness = liveness
         self.constants = Constants()
+        self._tracing = Tracing(program, self.constants, is_traced)
         self._expressions = Expressions(program)
-        self._primitives = Primitives(program, self.constants, liveness)
-        self._parser = ParserCode(program, self.constants, liveness, self._primitives)
-        self._controls = ControlCode(program, self.constants, liveness, self._primitives)
+        self._primitives = Primitives(program, self.constants, liveness, self._tracing)
+        self._parser = ParserCode(program, self.constants, liveness, self._primitives, self._tracing)
+        self._controls = ControlCode(program, self.constants, liveness, self._primitives, self._tracing)
 
     def bodies(self) -> tuple[Lines, Lines, list[str]]:
         """Return the statements of both functions and the variables that ingress hands to egress."""
@@ -180,8 +182,16 @@ class _Assembler:
         for checksum in self._program.checksums:
             if checksum.verify:
                 wrong = f"{self._checksum(checksum).source} != {checksum.target.var}"
-                lines += [f"if {self._condition(checksum)} and {wrong}:", f" {error.var} = 1"]
+                told = self._told("checksum_wrong", checksum)
+                lines += [f"if {self._condition(checksum)} and {wrong}:", *indent([f"{error.var} = 1", *told])]
         return lines
+
+    def _told(self, kind: str, checksum: Checksum) -> Lines:
+        """Report a checksum field; what a wrong one should have been is computed again."""
+        values = [(Label("value", checksum.target.bits), checksum.target.var)]
+        if kind == "checksum_wrong":
+            values.append((Label("expected", checksum.target.bits), self._checksum(checksum).source))
+        return self._tracing.at(kind, self._tracing.name_of(checksum.target), values, where=checksum.where)
 
     def _checksum(self, checksum: Checksum) -> Value:
         calculation = self._program.calculations[checksum.calculation]
@@ -280,6 +290,7 @@ class _Assembler:
             " return None, sp",
             *self._update(),
             f"frame = {self._frame()}",
+            *self._emits(),
             *(["if cutoff < len(frame):", " frame = frame[:cutoff]"] if self._uses("truncate") else []),
             "return frame, sp",
         ]
@@ -289,8 +300,14 @@ class _Assembler:
         for checksum in self._program.checksums:
             if checksum.update:
                 store = f"{checksum.target.var} = {cut(checksum.target, self._checksum(checksum))}"
-                lines += [f"if {self._condition(checksum)}:", f" {store}"]
+                lines += [f"if {self._condition(checksum)}:", *indent([store, *self._told("checksum_updated", checksum)])]
         return lines
+
+    def _emits(self) -> Lines:
+        """Report which headers the deparser has emitted, and the bytes that follow them."""
+        headers = [self._program.headers[i] for i in self._program.deparse_order]
+        values = [(Label(header.name, 1), header.valid) for header in headers]
+        return self._tracing.at("emit", "deparser", [*values, (Label("payload", 32), "len(data) - o")], where="")
 
     def _frame(self) -> str:
         headers = [self._program.headers[i] for i in self._program.deparse_order]

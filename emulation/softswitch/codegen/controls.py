@@ -21,15 +21,20 @@ from emulation.softswitch.codegen.program import (
     Program,
     TableSpec,
 )
+from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
+from emulation.softswitch.masked import NO_RANK
 from emulation.softswitch.tables import lookup_kind
 
 
 class ControlCode:
     """Generates the pipelines of one program."""
 
-    def __init__(self, program: Program, constants: Constants, liveness: Liveness, primitives: Primitives) -> None:
+    def __init__(
+        self, program: Program, constants: Constants, liveness: Liveness, primitives: Primitives, tracing: Tracing
+    ) -> None:
         self._program = program
+        self._tracing = tracing
         self._constants = constants
         self._liveness = liveness
         self._primitives = primitives
@@ -50,9 +55,11 @@ class ControlCode:
             match node:
                 case Conditional():
                     test = self._expressions.boolean(node.expression)
-                    graph[name] = Block((), (Branch(test, node.on_true), Branch(None, node.on_false)))
+                    yes, no = (tuple(self._decided(node, result)) for result in (1, 0))
+                    graph[name] = Block((), (Branch(test, node.on_true, yes), Branch(None, node.on_false, no)))
                 case ActionCall():
-                    lines = self._run(self._program.actions[node.action])
+                    action = self._program.actions[node.action]
+                    lines = [*self._tracing.called(action, is_hidden=True), *self._run(action)]
                     graph[name] = Block(tuple(lines), (Branch(None, node.next),))
                 case TableSpec():
                     graph[name] = self._table(node)
@@ -61,8 +68,12 @@ class ControlCode:
                 raise PipelineError(f"pipeline {control.name!r} has no node {target!r}")
         return graph
 
+    def _decided(self, node: Conditional, result: int) -> Lines:
+        return self._tracing.at("condition", node.text or node.name, [(Label("result", 1), str(result))], where=node.where)
+
     def _run(self, action: Action) -> Lines:
         """Return an action's body, which leaves the pipeline where the action has called `exit`."""
+        self._tracing.where = action.where
         lines = self._primitives.action(action)
         exits = any(call["op"] == "exit" for call in action.primitives)
         return [*lines, "if x:", " break"] if exits else lines
@@ -83,7 +94,8 @@ class ControlCode:
         arguments = [f"p{i} = {value}" for i, value in enumerate(table.default_data)]
         following = table.next_by_action.get(action.id, table.next_miss)
         counted = self._direct(table, f"D{self._tables[table.name]}[0][2]")
-        return Block((*counted, *arguments, *self._run(action)), (Branch(None, following),))
+        told = self._tracing.called(action, table.is_hidden)
+        return Block((*counted, *arguments, *told, *self._run(action)), (Branch(None, following),))
 
     def _split(self, table: TableSpec, lines: Lines) -> Block:
         arms: Lines = []
@@ -97,19 +109,20 @@ class ControlCode:
         action = self._program.actions[action_id]
         names = [f"p{i}" for i in range(len(action.parameter_bits))]
         unpack = [f"{', '.join(names)}, = e[1]"] if names else []
-        lines = self._run(action)
+        lines = [*self._tracing.called(action), *self._run(action)]
         return Branch(f"a == {action.id}", following, tuple([*unpack, *lines] if lines else ()))
 
     def _lookup(self, table: TableSpec) -> Lines:
         """Return what puts the entry that the packet hits, or the default entry, into `e`."""
-        number = self._tables[table.name]
+        number, keys = self._tables[table.name], [self._source(key) for key in table.key]
         hit = ["hit = e is not None"] if table.splits_on_hit else []
         if not table.key:
             lines = [f"e = D{number}[0]", *(["hit = False"] if hit else [])]
         else:
-            search = _SEARCH[lookup_kind(table)](number, table.key, [self._source(key) for key in table.key])
+            search = _SEARCH[lookup_kind(table)](number, table.key, keys)
             lines = [*search, *hit, "if e is None:", f" e = D{number}[0]", *self._on_hit(table)]
-        return [*lines, *self._direct(table, "e[2]"), *self._indirect(table)]
+        told = self._tracing.looked_up(table, number, keys)
+        return [*lines, *told, *self._direct(table, "e[2]"), *self._indirect(table)]
 
     def _source(self, key: KeyField) -> str:
         header, name = key.target
@@ -169,4 +182,11 @@ def _search_rows(number: int, keys: Sequence[KeyField], sources: Sequence[str]) 
     return ["e = None", f"k = {masked}", *loop]
 
 
-_SEARCH = {"exact": _search_exact, "lpm": _search_prefixes, "rows": _search_rows}
+def _search_masked(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
+    """Search by masks where that pays, as `MaskedEntries` has decided; else row by row."""
+    step = [" if z < w:", "  break", " c = t(k & m)", " if c is not None and c[0] < z:", "  z, e = c"]
+    start, key, *rows = _search_rows(number, keys, sources)
+    return [start, key, f"if L{number}:", f" z = {NO_RANK}", *indent([f"for w, m, t in L{number}:", *step]), "else:", *indent(rows)]
+
+
+_SEARCH = {"exact": _search_exact, "lpm": _search_prefixes, "masked": _search_masked, "rows": _search_rows}

@@ -33,7 +33,9 @@ from emulation.softswitch.codegen.program import (
     TableSpec,
     Union,
     ValueSet,
+    fragment_of,
     hex_int,
+    where_of,
 )
 from emulation.softswitch.errors import PipelineError, corruption_is_reported
 
@@ -181,6 +183,7 @@ def _parser(item: Json) -> Parser:
             tuple(state.get("parser_ops", ())),
             tuple(state.get("transition_key", ())),
             tuple(state.get("transitions", ())),
+            where_of(state),
         )
     start = _str(item["init_state"])
     named = {transition.get("next_state") for state in states.values() for transition in state.transitions}
@@ -198,6 +201,7 @@ def _action(item: Json) -> Action:
         tuple(_str(parameter["name"]) for parameter in data),
         tuple(_int(parameter, "bitwidth") for parameter in data),
         tuple(item.get("primitives", ())),
+        where_of(item),
     )
 
 
@@ -207,7 +211,12 @@ def _control(item: Json, actions: Mapping[int, Action], resolve: _FieldResolver)
         nodes[table["name"]] = _table(table, actions, resolve)
     for branch in item.get("conditionals", ()):
         nodes[branch["name"]] = Conditional(
-            _str(branch["name"]), branch["expression"], branch.get("true_next"), branch.get("false_next")
+            _str(branch["name"]),
+            branch["expression"],
+            branch.get("true_next"),
+            branch.get("false_next"),
+            where_of(branch),
+            fragment_of(branch),
         )
     for call in item.get("action_calls", ()):
         nodes[call["name"]] = ActionCall(_str(call["name"]), actions[call["action_id"]].id, call.get("next_node"))
@@ -252,6 +261,7 @@ def _table(item: Json, actions: Mapping[int, Action], resolve: _FieldResolver) -
         default_data=tuple(hex_int(value, f"table {item['name']}") for value in default.get("action_data", ())),
         is_default_const=bool(default.get("action_const", False) or default.get("action_entry_const", False)),
         entries=tuple(item.get("entries", ())),
+        where=where_of(item),
     )
 
 
@@ -286,6 +296,7 @@ def _checksum(item: Json, resolve: _FieldResolver) -> Checksum:
         condition=item.get("if_cond"),
         verify=bool(item.get("verify", True)),
         update=bool(item.get("update", True)),
+        where=where_of(item),
     )
 
 

@@ -18,7 +18,8 @@ from emulation.softswitch.codegen.headers import HeaderCode
 from emulation.softswitch.codegen.layout import Chunk, slice_bits, unpack_format
 from emulation.softswitch.codegen.liveness import Liveness, raw
 from emulation.softswitch.codegen.primitives import Primitives
-from emulation.softswitch.codegen.program import Header, Json, ParseState, Program, Stack, hex_int
+from emulation.softswitch.codegen.program import Header, Json, ParseState, Program, Stack, hex_int, where_of
+from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
 
 CORE_ERRORS = {
@@ -63,8 +64,11 @@ class Cursor:
 class ParserCode:
     """Generates the parser of one program."""
 
-    def __init__(self, program: Program, constants: Constants, liveness: Liveness, primitives: Primitives) -> None:
+    def __init__(
+        self, program: Program, constants: Constants, liveness: Liveness, primitives: Primitives, tracing: Tracing
+    ) -> None:
         self._program = program
+        self._tracing = tracing
         self._constants = constants
         self._liveness = liveness
         self._primitives = primitives
@@ -102,19 +106,23 @@ class ParserCode:
 
     def _block(self, state: ParseState, offsets: Mapping[str, int | None]) -> Block:
         cursor = Cursor(offsets[state.name])
+        self._tracing.where = state.where
+        entered = self._tracing.at("state", state.name)
         lines = [line for op in state.ops for line in self._op(op, cursor)]
         more, keys, widths = self._key(state, cursor)
         branches = [self._branch(item, keys, widths, cursor, offsets) for item in state.transitions]
         if not branches or branches[-1].condition is not None:
             branches.append(Branch(None, None, tuple(cursor.stored())))
-        return Block((*lines, *more), tuple(branches))
+        return Block((*entered, *lines, *more), tuple(branches))
 
     def _branch(
         self, item: Json, keys: Sequence[str], widths: Sequence[int], cursor: Cursor, offsets: Mapping[str, int | None]
     ) -> Branch:
         target = item.get("next_state")
         position = cursor.stored() if target is None or offsets[target] is None else []
-        return Branch(self._condition(item, keys, widths), target, tuple(position))
+        values = [(Label("", bits), key) for key, bits in zip(keys, widths, strict=True)]
+        chosen = self._tracing.at("select", target or "accept", values)
+        return Branch(self._condition(item, keys, widths), target, (*chosen, *position))
 
     def _condition(self, item: Json, keys: Sequence[str], widths: Sequence[int]) -> str | None:
         kind, mask = item.get("type", "hexstr"), item.get("mask")
@@ -173,6 +181,7 @@ class ParserCode:
 
     def _op(self, op: Json, cursor: Cursor) -> Lines:
         parameters = op["parameters"]
+        self._tracing.where = where_of(op) or self._tracing.where
         match op["op"]:
             case "extract":
                 return self._extract(parameters[0], None, cursor)
@@ -192,7 +201,8 @@ class ParserCode:
         raise PipelineError(f"unknown parser operation {op['op']!r}")
 
     def _fail(self, error: str, cursor: Cursor) -> Lines:
-        return [*cursor.stored(), f"perr = {error}", "break"]
+        told = self._tracing.at("parser_error", "error", [(Label("error", 32), "perr")])
+        return [*cursor.stored(), f"perr = {error}", *told, "break"]
 
     def _error(self, name: str) -> str:
         return str(self._program.errors.get(name, CORE_ERRORS[name]))
@@ -256,13 +266,14 @@ class ParserCode:
         if header.is_variable:
             return self._extract_variable(header, length, cursor)
         lines = self._need(cursor.plus(header.bytes), cursor)
+        told = self._tracing.extracted(header, cursor.plus(0))
         plan = self._liveness.plan(header)
         if self._liveness.is_pristine(header):
             lines.append(f"{raw(header)} = data[{cursor.plus(0)}:{cursor.plus(header.bytes)}]")
             lines += self._unpack(plan, cursor.plus(0), keep_opaque=False)
         else:
             lines += self._unpack(plan, cursor.plus(0), keep_opaque=True)
-        return [*lines, *self._headers.set_valid(header), *cursor.moved(header.bytes)]
+        return [*lines, *self._headers.set_valid(header), *told, *cursor.moved(header.bytes)]
 
     def _extract_variable(self, header: Header, length: Json | None, cursor: Cursor) -> Lines:
         if length is None:
@@ -281,7 +292,8 @@ class ParserCode:
             lines += self._unpack(plan[:place], "o", keep_opaque=True)
             lines.append(f"{plan[place].var} = data[o + {before}:o + {before} + w]")
             lines += self._unpack(plan[place + 1 :], f"o + {before} + w", keep_opaque=True)
-        return [*lines, *self._headers.set_valid(header), f"o += {header.bytes} + w"]
+        told = self._tracing.extracted(header, "o")
+        return [*lines, *self._headers.set_valid(header), *told, f"o += {header.bytes} + w"]
 
     def _unpack(self, plan: Sequence[Chunk], offset: str, keep_opaque: bool) -> Lines:
         """Return the statements that read the chunks found at `offset`."""

@@ -10,7 +10,8 @@ from emulation.softswitch.codegen.flow import Block, Branch, Lines, emit, indent
 from emulation.softswitch.codegen.hashing import hash_value, parts_of
 from emulation.softswitch.codegen.headers import HeaderCode
 from emulation.softswitch.codegen.liveness import Liveness
-from emulation.softswitch.codegen.program import Action, Array, Field, Json, Program, Stack
+from emulation.softswitch.codegen.program import Action, Array, Field, Header, Json, Program, Stack, where_of
+from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
 
 SESSION_MASK = (1 << 15) - 1
@@ -19,8 +20,9 @@ SESSION_MASK = (1 << 15) - 1
 class Primitives:
     """Translates the actions of one program."""
 
-    def __init__(self, program: Program, constants: Constants, liveness: Liveness) -> None:
+    def __init__(self, program: Program, constants: Constants, liveness: Liveness, tracing: Tracing) -> None:
         self._program = program
+        self._tracing = tracing
         self._constants = constants
         self._liveness = liveness
         self.expressions = Expressions(program)
@@ -43,8 +45,9 @@ class Primitives:
         if handler is None:
             raise PipelineError(f"unknown primitive {op!r}")
         self.used.add(op)
+        self._tracing.where = where_of(call) or self._tracing.where
         try:
-            return handler(self, *parameters)
+            return [*handler(self, *parameters), *self._told(op, parameters)]
         except TypeError as error:
             if "positional argument" not in str(error):
                 raise
@@ -96,7 +99,16 @@ class Primitives:
     def _set(self, field: Field, value: Value) -> Lines:
         if not self._liveness.is_live(field):
             return []
-        return [f"{field.var} = {cut(field, value)}"]
+        return [f"{field.var} = {cut(field, value)}", *self._tracing.assigned(field)]
+
+    def _told(self, op: str, parameters: Sequence[Json]) -> Lines:
+        """Report a primitive that the values it stores do not show."""
+        if op not in _TOLD:
+            return []
+        return self._tracing.at(op, _TOLD[op])
+
+    def _validity(self, header: Header) -> Lines:
+        return self._tracing.at("header", header.name, [(Label("valid", 1), header.valid)])
 
     def _store_last(self, stack: Stack, name: str, value: Value) -> Lines:
         headers = [self._program.headers[i] for i in stack.elements]
@@ -107,13 +119,19 @@ class Primitives:
         source = value.source
         if value.bits is None or value.bits > array.bits:
             source = f"{source} & {(1 << array.bits) - 1}"
-        return _guarded(in_bounds(index, array.size), [f"R{array.id}[{index.source}] = {source}"])
+        return _guarded(in_bounds(index, array.size), self._written(array, index, source))
+
+    def _written(self, array: Array, index: Value, source: str) -> Lines:
+        cell = f"R{array.id}[{index.source}]"
+        return [f"{cell} = {source}", *self._tracing.cell("register_write", array, index.source, cell)]
 
     def _assign(self, target: Json, source: Json) -> Lines:
         return self.store(target, self.expressions.data(source))
 
     def _assign_header(self, target: Json, source: Json) -> Lines:
-        return self._headers.assign(self.expressions.header(target), self.expressions.header(source))
+        to = self.expressions.header(target)
+        copied = self._headers.assign(to, self.expressions.header(source))
+        return [*copied, *(line for header in to.headers for line in self._validity(header))]
 
     def _assign_union(self, target: Json, source: Json) -> Lines:
         unions = [self._program.unions[self._program.union_ids[inner(item)["value"]]] for item in (target, source)]
@@ -125,12 +143,12 @@ class Primitives:
 
     def _add_header(self, target: Json) -> Lines:
         ref = self.expressions.header(target)
-        arms = [self._headers.add(header) for header in ref.headers]
+        arms = [[*self._headers.add(header), *self._validity(header)] for header in ref.headers]
         return arms[0] if ref.index is None else _by_index(ref.index, arms)
 
     def _remove_header(self, target: Json) -> Lines:
         ref = self.expressions.header(target)
-        arms = [self._headers.remove(header) for header in ref.headers]
+        arms = [[*self._headers.remove(header), *self._validity(header)] for header in ref.headers]
         return arms[0] if ref.index is None else _by_index(ref.index, arms)
 
     def _push(self, stack: Json, count: Json) -> Lines:
@@ -144,7 +162,8 @@ class Primitives:
         found = self.expressions.stack(inner(stack)["value"])
         if not amount.isdigit():
             raise PipelineError("push and pop need a constant count")
-        return shift(found, int(amount))
+        told = self._tracing.at("stack", found.name, [(Label("next", 32), found.next)])
+        return [*shift(found, int(amount)), *told]
 
     def _drop(self, *_header: Json) -> Lines:
         lines = []
@@ -156,7 +175,9 @@ class Primitives:
 
     def _register_read(self, target: Json, register: Json, index: Json) -> Lines:
         array, place = self.expressions.register(inner(register)["value"]), self.expressions.data(index)
-        read = self.store(target, Value(f"R{array.id}[{place.source}]", array.bits))
+        cell = f"R{array.id}[{place.source}]"
+        told = self._tracing.cell("register_read", array, place.source, cell)
+        read = [*told, *self.store(target, Value(cell, array.bits))]
         return _guarded(in_bounds(place, array.size), read) if read else []
 
     def _register_write(self, register: Json, index: Json, source: Json) -> Lines:
@@ -167,13 +188,15 @@ class Primitives:
         array = _named(self._counters, inner(counter)["value"], "counter")
         place = self.expressions.data(index)
         lines = [f"c = C{array.id}[{place.source}]", "c[0] += 1", "c[1] += length"]
+        lines += self._tracing.cell("counter", array, place.source, "c[0]")
         return _guarded(in_bounds(place, array.size), lines)
 
     def _execute_meter(self, meter: Json, index: Json, target: Json) -> Lines:
         array = _named(self._meters, inner(meter)["value"], "meter")
         place = self.expressions.data(index)
         color = Value(f"M{array.id}[{place.source}].execute(now, length)", 2)
-        return _guarded(in_bounds(place, array.size), ["r = " + color.source, *self.store(target, Value("r", 2))])
+        told = self._tracing.cell("meter", array, place.source, "r")
+        return _guarded(in_bounds(place, array.size), ["r = " + color.source, *told, *self.store(target, Value("r", 2))])
 
     def _random(self, target: Json, low: Json, high: Json) -> Lines:
         bounds = self.expressions.data(low).source, self.expressions.data(high).source
@@ -198,7 +221,8 @@ class Primitives:
 
     def _clone(self, session: Json, field_list: Json) -> Lines:
         source = self.expressions.data(session).source
-        return [f"cl = ({source} & {SESSION_MASK}, {self.expressions.data(field_list).source})"]
+        told = self._tracing.at("clone", "clone", [(Label("session", 15), "cl[0]")])
+        return [f"cl = ({source} & {SESSION_MASK}, {self.expressions.data(field_list).source})", *told]
 
     def _resubmit(self, field_list: Json) -> Lines:
         return [f"rs = {self.expressions.data(field_list).source}"]
@@ -213,11 +237,12 @@ class Primitives:
         return ["x = 1"]
 
     def _assert(self, condition: Json) -> Lines:
-        return [f"if not {self._condition(condition)}:", " violated()"]
+        return [f"if not {self._condition(condition)}:", *indent(["violated()", *self._tracing.at("assert", "assertion violated")])]
 
     def _log(self, text: Json, values: Json) -> Lines:
         sources = [self.expressions.data(value).source for value in values["value"]]
-        return [f"log({self._constants.add(str(text['value']))}, ({''.join(source + ', ' for source in sources)}))"]
+        told = self._tracing.at("log_msg", str(text["value"]), [(Label("", 0), source) for source in sources])
+        return [*told, f"log({self._constants.add(str(text['value']))}, ({''.join(source + ', ' for source in sources)}))"]
 
     def _no_op(self) -> Lines:
         return []
@@ -266,6 +291,17 @@ def _in_place(op: str) -> Callable[[Primitives, Json, Json], Lines]:
 
     return handler
 
+
+_TOLD = {
+    "drop": "mark to drop",
+    "exit": "exit",
+    "generate_digest": "digest",
+    "mark_to_drop": "mark to drop",
+    "recirculate": "recirculate",
+    "resubmit": "resubmit",
+    "truncate": "truncate",
+}
+"""Primitives whose effect shows in no field, register or header, and what they are called."""
 
 _HANDLERS: dict[str, Callable[..., Lines]] = {
     "add": _binary("+"),

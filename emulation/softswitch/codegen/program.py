@@ -88,12 +88,13 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class ParseState:
-    """One parser state, its operations and transitions still as JSON."""
+    """One parser state, its operations and transitions still as JSON; `where` is `file:line`, as everywhere here."""
 
     name: str
     ops: tuple[Json, ...]
     key: tuple[Json, ...]
     transitions: tuple[Json, ...]
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class Action:
     parameter_names: tuple[str, ...]
     parameter_bits: tuple[int, ...]
     primitives: tuple[Json, ...]
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,12 @@ class TableSpec:
     default_data: tuple[int, ...]
     is_default_const: bool
     entries: tuple[Json, ...]
+    where: str = ""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the compiler made it to run one statement; tables of the program have a control in their name."""
+        return not self.key and "." not in self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +167,8 @@ class Conditional:
     expression: Json
     on_true: str | None
     on_false: str | None
+    where: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +222,7 @@ class Checksum:
     condition: Json
     verify: bool
     update: bool
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +316,18 @@ class Program:
         """Return the tables of both pipelines."""
         nodes = (*self.ingress.nodes.values(), *self.egress.nodes.values())
         return tuple(node for node in nodes if isinstance(node, TableSpec))
+
+
+def where_of(item: Json) -> str:
+    """Return `file:line` of something in the JSON, empty where the compiler did not say."""
+    info = item.get("source_info") if isinstance(item, dict) else None
+    return f"{info.get('filename')}:{info.get('line')}" if isinstance(info, dict) and info.get("filename") else ""
+
+
+def fragment_of(item: Json) -> str:
+    """Return the piece of source that something in the JSON comes from, empty where the compiler did not say."""
+    info = item.get("source_info") if isinstance(item, dict) else None
+    return " ".join(str(info.get("source_fragment") or "").split()) if isinstance(info, dict) else ""
 
 
 def hex_int(text: Json, where: str) -> int:

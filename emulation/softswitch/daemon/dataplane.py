@@ -54,7 +54,6 @@ class Dataplane:
         self._clock = clock
         self._link_events = link_events
         self._log = log
-        self._is_verbose = log.wants("debug")
         self._by_socket = {port.socket: port for port in ports.values()}
         self._events: list[tuple[int, int, int, Port | None, Pending | bytes]] = []
         self._order = count()
@@ -145,8 +144,6 @@ class Dataplane:
                 self._links_changed()
                 return
             port.received(frame)
-            if self._is_verbose:
-                self._log.write("debug", f"received {len(frame)} bytes on port {port.number}")
             if self._events:
                 self._run_due()
             self.enqueue(self._process(port.number, frame))
@@ -201,8 +198,6 @@ class Dataplane:
         for sent in self._finish(pending, depth, waited_us):
             if port is None:
                 continue
-            if self._is_verbose:
-                self._log.write("debug", f"sending {len(sent.frame)} bytes out of port {port.number}")
             if port.delay_ps:
                 arrival = (self._clock() if when is None else when) + port.delay_ps
                 heapq.heappush(self._events, (arrival, next(self._order), TRANSMIT, port, sent.frame))

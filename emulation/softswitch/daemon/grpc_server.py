@@ -15,10 +15,11 @@ from google.rpc import status_pb2
 
 from emulation.softswitch.daemon.dataplane import Dataplane
 from emulation.softswitch.daemon.options import Tls
-from emulation.softswitch.errors import SoftswitchError
+from emulation.softswitch.errors import Code, SoftswitchError
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError, Stream
 
 # isort: split
+from google.protobuf.message import DecodeError
 from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
 
 T = TypeVar("T")
@@ -45,31 +46,34 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
 
     async def Write(self, request: Any, context: Context) -> Any:
         """Apply a batch of updates."""
-        await self._call(context, lambda: self._service.write_steps(request))
+        await self._call(context, request, lambda: self._service.write_steps(request))
         return p4runtime_pb2.WriteResponse()
 
     async def Read(self, request: Any, context: Context) -> AsyncIterator[Any]:
         """Read entities."""
-        for response in await self._call(context, lambda: self._service.read(request)):
+        responses, failure = await self._call(context, request, lambda: self._service.read_all(request))
+        for response in responses:
             yield response
+        if failure is not None:
+            await _abort(context, failure)
 
     async def SetForwardingPipelineConfig(self, request: Any, context: Context) -> Any:
         """Verify, save or commit a pipeline."""
-        await self._call(context, lambda: self._service.set_pipeline(request))
+        await self._call(context, request, lambda: self._service.set_pipeline(request))
         return p4runtime_pb2.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(self, request: Any, context: Context) -> Any:
         """Return the current pipeline."""
-        return await self._call(context, lambda: self._service.get_pipeline(request))
+        return await self._call(context, request, lambda: self._service.get_pipeline(request))
 
     async def Capabilities(self, request: Any, context: Context) -> Any:
         """Return the version of the API."""
-        return await self._call(context, lambda: self._service.capabilities(request))
+        return await self._call(context, request, lambda: self._service.capabilities(request))
 
     async def StreamChannel(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
         """Serve one controller's stream; answers that it does not take in time are dropped."""
         outbox = Outbox(asyncio.get_running_loop())
-        stream = await self._call(context, lambda: self._service.open_stream(outbox.put))
+        stream = await self._on_dataplane(lambda: self._service.open_stream(outbox.put))
         reader = asyncio.ensure_future(self._read_stream(stream, requests, outbox))
         try:
             while (message := await outbox.get()) is not None:
@@ -83,14 +87,16 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
     async def _read_stream(self, stream: Stream, requests: AsyncIterator[Any], outbox: Outbox) -> None:
         try:
             async for request in requests:
+                _check_message(request)
                 await self._on_dataplane(partial(stream.receive, request))
         except StatusError as error:
             outbox.failure = error
         finally:
             outbox.finish()
 
-    async def _call(self, context: Context, action: Callable[[], T]) -> T:
+    async def _call(self, context: Context, request: Any, action: Callable[[], T]) -> T:
         try:
+            _check_message(request)
             return await self._on_dataplane(action)
         except StatusError as error:
             await _abort(context, error)
@@ -101,6 +107,47 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
         future: asyncio.Future[T] = loop.create_future()
         self._dataplane.submit(_answer(action, loop, future))
         return await future
+
+
+class Malformed:
+    """What arrives in place of a message that cannot be parsed."""
+
+
+def _parser(kind: Any) -> Callable[[bytes], Any]:
+    """Return a parser that never raises: gRPC would answer with its traceback's last line."""
+
+    def parse(data: bytes) -> Any:
+        try:
+            return kind.FromString(data)
+        except (DecodeError, ValueError, RecursionError):
+            return Malformed()
+
+    return parse
+
+
+def _check_message(request: Any) -> None:
+    if isinstance(request, Malformed):
+        raise StatusError(Code.INVALID_ARGUMENT, "the request is not a message of this call")
+
+
+def handlers(servicer: Servicer) -> Any:
+    """Return the calls of P4Runtime with their parsers."""
+    found = {}
+    for name, method in p4runtime_pb2.DESCRIPTOR.services_by_name["P4Runtime"].methods_by_name.items():
+        request, response = (getattr(p4runtime_pb2, kind.name) for kind in (method.input_type, method.output_type))
+        make = MAKERS[name]
+        found[name] = make(getattr(servicer, name), _parser(request), response.SerializeToString)
+    return grpc.method_handlers_generic_handler("p4.v1.P4Runtime", found)
+
+
+MAKERS = {
+    "Write": grpc.unary_unary_rpc_method_handler,
+    "Read": grpc.unary_stream_rpc_method_handler,
+    "SetForwardingPipelineConfig": grpc.unary_unary_rpc_method_handler,
+    "GetForwardingPipelineConfig": grpc.unary_unary_rpc_method_handler,
+    "StreamChannel": grpc.stream_stream_rpc_method_handler,
+    "Capabilities": grpc.unary_unary_rpc_method_handler,
+}
 
 
 class Outbox:
@@ -203,7 +250,7 @@ class GrpcThread:
 
     async def _serve(self) -> None:
         server = grpc.aio.server(options=OPTIONS)
-        p4runtime_pb2_grpc.add_P4RuntimeServicer_to_server(self._servicer, server)
+        server.add_generic_rpc_handlers((handlers(self._servicer),))
         try:
             self._port = self._bind(server)
         except (RuntimeError, OSError) as error:

@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-i", "--interface", action="append", default=[], type=_interface, metavar="PORT@IFACE", help="attach a port")
     add("--device-id", type=_natural, default=0, metavar="N", help="device id of P4Runtime (0)")
     add("--no-p4", action="store_true", help="start without a program and wait for the controller's")
-    add("--log-console", action="store_true", help="log to standard output")
+    add("--log-console", action="store_true", help="log to standard output; the level debug tells every step of every packet")
     add("--log-file", metavar="FILE", help="log to a file")
     add("-L", "--log-level", choices=LEVELS, default="debug", help="what is logged (debug)")
     add("--pcap", nargs="?", const=".", metavar="DIR", help="write IFACE_in.pcap and IFACE_out.pcap")

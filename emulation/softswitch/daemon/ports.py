@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +17,18 @@ PS_PER_US = 10**6
 
 @dataclass(slots=True)
 class PortCounts:
-    """What a port has seen: frames, bytes, and the most bytes that one of its queues has held."""
+    """What a port has seen: frames, bytes, and the most bytes that one of its queues has held.
+
+    `tx_no_buffers` are those of `tx_failed` for which the kernel had no buffers: it counts them once more, as drops of
+    the interface.
+    """
 
     rx_packets: int = 0
     rx_bytes: int = 0
     tx_packets: int = 0
     tx_bytes: int = 0
     tx_failed: int = 0
+    tx_no_buffers: int = 0
     kernel_drops: int = 0
     priority_drops: int = 0
     max_queue_bytes: int = 0
@@ -48,8 +54,9 @@ class Port:
         counts = self.counts
         try:
             self.socket.send(frame)
-        except OSError:
+        except OSError as error:
             counts.tx_failed += 1
+            counts.tx_no_buffers += error.errno == errno.ENOBUFS
             return
         counts.tx_packets += 1
         counts.tx_bytes += len(frame)
@@ -64,12 +71,13 @@ class Port:
         if self.pcap_in is not None:
             self.pcap_in.write(frame)
 
-    def statistics(self) -> dict[str, int | str | bool]:
-        """Return the counters for the statistics socket."""
+    def statistics(self, now_ps: int) -> dict[str, int | str | bool]:
+        """Return the counters for the statistics socket, and what waits at this moment."""
         self.counts.kernel_drops += kernel_drops(self.socket)
         counts = {name: getattr(self.counts, name) for name in PortCounts.__slots__}
         drops = sum(queue.drops for queue in self.queues)
-        return {"interface": self.name, "up": self.is_up, "queue_drops": drops, **counts}
+        waiting = sum(queue.occupancy_bytes(now_ps) for queue in self.queues)
+        return {"interface": self.name, "up": self.is_up, "queue_drops": drops, "queue_bytes": waiting, **counts}
 
     def close(self) -> None:
         """Close the socket and the files."""

@@ -3,8 +3,10 @@
     connect to the Unix socket, read until the end: one JSON object with device_id, counts, ports
 
 received + copies = transmitted + packet_ins + every drop in `counts` + queue_drops and priority_drops of all ports + what
-still waits; transmitted = every tx_packets and tx_failed of the ports + what still waits. So a harness can check
-that nothing is lost without being counted; kernel_drops are frames that the kernel dropped before the switch saw them.
+still waits; transmitted = every tx_packets and tx_failed of the ports + what still waits. So a harness can check that
+nothing is lost without being counted. tx_no_buffers is a part of tx_failed: the kernel had no buffers for these frames
+and counts them as drops of the interface too, so whoever adds up both leaves them out. kernel_drops are frames that the
+kernel dropped before the switch saw them.
 """
 
 from __future__ import annotations
@@ -76,9 +78,10 @@ class StatsSocket:
 
 def snapshot(switch: Switch, ports: dict[int, Port]) -> dict[str, Any]:
     """Return all counters of a switch and its ports."""
+    now_ps = switch.clock()
     return {
         "device_id": switch.device_id,
         "has_pipeline": switch.pipeline is not None,
         "counts": asdict(switch.counts),
-        "ports": {str(number): port.statistics() for number, port in ports.items()},
+        "ports": {str(number): port.statistics(now_ps) for number, port in ports.items()},
     }

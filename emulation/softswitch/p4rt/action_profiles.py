@@ -7,7 +7,7 @@ from p4.v1.p4runtime_pb2 import ActionProfileMember as Member
 from p4.v1.p4runtime_pb2 import Update
 
 from emulation.softswitch.errors import Code, EntryError
-from emulation.softswitch.p4rt.actions import MAX_WEIGHT, encode_action, member_action, watch_port
+from emulation.softswitch.p4rt.actions import MAX_WEIGHT, check_size, encode_action, member_action, watch_port
 from emulation.softswitch.p4rt.bytestrings import encode
 from emulation.softswitch.p4rt.contract import Add, Contract, ProfileSpec, TableInfo
 from emulation.softswitch.profiles import Group, Membership
@@ -44,14 +44,15 @@ class ActionProfiles:
             self._check_unused(profile, USE_GROUP, message.group_id)
             profile.runtime.delete_group(message.group_id)
             return
-        if profile.max_group_size and message.max_size > profile.max_group_size:
-            raise EntryError(Code.INVALID_ARGUMENT, f"max_size {message.max_size} above {profile.max_group_size}")
-        size = message.max_size or profile.max_group_size
-        members = [_membership(member) for member in message.members]
+        if message.max_size < 0 or (profile.max_group_size and message.max_size > profile.max_group_size):
+            raise EntryError(Code.INVALID_ARGUMENT, f"max_size {message.max_size} is not within {profile.max_group_size}")
+        members = [_membership(profile, member) for member in message.members]
+        limit = message.max_size or profile.max_group_size
+        check_size(profile, [member.weight for member in members], limit, Code.RESOURCE_EXHAUSTED)
         if kind == Update.INSERT:
-            profile.runtime.add_group(message.group_id, members, size)
+            profile.runtime.add_group(message.group_id, members, message.max_size)
         else:
-            profile.runtime.modify_group(message.group_id, members, size)
+            profile.runtime.modify_group(message.group_id, members, message.max_size)
 
     def read_member(self, wanted: Member, add: Add) -> None:
         """Add the selected members; those of one-shots show in their table entries."""
@@ -95,10 +96,10 @@ class ActionProfiles:
                 raise EntryError(Code.FAILED_PRECONDITION, f"{number} is used by an entry of table {table.name!r}")
 
 
-def _membership(message: GroupMessage.Member) -> Membership:
+def _membership(profile: ProfileSpec, message: GroupMessage.Member) -> Membership:
     if not 0 < message.weight <= MAX_WEIGHT:
         raise EntryError(Code.INVALID_ARGUMENT, f"member {message.member_id} has weight {message.weight}")
-    return Membership(message.member_id, message.weight, watch_port(message))
+    return Membership(message.member_id, message.weight, watch_port(profile, message))
 
 
 def _encode_group(profile: ProfileSpec, number: int, group: Group) -> GroupMessage:

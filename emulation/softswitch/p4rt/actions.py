@@ -82,14 +82,30 @@ def one_shot_of(choice: Choice) -> int | None:
     return choice[1][0] if choice[0] == USE_GROUP and choice[1][0] < 0 else None
 
 
-def watch_port(message: p4runtime_pb2.ActionProfileAction | p4runtime_pb2.ActionProfileGroup.Member) -> int | None:
+def watch_port(
+    profile: ProfileSpec, message: p4runtime_pb2.ActionProfileAction | p4runtime_pb2.ActionProfileGroup.Member
+) -> int | None:
     """Return the port that a member depends on; `watch` is the deprecated form."""
+    port = None
     match message.WhichOneof("watch_kind"):
         case "watch_port":
-            return decode(message.watch_port, 32, "watch_port") if message.watch_port else None
+            port = decode(message.watch_port, 32, "watch_port") if message.watch_port else None
         case "watch":
-            return message.watch or None
-    return None
+            port = message.watch or None
+    if port is not None and not profile.runtime.has_port(port):
+        raise _invalid(f"watch_port {port} does not exist")
+    return port
+
+
+def check_size(profile: ProfileSpec, weights: Sequence[int], limit: int, code: Code) -> None:
+    """Raise EntryError for a group that is larger than it may be; P4Info says whether weights or members count."""
+    if profile.counts_members:
+        heaviest = max(weights, default=0)
+        if profile.max_member_weight and heaviest > profile.max_member_weight:
+            raise _invalid(f"a weight of {heaviest} is above max_member_weight {profile.max_member_weight}")
+    size = len(weights) if profile.counts_members else sum(weights)
+    if limit and size > limit:
+        raise EntryError(code, f"a group of size {size} is larger than {limit}")
 
 
 def member_action(profile: ProfileSpec, tables: Sequence[TableInfo], action: Action) -> Choice:
@@ -125,14 +141,15 @@ def _one_shot(
         raise _invalid(f"{profile.name!r} is programmed with members; one-shots cannot be mixed with them")
     if actions.HasField("group_action"):
         raise EntryError(Code.UNIMPLEMENTED, "group_action is not supported")
+    if actions.action_selection_mode or actions.size_semantics:
+        raise EntryError(Code.UNIMPLEMENTED, "only the selector's own mode and size semantics are supported")
     choices = []
     for item in actions.action_profile_actions:
         if not 0 < item.weight <= MAX_WEIGHT:
             raise _invalid(f"a weight of {item.weight}")
         _check_scope(table, item.action.action_id)
-        choices.append((decode_action(table, item.action), item.weight, watch_port(item)))
-    if profile.max_group_size and sum(weight for _, weight, _ in choices) > profile.max_group_size:
-        raise EntryError(Code.RESOURCE_EXHAUSTED, f"the weights exceed max_group_size {profile.max_group_size}")
+        choices.append((decode_action(table, item.action), item.weight, watch_port(profile, item)))
+    check_size(profile, [weight for _, weight, _ in choices], profile.max_group_size, Code.INVALID_ARGUMENT)
     return USE_GROUP, (profile.runtime.add_hidden(choices, replaced),)
 
 

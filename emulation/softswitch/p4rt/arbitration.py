@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from google.protobuf import any_pb2
 from google.rpc import status_pb2
 from p4.v1 import p4runtime_pb2
 from p4.v1.p4runtime_pb2 import MasterArbitrationUpdate as Update
@@ -14,6 +13,8 @@ from emulation.softswitch.errors import Code
 from emulation.softswitch.p4rt.status import StatusError
 
 Send = Callable[[p4runtime_pb2.StreamMessageResponse], None]
+MAX_STREAMS = 64
+MAX_ROLES = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -27,12 +28,11 @@ class Client:
 
 @dataclass(slots=True)
 class RoleState:
-    """The controllers of one role, the highest election id ever seen and the configuration of its last primary."""
+    """The controllers of one role and the highest election id ever seen."""
 
     clients: list[Client] = field(default_factory=list)
     highest: int | None = None
     primary: Client | None = None
-    config: any_pb2.Any | None = None
 
 
 def number_of(election: p4runtime_pb2.Uint128) -> int:
@@ -51,13 +51,14 @@ class Arbitration:
         """Handle a client's arbitration message; a StatusError ends its stream."""
         role, election = message.role.name, number_of(message.election_id) if message.HasField("election_id") else None
         self._check(client, message, role, election)
+        self._check_limits(client, role)
         state = self._roles.setdefault(role, RoleState())
         if client.role is None:
             client.role = role
             state.clients.append(client)
         client.election_id = election
         if election is not None and (state.highest is None or election >= state.highest):
-            self._promote(state, client, message)
+            self._promote(state, client)
         elif state.primary is client:
             state.primary = None
             self._notify(role, state, state.clients)
@@ -97,13 +98,21 @@ class Arbitration:
             raise StatusError(Code.NOT_FOUND, f"this is device {self._device_id}, not {message.device_id}")
         if message.device_id != self._device_id or client.role not in (None, role):
             raise StatusError(Code.FAILED_PRECONDITION, "device and role cannot change on an open stream")
+        if message.role.HasField("config"):
+            raise StatusError(Code.INVALID_ARGUMENT, "role.config: no scheme is agreed upon, so a role has the full pipeline")
         state = self._roles.get(role, RoleState())
         if election is not None and any(c.election_id == election for c in state.clients if c is not client):
             raise StatusError(Code.INVALID_ARGUMENT, f"election id {election} is already used by another controller")
 
-    def _promote(self, state: RoleState, client: Client, message: Update) -> None:
+    def _check_limits(self, client: Client, role: str) -> None:
+        state = self._roles.get(role)
+        if state is None and len(self._roles) >= MAX_ROLES:
+            raise StatusError(Code.RESOURCE_EXHAUSTED, f"there are {MAX_ROLES} roles already")
+        if state is not None and client.role is None and len(state.clients) >= MAX_STREAMS:
+            raise StatusError(Code.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} controllers have the role {role!r} already")
+
+    def _promote(self, state: RoleState, client: Client) -> None:
         state.primary, state.highest = client, client.election_id
-        state.config = message.role.config if message.role.HasField("config") else None
         others = [other for other in state.clients if other is not client]
         self._notify(client.role or "", state, [*others, client])
 
@@ -117,8 +126,6 @@ class Arbitration:
         update.device_id = self._device_id
         if role:
             update.role.name = role
-        if state.config is not None:
-            update.role.config.CopyFrom(state.config)
         if state.highest is not None:
             update.election_id.high, update.election_id.low = state.highest >> 64, state.highest & (1 << 64) - 1
         update.status.CopyFrom(_standing(state, client))

@@ -54,7 +54,8 @@ class Arrays:
     def write_meter(self, kind: int, entry: p4runtime_pb2.MeterEntry) -> None:
         """Configure one cell, or all; without a configuration they let everything pass as green."""
         only_modify(kind, "meter")
-        rates = decode_config(entry.config) if entry.HasField("config") else None
+        spec = known(self._contract.meters, entry.meter_id, "meter").declaration.spec
+        rates = decode_config(entry.config, spec) if entry.HasField("config") else None
         if entry.HasField("counter_data"):
             check_cleared(entry.counter_data)
         for index, info in _cells(self._contract.meters, entry.meter_id, entry, "meter"):
@@ -109,11 +110,14 @@ class Arrays:
         only_modify(kind, "direct meter")
         table, record = self._entries.find(entry.table_entry)
         _require(table.meter, table.name, "meter")
-        rates = decode_config(entry.config) if entry.HasField("config") else None
-        if record.meter is None and table.meter is not None:
-            record.meter = Meter(unit_is_bytes(table.meter.spec))
-        if record.meter is not None:
-            record.meter.configure(rates)
+        assert table.meter is not None
+        rates = decode_config(entry.config, table.meter.spec) if entry.HasField("config") else None
+        if entry.HasField("counter_data"):
+            check_cleared(entry.counter_data)
+        record.meter = record.meter or Meter(unit_is_bytes(table.meter.spec))
+        record.meter.configure(rates)
+        if entry.HasField("counter_data"):
+            record.meter.clear()
 
     def read_direct_meter(self, entry: p4runtime_pb2.DirectMeterEntry, add: Add) -> None:
         """Add the meters of the selected table entries."""
@@ -132,8 +136,10 @@ class Arrays:
             yield table, found
 
 
-def decode_config(config: p4runtime_pb2.MeterConfig) -> Rates:
-    """Return the rates of a two-rate three-colour meter."""
+def decode_config(config: p4runtime_pb2.MeterConfig, spec: p4info_pb2.MeterSpec) -> Rates:
+    """Return the rates of a two-rate three-colour meter, or of one with a single rate and two colours."""
+    if spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_TWO_COLOR and (config.pir, config.pburst) != (config.cir, config.cburst):
+        raise EntryError(Code.INVALID_ARGUMENT, "a single-rate meter has its committed rate and burst as peak rate and burst")
     if min(config.cir, config.cburst, config.pir, config.pburst) < 0 or config.eburst:
         raise EntryError(Code.INVALID_ARGUMENT, "a two-rate meter has rates and bursts from 0 up and no eburst")
     if config.cir > config.pir:

@@ -60,6 +60,8 @@ class ProfileSpec:
     name: str
     size: int
     max_group_size: int
+    counts_members: bool
+    max_member_weight: int
     has_selector: bool
     runtime: ActionProfile
     table_ids: tuple[int, ...]
@@ -149,11 +151,15 @@ class Contract:
     def __init__(self, p4info: p4info_pb2.P4Info, pipeline: Pipeline) -> None:
         self.p4info = p4info
         self.pipeline = pipeline
-        self.actions = {action.preamble.id: _action(action) for action in p4info.actions}
+        bits = {action.name: action.parameter_bits for action in pipeline.program.actions.values()}
+        self.actions = {action.preamble.id: _action(action, bits.get(action.preamble.name)) for action in p4info.actions}
         self.profiles = {item.preamble.id: self._profile(item) for item in p4info.action_profiles}
         self.tables = {table.preamble.id: self._table(table) for table in p4info.tables}
         self.counters = self._arrays(p4info.counters, pipeline.program.counters, pipeline.counters, "counter")
         self.meters = self._arrays(p4info.meters, pipeline.program.meters, pipeline.meters, "meter")
+        for meter in (*p4info.meters, *p4info.direct_meters):
+            if meter.spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_THREE_COLOR:
+                raise PipelineError(f"meter {meter.preamble.name!r}: single-rate three-colour meters are not supported")
         self.registers = self._arrays(p4info.registers, pipeline.program.registers, pipeline.registers, "register")
         self.value_sets = {item.preamble.id: self._value_set(item) for item in p4info.value_sets}
         self.digests = {item.preamble.id: self._digest(item) for item in p4info.digests}
@@ -172,6 +178,7 @@ class Contract:
     def _table(self, declared: p4info_pb2.Table) -> TableInfo:
         name = declared.preamble.name
         runtime = _named(self.pipeline.tables, name, "table", key=lambda table: table.spec.name)
+        _install_mutability(declared, runtime)
         numbers = {self.pipeline.program.actions[i].name: i for i in runtime.spec.actions}
         references = [(known(self.actions, ref.id, "action"), ref.scope) for ref in declared.action_refs]
         for action, _ in references:
@@ -203,6 +210,8 @@ class Contract:
             name,
             declared.size,
             declared.max_group_size,
+            declared.HasField("sum_of_members"),
+            declared.sum_of_members.max_member_weight,
             declared.with_selector,
             runtime,
             tuple(declared.table_ids),
@@ -224,7 +233,7 @@ class Contract:
         name = declared.preamble.name
         pairs = zip(self.pipeline.program.value_sets, self.pipeline.value_sets, strict=True)
         _, runtime = _named(pairs, name, "value set", key=lambda pair: pair[0].name)
-        key = tuple(_match_field(field) for field in declared.match)
+        key = tuple(_match_field(field, field.bitwidth) for field in declared.match)
         return ValueSetInfo(declared.preamble.id, name, key, declared.size, runtime)
 
     def _digest(self, declared: p4info_pb2.Digest) -> DigestInfo:
@@ -249,21 +258,46 @@ def _named(items: Iterable[T], name: str, what: str, key: Any) -> T:
     raise PipelineError(f"the device config has no {what} {name!r}")
 
 
-def _action(declared: p4info_pb2.Action) -> ActionSpec:
-    parameters = tuple(Parameter(item.id, item.name, item.bitwidth) for item in declared.params)
-    return ActionSpec(declared.preamble.id, declared.preamble.name, parameters)
+def _action(declared: p4info_pb2.Action, bits: tuple[int, ...] | None) -> ActionSpec:
+    """Return an action; `bits` are the widths of its parameters in the device config, None where it is not there."""
+    name, widths = declared.preamble.name, bits or tuple(item.bitwidth for item in declared.params)
+    if len(widths) != len(declared.params):
+        raise PipelineError(f"action {name!r}: the parameters of the P4Info are not those of the device config")
+    where = f"a parameter of action {name!r}"
+    parameters = (
+        Parameter(item.id, item.name, _width(item, width, where)) for item, width in zip(declared.params, widths, strict=True)
+    )
+    return ActionSpec(declared.preamble.id, name, tuple(parameters))
+
+
+def _width(declared: Any, bits: int, where: str) -> int:
+    """Return how many bits a value has in the device; translation by P4Runtime is the identity, to numbers only."""
+    if not declared.bitwidth:
+        raise PipelineError(f"{where} is translated to a string, which is not supported")
+    if declared.bitwidth != bits and not declared.type_name.name:
+        raise PipelineError(f"{where} has {declared.bitwidth} bits in the P4Info and {bits} in the device config")
+    return min(bits, int(declared.bitwidth))
 
 
 def _key(name: str, declared: Iterable[p4info_pb2.MatchField], fields: tuple[KeyField, ...]) -> tuple[MatchSpec, ...]:
-    key = tuple(_match_field(field) for field in declared)
-    if [field.bits for field in key] != [field.bits for field in fields]:
+    listed = list(declared)
+    if len(listed) != len(fields):
         raise PipelineError(f"table {name!r}: the key of the P4Info is not the key of the device config")
-    return key
+    where = f"the key of table {name!r}"
+    return tuple(_match_field(item, _width(item, field.bits, where)) for item, field in zip(listed, fields, strict=True))
 
 
-def _match_field(declared: p4info_pb2.MatchField) -> MatchSpec:
+def _match_field(declared: p4info_pb2.MatchField, bits: int) -> MatchSpec:
     kind = p4info_pb2.MatchField.MatchType.Name(declared.match_type).lower()
-    return MatchSpec(declared.id, declared.name, kind, declared.bitwidth)
+    return MatchSpec(declared.id, declared.name, kind, bits)
+
+
+def _install_mutability(declared: p4info_pb2.Table, table: Table) -> None:
+    """Let the entries of a table change that P4Info says has them from the start, but not for good."""
+    if declared.has_initial_entries and not declared.is_const_table:
+        table.is_const = False
+        for entry in table:
+            entry[2].is_const = False
 
 
 def _direct(resources: Iterable[Any], table: p4info_pb2.Table) -> Any:
@@ -272,4 +306,7 @@ def _direct(resources: Iterable[Any], table: p4info_pb2.Table) -> Any:
 
 
 def _packet_header(declared: p4info_pb2.ControllerPacketMetadata) -> PacketHeader:
+    for item in declared.metadata:
+        if not item.bitwidth:
+            raise PipelineError(f"metadata {item.name!r} of {declared.preamble.name!r} is translated, which is not supported")
     return PacketHeader(tuple((item.id, item.name, item.bitwidth) for item in declared.metadata))

@@ -29,9 +29,16 @@ class DigestState:
 class Digests:
     """Collects the digests of one pipeline; `send` gets full lists."""
 
-    def __init__(self, contract: Contract, clock: Callable[[], int], send: Callable[[p4runtime_pb2.DigestList], None]) -> None:
+    def __init__(
+        self,
+        contract: Contract,
+        clock: Callable[[], int],
+        wall_ns: Callable[[], int],
+        send: Callable[[p4runtime_pb2.DigestList], None],
+    ) -> None:
         self._contract = contract
         self._clock = clock
+        self._wall_ns = wall_ns
         self._send = send
         self._states: dict[int, DigestState] = {}
         self._by_learn_id = {info.learn_id: info for info in contract.digests.values()}
@@ -99,7 +106,7 @@ class Digests:
         return min((state.first_ps + state.config.max_timeout_ns * 1000 for state in waiting), default=None)
 
     def _flush(self, info: DigestInfo, state: DigestState, now: int) -> None:
-        message = p4runtime_pb2.DigestList(digest_id=info.id, list_id=self._next_list, timestamp=now // 1000)
+        message = p4runtime_pb2.DigestList(digest_id=info.id, list_id=self._next_list, timestamp=self._wall_ns())
         message.data.extend(_encode(info, values) for values in state.buffer)
         if state.config.ack_timeout_ns:
             state.unacknowledged[self._next_list] = (now, set(state.buffer))

@@ -13,20 +13,21 @@ from emulation.softswitch.p4rt.arrays import only_modify
 from emulation.softswitch.p4rt.bytestrings import decode, encode
 from emulation.softswitch.p4rt.contract import Add, Contract, MatchSpec, known
 from emulation.softswitch.p4rt.matches import add_match, decode_match
-from emulation.softswitch.switch import CloneSession, Replica, Switch
+from emulation.softswitch.switch import CloneSession, Replica, Replication
 from emulation.softswitch.tables import Match, prefix_mask
 from emulation.softswitch.valuesets import ValueMatch
 
 T = TypeVar("T")
 MAX_INSTANCE = (1 << 16) - 1
 MAX_SESSION = (1 << 15) - 1
+MAX_PRIORITY = 7
 
 
 class ReplicationEngine:
-    """Writes and reads the packet replication engine of a switch."""
+    """Writes and reads a packet replication engine."""
 
-    def __init__(self, switch: Switch) -> None:
-        self._switch = switch
+    def __init__(self, replication: Replication) -> None:
+        self._replication = replication
 
     def write(self, kind: int, message: p4runtime_pb2.PacketReplicationEngineEntry) -> None:
         """Apply one update."""
@@ -49,36 +50,38 @@ class ReplicationEngine:
                 raise _invalid("neither a multicast group nor a clone session")
 
     def _write_group(self, kind: int, message: p4runtime_pb2.MulticastGroupEntry) -> None:
-        number, groups = message.multicast_group_id, self._switch.replication.groups
+        number, groups = message.multicast_group_id, self._replication.groups
         _check_update(kind, number, groups, "multicast group", MAX_INSTANCE)
         if kind == Update.DELETE:
             del groups[number]
-            self._switch.replication.metadata.pop(number, None)
+            self._replication.metadata.pop(number, None)
             return
         groups[number] = _replicas(message.replicas)
-        self._switch.replication.metadata[number] = message.metadata
+        self._replication.metadata[number] = message.metadata
 
     def _write_session(self, kind: int, message: p4runtime_pb2.CloneSessionEntry) -> None:
-        number, sessions = message.session_id, self._switch.replication.sessions
+        number, sessions = message.session_id, self._replication.sessions
         _check_update(kind, number, sessions, "clone session", MAX_SESSION)
         if kind == Update.DELETE:
             del sessions[number]
             return
         if message.packet_length_bytes < 0:
             raise _invalid(f"packet_length_bytes {message.packet_length_bytes}")
+        if message.class_of_service > MAX_PRIORITY:
+            raise _invalid(f"class_of_service {message.class_of_service} is above {MAX_PRIORITY}")
         replicas = _replicas(message.replicas)
         sessions[number] = CloneSession(replicas, message.class_of_service, message.packet_length_bytes)
 
     def _read_groups(self, number: int, add: Add) -> None:
-        for group, replicas in _one_or_all(self._switch.replication.groups, number):
+        for group, replicas in _one_or_all(self._replication.groups, number):
             entity = add()
             entry = entity.packet_replication_engine_entry.multicast_group_entry
             entry.multicast_group_id = group
-            entry.metadata = self._switch.replication.metadata.get(group, b"")
+            entry.metadata = self._replication.metadata.get(group, b"")
             _add_replicas(entry.replicas, replicas)
 
     def _read_sessions(self, number: int, add: Add) -> None:
-        for session, found in _one_or_all(self._switch.replication.sessions, number):
+        for session, found in _one_or_all(self._replication.sessions, number):
             entity = add()
             entry = entity.packet_replication_engine_entry.clone_session_entry
             entry.session_id, entry.class_of_service = session, found.priority

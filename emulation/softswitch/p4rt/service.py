@@ -27,9 +27,11 @@ from emulation.softswitch.p4rt.replication import ReplicationEngine, ValueSets
 from emulation.softswitch.p4rt.status import StatusError, error_of
 from emulation.softswitch.p4rt.table_entries import TableEntries
 from emulation.softswitch.pipeline import Pipeline
-from emulation.softswitch.switch import Switch
+from emulation.softswitch.switch import Replication, Switch
 
 API_VERSION = "1.4.0"
+ENTITIES_PER_RESPONSE = 1000
+RESPONSE_TYPES = (GetRequest.ALL, GetRequest.COOKIE_ONLY, GetRequest.P4INFO_AND_COOKIE, GetRequest.DEVICE_CONFIG_AND_COOKIE)
 Writer = Callable[[int, Any], None]
 Reader = Callable[[Any, Add], None]
 
@@ -43,8 +45,22 @@ class Loaded:
     contract: Contract
     entries: TableEntries
     digests: Digests
+    replication: Replication
     writers: dict[str, Writer]
     readers: dict[str, Reader]
+
+
+class Pages:
+    """Collects entities in responses of a limited size: gRPC clients take 4 MB unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.responses: list[p4runtime_pb2.ReadResponse] = []
+
+    def add(self) -> Entity:
+        """Return a new entity of the last response, or of another one where that is full."""
+        if not self.responses or len(self.responses[-1].entities) >= ENTITIES_PER_RESPONSE:
+            self.responses.append(p4runtime_pb2.ReadResponse())
+        return self.responses[-1].entities.add()
 
 
 class Stream:
@@ -90,10 +106,11 @@ class Stream:
 
 
 class P4RuntimeService:
-    """The calls of P4Runtime on one switch."""
+    """The calls of P4Runtime on one switch; `wall_ns` stamps notifications (by default with the switch's own time)."""
 
-    def __init__(self, switch: Switch) -> None:
+    def __init__(self, switch: Switch, wall_ns: Callable[[], int] | None = None) -> None:
         self.switch = switch
+        self._wall_ns = wall_ns or (lambda: switch.clock() // 1000)
         self.arbitration = Arbitration(switch.device_id)
         self._loaded: Loaded | None = None
         self._saved: Loaded | None = None
@@ -134,15 +151,22 @@ class P4RuntimeService:
 
     def read(self, request: p4runtime_pb2.ReadRequest) -> list[p4runtime_pb2.ReadResponse]:
         """Return the selected entities; where some requests are invalid, a StatusError with one p4.v1.Error each."""
+        responses, failure = self.read_all(request)
+        if failure is not None:
+            raise failure
+        return responses
+
+    def read_all(self, request: p4runtime_pb2.ReadRequest) -> tuple[list[p4runtime_pb2.ReadResponse], StatusError | None]:
+        """Return what the valid requests select, in messages that gRPC takes, and the status of those that are not."""
         self._check_device(request.device_id)
         loaded = self._require_pipeline()
-        response = p4runtime_pb2.ReadResponse()
-        outcomes = [self._read_into(loaded, entity, response) for entity in request.entities]
+        pages = Pages()
+        outcomes = [self._read_into(loaded, entity, pages.add) for entity in request.entities]
         failed = [error for error in outcomes if error is not None]
-        if failed:
-            details = [error_of(error) for error in outcomes]
-            raise StatusError(Code.UNKNOWN, f"the first of {len(failed)} failed requests: {failed[0]}", details)
-        return [response] if response.entities else []
+        if not failed:
+            return pages.responses, None
+        message = f"the first of {len(failed)} failed requests: {failed[0]}"
+        return pages.responses, StatusError(Code.UNKNOWN, message, [error_of(error) for error in outcomes])
 
     def set_pipeline(self, request: SetRequest) -> None:
         """Verify, save or commit a pipeline; where that fails the old one stays."""
@@ -165,6 +189,8 @@ class P4RuntimeService:
     def get_pipeline(self, request: GetRequest) -> p4runtime_pb2.GetForwardingPipelineConfigResponse:
         """Return the parts of the current configuration that are asked for."""
         self._check_device(request.device_id)
+        if request.response_type not in RESPONSE_TYPES:
+            raise StatusError(Code.INVALID_ARGUMENT, f"unknown response type {request.response_type}")
         response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
         loaded = self._saved or self._loaded
         if loaded is None:
@@ -201,7 +227,7 @@ class P4RuntimeService:
         self._loaded.digests.flush_due(now)
         idle = list(self._loaded.entries.idle(now))
         if idle:
-            notification = p4runtime_pb2.IdleTimeoutNotification(table_entry=idle, timestamp=now // 1000)
+            notification = p4runtime_pb2.IdleTimeoutNotification(table_entry=idle, timestamp=self._wall_ns())
             self._to_primaries(p4runtime_pb2.StreamMessageResponse(idle_timeout_notification=notification))
 
     def next_tick_ps(self) -> int | None:
@@ -234,9 +260,10 @@ class P4RuntimeService:
         pipeline = self.switch.verify(config.p4_device_config)
         contract = Contract(config.p4info, pipeline)
         entries = TableEntries(contract, self.switch.clock)
-        digests = Digests(contract, self.switch.clock, self._send_digests)
+        digests = Digests(contract, self.switch.clock, self._wall_ns, self._send_digests)
         profiles, arrays = ActionProfiles(contract), Arrays(contract, entries)
-        sets, engine = ValueSets(contract), ReplicationEngine(self.switch)
+        replication = Replication()
+        sets, engine = ValueSets(contract), ReplicationEngine(replication)
         stored = Config()
         stored.CopyFrom(config)
         handlers: dict[str, tuple[Writer, Reader]] = {
@@ -254,11 +281,12 @@ class P4RuntimeService:
         }
         writers = {name: writer for name, (writer, _) in handlers.items()}
         readers = {name: reader for name, (_, reader) in handlers.items()}
-        return Loaded(stored, pipeline, contract, entries, digests, writers, readers)
+        return Loaded(stored, pipeline, contract, entries, digests, replication, writers, readers)
 
     def _commit(self, loaded: Loaded) -> None:
         self._loaded, self._saved = loaded, None
         self.switch.commit(loaded.pipeline)
+        self.switch.replication = loaded.replication
 
     def _commit_saved(self, request: SetRequest) -> None:
         if request.HasField("config"):
@@ -270,14 +298,12 @@ class P4RuntimeService:
     def _reconcile(self, fresh: Loaded) -> None:
         """Commit a pipeline into which the entities of the old one have been written; all of them or none."""
         old = self._loaded
-        replication = self.switch.replication
         if old is not None:
             try:
                 _carry_over(old, fresh)
             except EntryError as error:
                 raise StatusError(Code.INVALID_ARGUMENT, f"the forwarding state cannot be kept: {error}") from None
         self._commit(fresh)
-        self.switch.replication = replication
 
     def _outcome(self, loaded: Loaded, update: Update) -> EntryError | None:
         kind = update.entity.WhichOneof("entity")
@@ -291,12 +317,12 @@ class P4RuntimeService:
             return error
         return None
 
-    def _read_into(self, loaded: Loaded, entity: Entity, response: p4runtime_pb2.ReadResponse) -> EntryError | None:
+    def _read_into(self, loaded: Loaded, entity: Entity, add: Add) -> EntryError | None:
         kind = entity.WhichOneof("entity")
         try:
             if kind not in loaded.readers:
                 raise EntryError(Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}")
-            loaded.readers[kind](getattr(entity, kind), response.entities.add)
+            loaded.readers[kind](getattr(entity, kind), add)
         except EntryError as error:
             return error
         return None
@@ -323,11 +349,32 @@ _CELLS = ("counter_entry", "meter_entry", "register_entry")
 
 
 def _carry_over(old: Loaded, fresh: Loaded) -> None:
+    """Write the whole forwarding state of one pipeline into another; an EntryError says what does not fit."""
+    for table in fresh.pipeline.tables:
+        for _, _, record in [entry for entry in table if not entry[2].is_const]:
+            table.delete(record.match, record.priority)
     for kind in (*_CARRIED, *_CELLS):
-        everything = p4runtime_pb2.ReadResponse()
-        old.readers[kind](getattr(Entity(), kind), everything.entities.add)
-        is_inserted = kind not in (*_CELLS, "value_set_entry")
-        for entity in everything.entities:
+        for entity in _everything(old, kind):
             message = getattr(entity, kind)
+            is_modified = kind in (*_CELLS, "value_set_entry") or getattr(message, "is_default_action", False)
             if not getattr(message, "is_const", False):
-                fresh.writers[kind](Update.INSERT if is_inserted else Update.MODIFY, message)
+                fresh.writers[kind](Update.MODIFY if is_modified else Update.INSERT, message)
+    for name in ("groups", "sessions", "metadata"):
+        getattr(fresh.replication, name).update(getattr(old.replication, name))
+
+
+def _everything(loaded: Loaded, kind: str) -> list[Entity]:
+    """Return all entities of a kind; table entries with their counters and meters, and changed default entries too."""
+    response = p4runtime_pb2.ReadResponse()
+    wanted = getattr(Entity(), kind)
+    if kind != "table_entry":
+        loaded.readers[kind](wanted, response.entities.add)
+        return list(response.entities)
+    wanted.counter_data.SetInParent()
+    wanted.meter_config.SetInParent()
+    loaded.entries.read(wanted, response.entities.add)
+    for number, table in loaded.contract.tables.items():
+        if table.runtime.default[0] != table.runtime.initial_default:
+            wanted.table_id, wanted.is_default_action = number, True
+            loaded.entries.read(wanted, response.entities.add)
+    return list(response.entities)

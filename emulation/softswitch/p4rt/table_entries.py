@@ -41,6 +41,7 @@ class TableEntries:
     def read(self, wanted: TableEntry, add: Add) -> None:
         """Add the entries that a request selects."""
         if wanted.table_id == 0:
+            _check_wildcard(wanted)
             for table in self._contract.tables.values():
                 self._select(table, wanted, add)
         else:
@@ -154,6 +155,7 @@ class TableEntries:
         self._check_resources(table, entry)
         if not entry.HasField("action"):
             table.runtime.set_default(*table.runtime.initial_default[:2])
+            entry = TableEntry(is_default_action=True)
         else:
             if entry.action.action.action_id in table.not_default:
                 raise EntryError(Code.PERMISSION_DENIED, "the action cannot be a default action")
@@ -162,7 +164,7 @@ class TableEntries:
 
     def _default_action(self, table: TableInfo, entry: TableEntry) -> tuple[int, tuple[int, ...]]:
         if table.profile is not None:
-            raise _invalid(f"the default action of {table.name!r}, which uses an action profile, is fixed")
+            raise EntryError(Code.PERMISSION_DENIED, f"the default action of {table.name!r}, which uses a profile, is fixed")
         if entry.action.WhichOneof("type") != "action":
             raise _invalid("a default entry needs an action")
         return decode_action(table, entry.action.action)
@@ -174,7 +176,9 @@ class TableEntries:
         return decode_match(table.key, entry.match, f"table {table.name!r}"), entry.priority
 
     def _check_resources(self, table: TableInfo, entry: TableEntry) -> None:
-        if (entry.idle_timeout_ns or entry.HasField("time_since_last_hit")) and not table.supports_timeout:
+        if entry.HasField("time_since_last_hit"):
+            raise _invalid("time_since_last_hit cannot be written")
+        if entry.idle_timeout_ns and not table.supports_timeout:
             raise _invalid(f"table {table.name!r} does not support idle timeouts")
         if entry.idle_timeout_ns < 0:
             raise _invalid(f"an idle timeout of {entry.idle_timeout_ns} ns")
@@ -182,8 +186,8 @@ class TableEntries:
             raise _invalid(f"table {table.name!r} has no direct counter")
         if table.meter is None and (entry.HasField("meter_config") or entry.HasField("meter_counter_data")):
             raise _invalid(f"table {table.name!r} has no direct meter")
-        if entry.HasField("meter_config"):
-            decode_config(entry.meter_config)
+        if entry.HasField("meter_config") and table.meter is not None:
+            decode_config(entry.meter_config, table.meter.spec)
         if entry.HasField("meter_counter_data"):
             check_cleared(entry.meter_counter_data)
 
@@ -196,11 +200,13 @@ class TableEntries:
             return
         if record.meter is None:
             record.meter = Meter(unit_is_bytes(table.meter.spec))
-        record.meter.configure(decode_config(entry.meter_config) if entry.HasField("meter_config") else None)
+        wanted = decode_config(entry.meter_config, table.meter.spec) if entry.HasField("meter_config") else None
+        record.meter.configure(wanted)
         if entry.HasField("meter_counter_data"):
             record.meter.clear()
 
     def _select(self, table: TableInfo, wanted: TableEntry, add: Add) -> None:
+        _check_selection(table, wanted)
         if wanted.is_default_action:
             self._encode(table, table.runtime.default[0], wanted, add().table_entry)
             return
@@ -234,7 +240,7 @@ class TableEntries:
         message.is_const = record.is_const
         message.metadata, message.controller_metadata = record.metadata, record.controller_metadata
         message.idle_timeout_ns = record.idle_timeout_ns
-        if wanted.HasField("time_since_last_hit") and table.supports_timeout:
+        if wanted.HasField("time_since_last_hit") and table.supports_timeout and not wanted.is_default_action:
             message.time_since_last_hit.elapsed_ns = (self._clock() - record.last_hit_ps) // 1000
         self._encode_resources(table, record, wanted, message)
 
@@ -249,6 +255,22 @@ class TableEntries:
             message.meter_config.CopyFrom(encode_config(meter.rates))
         if wanted.HasField("meter_counter_data"):
             message.meter_counter_data.CopyFrom(encode_colors(meter))
+
+
+def _check_wildcard(wanted: TableEntry) -> None:
+    """Raise INVALID_ARGUMENT for a read of all tables with a filter: none can be used with it."""
+    filters = (wanted.match, wanted.priority, wanted.HasField("action"), wanted.metadata, wanted.controller_metadata)
+    if any(filters):
+        raise _invalid("a read of all tables (table_id 0) takes no other filter")
+
+
+def _check_selection(table: TableInfo, wanted: TableEntry) -> None:
+    """Raise INVALID_ARGUMENT for what a read of one table cannot ask for."""
+    if wanted.is_default_action and (wanted.match or wanted.priority or wanted.idle_timeout_ns):
+        raise _invalid("the default entry has no match, no priority and no timeout")
+    asks_for_time = wanted.table_id and wanted.HasField("time_since_last_hit")
+    if asks_for_time and (wanted.is_default_action or not table.supports_timeout):
+        raise _invalid(f"table {table.name!r} does not tell when an entry was last hit")
 
 
 def _invalid(message: str) -> EntryError:

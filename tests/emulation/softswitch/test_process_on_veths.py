@@ -152,6 +152,17 @@ def test_a_link_that_fails_is_seen_and_comes_back(wired: Any, ends: list[str]) -
     assert net.right.recv(2048) == frame(60, 7)
 
 
+def test_the_log_tells_every_step_of_a_packet(wired: Any, tmp_path: Path) -> None:
+    net = wired("--log-file", str(tmp_path / "log"))
+    net.left.send(frame(60, 9))
+    net.right.recv(2048)
+    lines = (tmp_path / "log").read_text().splitlines()
+    told = [line.partition("[debug] packet 1: ")[2].split("  (")[0] for line in lines if "packet 1: " in line]
+    assert told[0].startswith("received 60 bytes on port 1: 00000000")
+    assert told[1:4] == ["parser state start", "extracted h at byte 0: kind=0", "transition accept"]
+    assert [text.split(":")[0] for text in told[-2:]] == ["deparser emits h, 59 more bytes", "sent 60 bytes from port 2"]
+
+
 def test_pcap_files_hold_what_passed(wired: Any, tmp_path: Path, ends: list[str]) -> None:
     net = wired("--pcap", str(tmp_path))
     net.left.send(frame(60, 9))

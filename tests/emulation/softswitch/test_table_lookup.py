@@ -100,3 +100,31 @@ def test_ternary_range_and_prefix_by_priority(
             if all(map(matches, ("ternary", "range", "lpm"), match, values))
         ]
         assert answer(run, *values) == max(hits, default=(0, 0))[1]
+
+
+@SETTINGS
+@given(
+    keys=st.lists(st.tuples(MASKED, MASKED, st.integers(1, 4)), max_size=20, unique=True),
+    probes=st.lists(st.tuples(BYTE, BYTE), min_size=1, max_size=20),
+    gone=st.sets(st.integers(1, 20)),
+    changed=st.sets(st.integers(1, 20)),
+)
+def test_ternary_by_priority_and_age(
+    new_program: Any, bench: Any, keys: Any, probes: Any, gone: set[int], changed: set[int]
+) -> None:
+    run = bench(lookup_program(new_program(), "ternary", "ternary"))
+    table = run.switch.pipeline.tables[0]
+    installed = install(run, [(key[:2], key[2]) for key in keys])
+    for number in gone & installed.keys():
+        table.delete(*installed.pop(number))
+    for number in changed & installed.keys():
+        action, _, _ = table.find(*installed[number])
+        table.modify(*installed[number], action, (number + 100,))
+    for values in probes:
+        hits = [
+            (-priority, number)
+            for number, (match, priority) in installed.items()
+            if all(map(matches, ("ternary", "ternary"), match, values))
+        ]
+        _, best = min(hits, default=(0, 0))
+        assert answer(run, *values) == best + (100 if best in changed else 0)

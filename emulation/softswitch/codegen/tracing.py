@@ -1,0 +1,88 @@
+"""Statements that tell what a packet does: the second form of a program, generated only where somebody listens.
+
+Every place of the program that can tell something is a `Point`; the generated code calls `trace(point, values)` there.
+Without tracing there is no such statement, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from emulation.softswitch.codegen.constants import Constants
+from emulation.softswitch.codegen.flow import Lines
+from emulation.softswitch.codegen.program import Action, Array, Field, Header, Program, TableSpec
+
+SCALARS = "scalars."
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a reported value is called and how many bits it has (0: bytes)."""
+
+    name: str
+    bits: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A place of the program: what happens there (`kind`), to whom (`name`), where in the source."""
+
+    kind: str
+    name: str
+    where: str = ""
+    labels: tuple[Label, ...] = ()
+    detail: Any = None
+
+
+@dataclass(slots=True)
+class Tracing:
+    """Makes the reporting statements of one program; none unless `is_on`."""
+
+    program: Program
+    constants: Constants
+    is_on: bool = False
+    where: str = field(default="")
+
+    def at(
+        self, kind: str, name: str, values: Sequence[tuple[Label, str]] = (), detail: Any = None, where: str | None = None
+    ) -> Lines:
+        """Return the statement that reports a point with the values of some expressions."""
+        if not self.is_on:
+            return []
+        point = Point(kind, name, self.where if where is None else where, tuple(label for label, _ in values), detail)
+        return [f"trace({self.constants.add(point)}, ({''.join(source + ', ' for _, source in values)}))"]
+
+    def extracted(self, header: Header, offset: str) -> Lines:
+        """Report a header with its fields, after its extraction from `offset`."""
+        values = [(Label(item.name, item.bits), item.var) for item in header.fields]
+        return self.at("extract", header.name, [(Label("offset", 32), offset), *values])
+
+    def assigned(self, item: Field) -> Lines:
+        """Report the new value of a field."""
+        return self.at("assign", self.name_of(item), [(Label("value", item.bits), item.var)])
+
+    def cell(self, kind: str, array: Array, index: str, value: str) -> Lines:
+        """Report a cell of a register, counter or meter."""
+        return self.at(kind, array.name, [(Label("index", 32), index), (Label("value", array.bits), value)])
+
+    def looked_up(self, table: TableSpec, number: int, keys: Sequence[str]) -> Lines:
+        """Report a lookup: the key, and the entry in `e`, which is the default entry on a miss."""
+        if table.is_hidden:
+            return []
+        values = [(Label(key.name, key.bits), source) for key, source in zip(table.key, keys, strict=True)]
+        found = [(Label("entry", 0), "e"), (Label("hit", 1), f"e is not D{number}[0]")]
+        return self.at("table", table.name, [*values, *found], table, where=table.where)
+
+    def called(self, action: Action, is_hidden: bool = False) -> Lines:
+        """Report an action with its parameters in `p0`, `p1`, ...; what the compiler made of a statement is hidden."""
+        if is_hidden and "." not in action.name:
+            return []
+        names = zip(action.parameter_names, action.parameter_bits, strict=True)
+        values = [(Label(name, bits), f"p{i}") for i, (name, bits) in enumerate(names)]
+        return self.at("action", action.name, values, where=action.where)
+
+    def name_of(self, item: Field) -> str:
+        """Return `header.field`, local variables by their own name."""
+        return f"{self.program.headers[item.header].name}.{item.name}".removeprefix(SCALARS)

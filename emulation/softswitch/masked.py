@@ -1,0 +1,85 @@
+"""Ternary entries by mask: one dict per distinct mask, searched from the mask with the best entry on.
+
+A search takes as many steps as there are masks that may still hold a better entry, not as many as there are entries.
+`levels`, which generated code reads, holds (rank that no entry of the mask beats, mask, how to look up a masked key);
+what is looked up is (rank, entry). The lowest rank wins: the highest priority, and among equals the entry that came first.
+A step costs twice what it costs to compare one row, so that `levels` stays empty, and rows are compared one by one,
+unless there are at least twice as many entries as masks.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+Entry = tuple[int, tuple[int, ...], Any]
+Ranked = tuple[int, Entry]
+Level = tuple[int, int, Callable[[int], Ranked | None]]
+Place = tuple[int, int, int]
+
+NO_RANK = 1 << 80
+ORDER_BITS = 48
+
+
+class MaskedEntries:
+    """The entries of a table whose key fields can all be masked; an entry is known by its record."""
+
+    def __init__(self) -> None:
+        self.levels: list[Level] = []
+        self._best: dict[int, dict[int, Ranked]] = {}
+        self._tops: dict[int, int] = {}
+        self._all: dict[tuple[int, int], list[Ranked]] = {}
+        self._places: dict[int, Place] = {}
+        self._order = count()
+
+    def add(self, entry: Entry, mask: int, value: int) -> None:
+        """Add an entry; its priority is that of its record."""
+        rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
+        self._places[id(entry[2])] = rank, mask, value
+        ranked = self._all.setdefault((mask, value), [])
+        insort(ranked, (rank, entry), key=lambda item: item[0])
+        self._best.setdefault(mask, {})[value] = ranked[0]
+        if rank < self._tops.get(mask, NO_RANK):
+            self._tops[mask] = rank
+            self._sort()
+        elif not self.levels and self._pays():
+            self._sort()
+
+    def replace(self, entry: Entry) -> None:
+        """Put an entry where another one with its record is."""
+        rank, mask, value = self._places[id(entry[2])]
+        ranked = self._all[mask, value]
+        ranked[:] = [(rank, entry) if item[0] == rank else item for item in ranked]
+        self._best[mask][value] = ranked[0]
+
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry."""
+        rank, mask, value = self._places.pop(id(entry[2]))
+        best, ranked = self._best[mask], self._all[mask, value]
+        ranked[:] = [item for item in ranked if item[0] != rank]
+        if ranked:
+            best[value] = ranked[0]
+        else:
+            del best[value], self._all[mask, value]
+        if rank == self._tops[mask]:
+            self._lower(mask)
+        elif self.levels and not self._pays():
+            self._sort()
+
+    def _lower(self, mask: int) -> None:
+        """Find the best rank of a mask again, or forget the mask where it is empty."""
+        best = self._best[mask]
+        if best:
+            self._tops[mask] = min(rank for rank, _ in best.values())
+        else:
+            del self._best[mask], self._tops[mask]
+        self._sort()
+
+    def _pays(self) -> bool:
+        return len(self._places) >= 2 * len(self._tops)
+
+    def _sort(self) -> None:
+        tops = self._tops.items() if self._pays() else ()
+        self.levels[:] = sorted((top, mask, self._best[mask].get) for mask, top in tops)

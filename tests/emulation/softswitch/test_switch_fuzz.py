@@ -1,0 +1,39 @@
+"""A little of what `benchmarks/fuzz_switch.py` does at length: damaged packets, programs and P4Runtime messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fuzz_switch import PROGRAMS, fuzz_packets, fuzz_programs, fuzz_server
+from emulation.compiler import compile_file
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_damaged_packets_are_dropped_or_forwarded(program: str) -> None:
+    counts = fuzz_packets(program, 1000, seed=2)
+    assert counts["received"] > 4000
+    assert counts["transmitted"] > 1000
+    assert counts["dropped_internal_error"] == 0
+
+
+def test_damaged_programs_are_refused_in_one_line_or_run() -> None:
+    found = fuzz_programs([json.dumps(compile_file(HERE / "conformance.p4").json).encode()], 60, seed=3)
+    assert found["loaded"] > 5
+    assert found["refused"] > 5
+
+
+@pytest.mark.timeout(120)
+def test_a_server_answers_hostile_messages_with_a_status() -> None:
+    codes = fuzz_server(150, seed=4)["codes"]
+    assert {"OK", "INVALID_ARGUMENT", "UNKNOWN"} <= codes.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_server_answers_many_hostile_messages_with_a_status() -> None:
+    assert sum(fuzz_server(3000, seed=5)["codes"].values()) > 2500
