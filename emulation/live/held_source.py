@@ -1,0 +1,86 @@
+"""A held Mininet network, seen and commanded through its control socket."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from controller.control import RUN_FOLDER, ask
+from emulation.live.model import Change, FlowReading, Header, Observer, PortReading, Reading, Snapshot
+from emulation.live.source import LiveError
+from fabric import traffic
+from fabric.experiment import PS_PER_SECOND, Scenario
+from hostagent.state import NEVER
+
+WINDOW_SECONDS = 1.0
+LEAST_PACKETS = 8
+ENDED = "ended: "
+
+
+class HeldSource:
+    """Asks the held network for its counters whenever it is polled; raises ControlError where there is none."""
+
+    def __init__(self, run_folder: Path = RUN_FOLDER) -> None:
+        self._run_folder = run_folder
+        self._scenario: dict[str, Any] = {}
+        self._watch(self._ask("live")["scenario"])
+
+    def _ask(self, command: str, **arguments: Any) -> Any:
+        return ask(command, self._run_folder, **arguments)
+
+    def _watch(self, scenario: dict[str, Any]) -> None:
+        self._scenario = scenario
+        self.scenario = Scenario.model_validate(scenario)
+        self.policies: tuple[str, ...] = (self.scenario.policy,)
+        self._flows = traffic.flows(self.scenario)
+        window_ps = max(WINDOW_SECONDS * PS_PER_SECOND, LEAST_PACKETS * self.scenario.slot_ps)
+        self._observer = Observer(self.scenario, round(window_ps))
+
+    def poll(self) -> Snapshot:
+        """Ask for everything; raises ControlError where the network has gone."""
+        state = self._ask("live")
+        if state["scenario"] != self._scenario:
+            self._watch(state["scenario"])
+        return self._observer.snapshot(self._header(state), self._reading(state))
+
+    def _header(self, state: Any) -> Header:
+        scenario, last = self.scenario, str(state["last"])
+        is_done = bool(state["flows"]) and all(done_ps != NEVER for _, _, _, done_ps in state["flows"])
+        return Header(
+            name=scenario.name,
+            network=f"mininet ({state['switch']})",
+            policy=scenario.policy,
+            label=scenario.scheme.label,
+            seed=scenario.seed,
+            k=scenario.fabric.k,
+            state="running" if state["is_running"] else "complete" if is_done else "idle",
+            note=last if last.startswith(ENDED) and not state["is_running"] else "",
+            converges=state["converges"],
+        )
+
+    def _reading(self, state: Any) -> Reading:
+        ports = np.moveaxis(np.array(state["ports"], dtype=np.int64), 2, 0)
+        changes = tuple(Change(**{**change, "links": tuple(change["links"])}) for change in state["changes"])
+        return Reading(state["now_ps"], PortReading(*ports), self._flow_reading(state), frozenset(state["failed"]), changes)
+
+    def _flow_reading(self, state: Any) -> FlowReading:
+        flows = np.full((3, len(self._flows)), NEVER, dtype=np.int64)
+        flows[0] = 0
+        for flow, acked, start_ps, done_ps in state["flows"]:
+            if flow < len(self._flows):
+                flows[:, flow] = acked, start_ps, done_ps
+        return FlowReading(*flows)
+
+    def set_link(self, name: str, up: bool) -> None:
+        """Fail or mend a link now; the new schedules come later."""
+        self._ask("link", name=name, up=up, wait=False)
+
+    def start(self, policy: str) -> None:
+        """Run the collective once more; a held network has one load balancer."""
+        if policy not in self.policies:
+            raise LiveError(f"this network runs {self.scenario.policy}; hold another one for {policy}")
+        self._ask("traffic_start")
+
+    def set_pace(self, factor: float, paused: bool) -> None:
+        """Refuse: real packets cannot be slowed down."""
+        raise LiveError("Mininet runs in real time")

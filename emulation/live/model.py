@@ -1,0 +1,292 @@
+"""What a viewer sees of a running fabric, as plain values: made from readings of counters, shown by terminal and page.
+
+A load is the share of a link's rate that has left its port over a short window; queues are in data packets, as everywhere.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.convergence import Convergence
+from emulation.virtual import layer_of
+from fabric import traffic
+from fabric.addressing import link_name
+from fabric.experiment import PS_PER_SECOND, Scenario
+from fabric.flows import generations
+from fabric.topology import SWITCH_LAYERS, FatTree
+from hostagent.state import NEVER
+
+Int64 = NDArray[np.int64]
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of links, and when the control plane did what about it; None for what has not happened (yet).
+
+    `planned_ps`: new tables are known; `installed_ps`: the last switch has them. `updates` were written to `switches` of them.
+    """
+
+    links: tuple[str, ...]
+    up: bool
+    at_ps: int
+    detected_ps: int | None = None
+    planned_ps: int | None = None
+    installed_ps: int | None = None
+    updates: int = 0
+    switches: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PortReading:
+    """The counters of all ports, as arrays [switch, port] (column 0 is no port).
+
+    `carried` are the bytes that have left, `queued` those that wait, `longest` the most that ever waited.
+    """
+
+    carried: Int64
+    queued: Int64
+    longest: Int64
+    drops: Int64
+    lost: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowReading:
+    """How far all flows are, as arrays by flow; NEVER for what has not happened."""
+
+    acked: Int64
+    start_ps: Int64
+    done_ps: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """Everything of one instant; `failed` are the links that are down."""
+
+    time_ps: int
+    ports: PortReading
+    flows: FlowReading
+    failed: frozenset[int] = frozenset()
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """A link between switches; load and queue of its way up and of its way down, packets lost on both."""
+
+    name: str
+    is_up: bool
+    load_up: float
+    load_down: float
+    queue_up: float
+    queue_down: float
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierView:
+    """All links of one layer, such as E>A: their mean and highest load, and queues in packets, now and ever."""
+
+    layer: str
+    load: float
+    highest_load: float
+    queue: float
+    longest_queue: float
+    drops: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseView:
+    """The flows that wait for equally many others: how far they are; `cct_ps` is that of the flows which are complete."""
+
+    number: int
+    flows: int
+    done: int
+    packets: int
+    acked: int
+    cct_ps: int | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all flows of the phase are."""
+        return self.done == self.flows
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What runs: `state` is idle, running or complete, `speed` virtual seconds a second (None: real time), `converges` whether
+    routes follow changes at all.
+    """
+
+    name: str
+    network: str
+    policy: str
+    label: str
+    seed: int
+    k: int
+    state: str
+    note: str = ""
+    speed: float | None = None
+    paused: bool = False
+    converges: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that a view shows at one instant; `cct_ps` is that of the flows which are complete, None while none is."""
+
+    header: Header
+    time_ps: int
+    links: tuple[LinkView, ...]
+    hosts: tuple[float, ...]
+    tiers: tuple[TierView, ...]
+    phases: tuple[PhaseView, ...]
+    changes: tuple[Change, ...]
+    lost: int
+    dropped: int
+    cct_ps: int | None = None
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Return the names of the links that are down."""
+        return tuple(link.name for link in self.links if not link.is_up)
+
+    @property
+    def progress(self) -> float:
+        """Return the share of the collective's packets that have been acknowledged."""
+        return sum(phase.acked for phase in self.phases) / max(sum(phase.packets for phase in self.phases), 1)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values, with the totals."""
+        return asdict(self) | {"failed": list(self.failed), "progress": round(self.progress, 4)}
+
+
+class Meter:
+    """The rate at which ports have sent over the last `window_ps`, from readings of their byte counters."""
+
+    def __init__(self, window_ps: int) -> None:
+        self.window_ps = window_ps
+        self._seen: deque[tuple[int, Int64]] = deque()
+
+    def bytes_per_ps(self, time_ps: int, carried: Int64) -> Float:
+        """Take a reading and return the rates; zero after the first, and again after one whose time or counters went back."""
+        seen = self._seen
+        if seen and (time_ps < seen[-1][0] or (carried < seen[-1][1]).any()):
+            seen.clear()
+        seen.append((time_ps, carried))
+        while len(seen) > 2 and seen[1][0] <= time_ps - self.window_ps:
+            seen.popleft()
+        since_ps, before = seen[0]
+        return (carried - before) / max(time_ps - since_ps, 1)
+
+
+@dataclass(slots=True, eq=False)
+class Observer:
+    """Turns readings of one scenario's run into snapshots."""
+
+    scenario: Scenario
+    window_ps: int
+    _meter: Meter = field(init=False)
+    _names: list[str] = field(init=False)
+    _lower: tuple[Int64, Int64] = field(init=False)
+    _upper: tuple[Int64, Int64] = field(init=False)
+    _layers: list[tuple[Int64, Int64]] = field(init=False)
+    _phases: list[Int64] = field(init=False)
+    _packets: Int64 = field(init=False)
+    _own_start_ps: Int64 = field(init=False)
+
+    def __post_init__(self) -> None:
+        tree, flows = self.scenario.tree, traffic.flows(self.scenario)
+        self._meter = Meter(self.window_ps)
+        self._names = [link_name(tree, link) for link in range(tree.links)]
+        ends = np.array([tree.link_ends(link) for link in range(tree.links)], dtype=np.int64)
+        self._lower, self._upper = (ends[:, 0, 0], ends[:, 0, 1]), (ends[:, 1, 0], ends[:, 1, 1])
+        ports = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
+        layers = [layer_of(tree, *end) for end in ports]
+        of_layer = [[end for end, own in zip(ports, layers, strict=True) if own == layer] for layer in SWITCH_LAYERS]
+        self._layers = [_columns(ends) for ends in of_layer]
+        generation = generations(tree, flows)
+        self._phases = [np.flatnonzero(generation == number) for number in range(int(generation.max(initial=0)) + 1)]
+        self._packets, self._own_start_ps = flows.packets, flows.start_ps
+
+    def snapshot(self, header: Header, reading: Reading) -> Snapshot:
+        """Return what is to be shown of a reading; loads are those since the readings before it."""
+        rates = self._meter.bytes_per_ps(reading.time_ps, reading.ports.carried)
+        loads = np.minimum(rates * 8 * PS_PER_SECOND / self.scenario.rate_bps, 1.0)
+        return Snapshot(
+            header=header,
+            time_ps=reading.time_ps,
+            links=tuple(self._links(reading, loads)),
+            hosts=tuple(loads[self._layers[-1]].round(4).tolist()),
+            tiers=tuple(self._tiers(reading, loads)),
+            phases=tuple(self._phase(number, flows, reading) for number, flows in enumerate(self._phases)),
+            changes=reading.changes,
+            lost=int(reading.ports.lost.sum()),
+            dropped=int(reading.ports.drops.sum()),
+            cct_ps=_longest(reading.flows.done_ps, self._own_start_ps),
+        )
+
+    def _links(self, reading: Reading, loads: Float) -> Iterator[LinkView]:
+        queues, lower, upper = reading.ports.queued / self.scenario.data_bytes, self._lower, self._upper
+        columns = (loads[lower], loads[upper], queues[lower], queues[upper], reading.ports.lost[lower] + reading.ports.lost[upper])
+        rows = np.stack(columns, axis=1).round(4).tolist()
+        for link, (name, (up, down, queue_up, queue_down, lost)) in enumerate(zip(self._names, rows, strict=True)):
+            yield LinkView(name, link not in reading.failed, up, down, queue_up, queue_down, int(lost))
+
+    def _tiers(self, reading: Reading, loads: Float) -> Iterator[TierView]:
+        size = self.scenario.data_bytes
+        for layer, ports in zip(SWITCH_LAYERS, self._layers, strict=True):
+            own = loads[ports]
+            yield TierView(
+                layer=layer,
+                load=_rounded(own.mean()),
+                highest_load=_rounded(own.max()),
+                queue=_rounded(reading.ports.queued[ports].max() / size),
+                longest_queue=_rounded(reading.ports.longest[ports].max() / size),
+                drops=int(reading.ports.drops[ports].sum()),
+            )
+
+    def _phase(self, number: int, flows: Int64, reading: Reading) -> PhaseView:
+        packets, acked = self._packets[flows], reading.flows.acked[flows]
+        return PhaseView(
+            number=number,
+            flows=len(flows),
+            done=int((reading.flows.done_ps[flows] != NEVER).sum()),
+            packets=int(packets.sum()),
+            acked=int(np.minimum(acked, packets).sum()),
+            cct_ps=_longest(reading.flows.done_ps[flows], reading.flows.start_ps[flows]),
+        )
+
+
+def changes_of(tree: FatTree, convergences: Iterable[Convergence]) -> tuple[Change, ...]:
+    """Return the changes of links that a control plane has heard of, those that go down and those that come up apart."""
+    return tuple(change for convergence in convergences for change in _sides(tree, convergence))
+
+
+def _sides(tree: FatTree, seen: Convergence) -> Iterator[Change]:
+    for links, up in ((seen.change.down, False), (seen.change.up, True)):
+        if links:
+            names = tuple(link_name(tree, link) for link in sorted(links))
+            at_ps = seen.detected_ps if seen.failed_ps is None else seen.failed_ps
+            marks = (at_ps, seen.detected_ps, seen.planned_ps, seen.installed_ps)
+            yield Change(names, up, *marks, seen.updates, seen.switches)
+
+
+def _rounded(value: Any) -> float:
+    return round(float(value), 4)
+
+
+def _longest(done_ps: Int64, start_ps: Int64) -> int | None:
+    """Return the longest of the flows that are complete."""
+    times = (done_ps - start_ps)[done_ps != NEVER]
+    return int(times.max()) if len(times) else None
+
+
+def _columns(ends: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:
+    switches, ports = np.array(ends, dtype=np.int64).T
+    return switches, ports

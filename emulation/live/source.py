@@ -1,0 +1,35 @@
+"""Where snapshots come from and commands go: a run in virtual time, or a held network behind its control socket."""
+
+from typing import Protocol
+
+from emulation.errors import EmulationError
+from emulation.live.model import Snapshot
+from fabric.experiment import Scenario
+
+
+class LiveError(EmulationError):
+    """A command that a source does not take, in one line."""
+
+
+class Source(Protocol):
+    """One thing to look at. All calls come from one thread at a time."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """Return what runs."""
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Return the load balancers that `start` takes."""
+
+    def poll(self) -> Snapshot:
+        """Let time pass up to now, and return what there is to see; raises EmulationError where nothing runs any more."""
+
+    def set_link(self, name: str, up: bool) -> None:
+        """Fail or mend a link; raises LiveError, FabricError or ControlError."""
+
+    def start(self, policy: str) -> None:
+        """Run the collective, once more, with a load balancer; raises LiveError or ControlError."""
+
+    def set_pace(self, factor: float, paused: bool) -> None:
+        """Change the speed by a factor, stop or go on; raises LiveError where time is real."""

@@ -1,0 +1,239 @@
+"""The terminal's view of a snapshot: loads as coloured blocks, queues as small curves, the collective, the convergence."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from emulation.live.model import Change, Header, LinkView, PhaseView, Snapshot
+from fabric.topology import SWITCH_LAYERS, FatTree
+
+RAMP = ("#3a4450", "#35536f", "#3a6d98", "#4488bd", "#5ca5d6", "#84c1e4", "#b5dcf0", "#f0faff")
+DEAD, DETECT, PLAN, INSTALL, ACCENT = "#ff7438", "#b79be0", "#5cc7b8", "#f0b840", "#79b4ec"
+BLOCKS = "▁▂▃▄▅▆▇█"
+STATES = {"running": "bold green", "complete": f"bold {ACCENT}", "idle": "dim"}
+UNITS = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
+HISTORY = 30
+BAR_WIDTH, STEPS_WIDTH, SHORT = 12, 14, 6
+SHORT_TIME = ".3g"
+PANEL_WIDTH, WIDTH_OF_TIERS, WIDTH_OF_CURVES, WIDE = 4, 38, 78, 110
+MOST_PHASES, MOST_CHANGES = 6, 2
+
+
+def duration(time_ps: int | None, digits: str = ".2f") -> str:
+    """Return a time in the unit that suits it."""
+    for size, unit in UNITS:
+        if time_ps is not None and abs(time_ps) >= size:
+            return f"{time_ps / size:{digits}} {unit}"
+    return "–" if time_ps is None else "0" if time_ps == 0 else f"{time_ps} ps"
+
+
+def level(load: float) -> str:
+    """Return the colour of a load."""
+    return RAMP[min(len(RAMP) - 1, int(load * len(RAMP)))]
+
+
+def curve(values: Sequence[float], most: float) -> str:
+    """Return values from 0 to `most` as a row of blocks, a space where there is nothing."""
+    top = len(BLOCKS) - 1
+    return "".join(BLOCKS[min(top, round(value / most * top))] if value > 0 else " " for value in values)
+
+
+class Terminal:
+    """Draws snapshots; it remembers the queues of the last ones."""
+
+    def __init__(self) -> None:
+        self._queues: deque[tuple[float, ...]] = deque(maxlen=HISTORY)
+        self._last_ps = -1
+
+    def remember(self, snapshot: Snapshot) -> None:
+        """Take a snapshot into the curves."""
+        if snapshot.time_ps < self._last_ps:
+            self._queues.clear()
+        if snapshot.time_ps != self._last_ps:
+            self._queues.append(tuple(tier.queue for tier in snapshot.tiers))
+        self._last_ps = snapshot.time_ps
+
+    def draw(self, snapshot: Snapshot, width: int) -> RenderableType:
+        """Return the whole view for a terminal of so many columns."""
+        of_links = _width_of_links(snapshot.header.k)
+        of_tiers, is_wide = width - of_links, width >= WIDE
+        has_room = of_tiers >= WIDTH_OF_TIERS
+        links = _panel("Links: load up, down", links_of(snapshot))
+        tiers = _panel(
+            "Tiers: longest queue in packets", self.tiers_of(snapshot, (of_tiers if has_room else width) >= WIDTH_OF_CURVES)
+        )
+        collective = _panel("Collective", phases_of(snapshot.phases, BAR_WIDTH if is_wide else SHORT))
+        convergence = _panel("Convergence", changes_of(snapshot, STEPS_WIDTH if is_wide else SHORT))
+        if not has_room:
+            return Group(header_of(snapshot), links, tiers, collective, convergence)
+        first, second = _side_by_side(links, tiers, of_links), _side_by_side(collective, convergence, width // 2)
+        return Group(header_of(snapshot), first, second)
+
+    def tiers_of(self, snapshot: Snapshot, has_room: bool) -> RenderableType:
+        """Return a row per layer: its load, its longest queue now and ever, with room as a curve too."""
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in ("", "load", ""):
+            table.add_column(name, no_wrap=True)
+        for name in ("queue", "most", "drops"):
+            table.add_column(name, justify="right", no_wrap=True)
+        if has_room:
+            table.add_column("lately", no_wrap=True)
+        most = max(4.0, *(tier.longest_queue for tier in snapshot.tiers))
+        for number, tier in enumerate(snapshot.tiers):
+            bar = _bar(tier.load, BAR_WIDTH if has_room else SHORT)
+            past = [Text(curve([queues[number] for queues in self._queues], most), ACCENT)] if has_room else []
+            counts = (f"{tier.queue:.1f}", f"{tier.longest_queue:.1f}", str(tier.drops))
+            table.add_row(Text(tier.layer, "bold"), bar, f"{tier.load:4.0%}", *counts, *past)
+        return table
+
+
+def _bar(share: float, width: int) -> Text:
+    full = round(share * width)
+    return Text.assemble(("━" * full, ACCENT), ("━" * (width - full), RAMP[0]))
+
+
+def header_of(snapshot: Snapshot) -> RenderableType:
+    """Return what runs, how far it is, and the totals."""
+    header = snapshot.header
+    name = Text.assemble(("Ofan live  ", "bold"), (header.label, f"bold {ACCENT}"), (f" on {_what(header)}", "dim"))
+    cct = "CCT" if header.state == "complete" else "CCT so far"
+    numbers = Text.assemble(
+        (header.state, STATES.get(header.state, "")),
+        f"  time {duration(snapshot.time_ps)}  {cct} {duration(snapshot.cct_ps)}  {snapshot.progress:.0%} acknowledged  ",
+        f"{snapshot.dropped} dropped  {snapshot.lost} lost  failed: ",
+        (", ".join(snapshot.failed) or "none", f"bold {DEAD}" if snapshot.failed else "dim"),
+    )
+    bar = ProgressBar(total=1, completed=snapshot.progress, complete_style=ACCENT, finished_style=ACCENT)
+    note = [Text(header.note, DEAD)] if header.note else []
+    return Panel(Group(name, numbers, *note, bar), box=box.ROUNDED, border_style="dim")
+
+
+def _what(header: Header) -> str:
+    pace = "Mininet" if header.speed is None else f"virtual time at {header.speed:.2g}"
+    return f"{header.name}, k = {header.k}, seed {header.seed}, {pace}"
+
+
+def _panel(title: str, body: RenderableType) -> Panel:
+    return Panel(body, title=f"[bold]{title}[/]", title_align="left", box=box.ROUNDED, border_style="dim")
+
+
+def _side_by_side(left: RenderableType, right: RenderableType, left_width: int) -> RenderableType:
+    table = Table.grid(expand=True)
+    table.add_column(width=left_width)
+    table.add_column(ratio=1)
+    table.add_row(left, right)
+    return table
+
+
+def _width_of_links(k: int) -> int:
+    return k * (3 * k // 2 + 1) + 7 + PANEL_WIDTH
+
+
+def links_of(snapshot: Snapshot) -> RenderableType:
+    """Return every link as two blocks, what goes up and what comes down, pod by pod; a failed one as crosses."""
+    tree = FatTree(snapshot.header.k)
+    per_tier = tree.links // 2
+    rows = [Text("       ") + _pods(tree)]
+    for name, links in (("agg ", snapshot.links[per_tier:]), ("edge", snapshot.links[:per_tier])):
+        rows += list(_tier_rows(tree, name, links))
+    return Group(*rows, Text(), _legend())
+
+
+def _pods(tree: FatTree) -> Text:
+    width = 3 * tree.half + 1
+    return Text("".join(f"pod {pod}".ljust(width) for pod in range(tree.k)), "dim")
+
+
+def _tier_rows(tree: FatTree, name: str, links: Sequence[LinkView]) -> Iterator[Text]:
+    """Yield a row per position in the pod: the uplinks of that switch in every pod."""
+    for position in range(tree.half):
+        row = Text(f"{name} {position} ".ljust(7), "dim")
+        for pod in range(tree.k):
+            first = (pod * tree.half + position) * tree.half
+            for link in links[first : first + tree.half]:
+                row += _cell(link)
+            row += Text(" ")
+        yield row
+
+
+def _cell(link: LinkView) -> Text:
+    if not link.is_up:
+        return Text("╳╳ ", f"bold {DEAD}")
+    return Text.assemble(("█", level(link.load_up)), ("█", level(link.load_down)), " ")
+
+
+def _legend() -> Text:
+    ramp = [("█", colour) for colour in RAMP]
+    return Text.assemble(("0 ", "dim"), *ramp, (" 100 %  ", "dim"), ("╳╳", f"bold {DEAD}"), (" failed", "dim"))
+
+
+def phases_of(phases: Sequence[PhaseView], width: int) -> RenderableType:
+    """Return the phases that run, or the last one that did, and the completion times."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("phase", "packets", "", "flows", "CCT"):
+        table.add_column(name, no_wrap=True, justify="left" if name in {"phase", "packets"} else "right")
+    begun = [phase for phase in phases if phase.acked] or list(phases[:1])
+    for phase in begun[-MOST_PHASES:]:
+        bar = _bar(phase.acked / phase.packets, width)
+        flows = f"{phase.done}/{phase.flows}"
+        cct = Text(duration(phase.cct_ps), "bold" if phase.is_complete else "dim")
+        table.add_row(f"{phase.number + 1} of {len(phases)}", bar, f"{phase.acked / phase.packets:.0%}", flows, cct)
+    return table
+
+
+def changes_of(snapshot: Snapshot, width: int) -> RenderableType:
+    """Return the last changes of links, each with its way from failure to new schedules, as bars of so many columns."""
+    if not snapshot.changes:
+        return Text("no link has changed", "dim")
+    return Group(*(line for change in snapshot.changes[-MOST_CHANGES:] for line in _change(change, snapshot, width)))
+
+
+def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[RenderableType]:
+    what = ("mended", "bold green") if change.up else ("failed", f"bold {DEAD}")
+    shown = ", ".join(change.links[:2]) + (f" and {len(change.links) - 2} more" if len(change.links) > 2 else "")
+    when = duration(change.at_ps) if change.at_ps >= 0 else f"{duration(-change.at_ps)} before"
+    yield Text.assemble(f"{when}  {shown} ", what)
+    steps = _steps(change)
+    names = [(f" {name} {duration(took, SHORT_TIME)}", colour) for name, took, colour in steps]
+    yield _bars(steps, snapshot.time_ps, change, width) + Text.assemble(*names)
+    yield Text(_rest(change, snapshot.header), "dim")
+
+
+def _steps(change: Change) -> list[tuple[str, int, str]]:
+    """Return name, duration and colour of the steps that are known."""
+    marks = (change.at_ps, change.detected_ps, change.planned_ps, change.installed_ps)
+    found = zip(("detect", "plan", "install"), marks, marks[1:], (DETECT, PLAN, INSTALL), strict=False)
+    return [(name, end - start, colour) for name, start, end, colour in found if start is not None and end is not None]
+
+
+def _rest(change: Change, header: Header) -> str:
+    if change.installed_ps is not None:
+        return f"{change.updates} updates on {change.switches} switches"
+    return "new schedules are on their way" if header.converges else "routes never change in this experiment"
+
+
+def _bars(steps: Sequence[tuple[str, int, str]], now_ps: int, change: Change, width: int) -> Text:
+    """Return the steps as a bar, each as wide as it took; what has not ended yet is broken."""
+    known_ps = sum(took for _, took, _ in steps)
+    open_ps = 0 if change.installed_ps is not None else now_ps - change.at_ps - known_ps
+    whole_ps = known_ps + open_ps
+    if not whole_ps:
+        return Text("━" * width, INSTALL)
+    bars = [("━" * round(took / whole_ps * width), colour) for _, took, colour in steps]
+    return Text.assemble(*bars, ("╌" * round(open_ps / whole_ps * width), INSTALL))
+
+
+def summary_of(snapshot: Snapshot) -> str:
+    """Return one line that stays when the view has gone."""
+    header = snapshot.header
+    queues = ", ".join(f"{layer} {tier.longest_queue:.1f}" for layer, tier in zip(SWITCH_LAYERS, snapshot.tiers, strict=True))
+    return (
+        f"{header.label}: {header.state} at {duration(snapshot.time_ps)}, CCT {duration(snapshot.cct_ps)}, longest queues in "
+        f"packets: {queues}; {snapshot.dropped} dropped, {snapshot.lost} lost on failed links"
+    )

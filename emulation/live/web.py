@@ -1,0 +1,310 @@
+"""The page of `ofan serve`: a few fixed files, a stream of snapshots, and three commands, for whoever has the token.
+
+Every address begins with a random token; the Host header must name loopback (against rebound names), an Origin header must be
+the page's own (against other pages), and commands are JSON by POST. Nothing of a request becomes a path or a command line.
+"""
+
+import asyncio
+import hmac
+import json
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib import resources
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPServerRequest
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, HTTPError, RequestHandler
+
+from controller.control import ControlError
+from emulation.errors import EmulationError, NetworkError
+from emulation.live.hub import FRAMES_A_SECOND, Hub
+from emulation.live.model import Snapshot
+from emulation.live.picture import picture
+from emulation.live.source import Source
+from fabric.errors import FabricError
+from fabric.policies import POLICIES
+
+LOOPBACK = "127.0.0.1"
+HOST_NAMES = ("127.0.0.1", "localhost")
+TOKEN_BYTES = 24
+MOST_BODY_BYTES = 4096
+MOST_HEADER_BYTES = 16384
+HEADER_SECONDS = 15
+BODY_SECONDS = 5
+SEND_SECONDS = 10
+MOST_VIEWERS = 32
+REFUSED = (EmulationError, FabricError, ControlError)
+
+FILES = {
+    "": ("page.html", "text/html; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
+}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Order(BaseModel):
+    """A command as JSON; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class LinkOrder(Order):
+    """Fail or mend a link."""
+
+    link: str = Field(max_length=60)
+    up: bool
+
+
+class StartOrder(Order):
+    """Run the collective with a load balancer."""
+
+    policy: str = Field(max_length=60)
+
+
+class PaceOrder(Order):
+    """Change the speed of virtual time."""
+
+    factor: float = Field(gt=0, le=1000)
+    paused: bool
+
+
+def message_of(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what the page needs of a snapshot; links as short lists, in the order of the layout."""
+    links = [(link.is_up, link.load_up, link.load_down, link.queue_up, link.queue_down, link.lost) for link in snapshot.links]
+    return {
+        **asdict(snapshot.header),
+        "time_ps": snapshot.time_ps,
+        "cct_ps": snapshot.cct_ps,
+        "progress": snapshot.progress,
+        "dropped": snapshot.dropped,
+        "lost": snapshot.lost,
+        "links": links,
+        "hosts": snapshot.hosts,
+        "tiers": [asdict(tier) for tier in snapshot.tiers],
+        "phases": [asdict(phase) for phase in snapshot.phases],
+        "changes": [asdict(change) for change in snapshot.changes[-50:]],
+    }
+
+
+def is_own(request: HTTPServerRequest) -> bool:
+    """Return whether a request names this machine as its host, and no other page as its origin."""
+    host = request.headers.get("Host", "")
+    origin = request.headers.get("Origin")
+    return host.rpartition(":")[0] in HOST_NAMES and (origin is None or origin == f"http://{host}")
+
+
+class Door(RequestHandler):
+    """Lets in whoever has the token, from this machine's own pages; everything else is refused before it is read."""
+
+    def initialize(self, hub: Hub, token: str) -> None:
+        """Take what the application has."""
+        self.hub = hub
+        self._token = token
+
+    def set_default_headers(self) -> None:
+        """Set the headers of every answer."""
+        self.clear_header("Server")
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def prepare(self) -> None:
+        """Refuse strangers."""
+        given = self.request.path.split("/")[1]
+        if not (is_own(self.request) and hmac.compare_digest(given.encode(), self._token.encode())):
+            raise HTTPError(403, reason="Forbidden")
+
+    def write_error(self, status_code: int, **_: Any) -> None:
+        """Answer with one line."""
+        self.finish({"error": self._reason})
+
+    def fail(self, status: int, reason: str) -> None:
+        """Answer with an error of ours."""
+        self.set_status(status)
+        self.finish({"error": reason})
+
+
+class Files(Door):
+    """The page's files, by their fixed names."""
+
+    def get(self, name: str) -> None:
+        """Send one."""
+        file, kind = FILES[name]
+        self.set_header("Content-Type", kind)
+        self.finish((resources.files("emulation.live") / "page" / file).read_bytes())
+
+
+class Unknown(Door):
+    """Everywhere else."""
+
+    def get(self) -> NoReturn:
+        """Refuse."""
+        raise HTTPError(404)
+
+
+class Layout(Door):
+    """What does not change: places of nodes and links, load balancers."""
+
+    def get(self) -> None:
+        """Send it."""
+        source = self.hub.source
+        policies = [(slug, POLICIES[slug].label) for slug in source.policies]
+        tree = source.scenario.tree
+        self.finish({"k": tree.k, "policies": policies, **picture(tree)})
+
+
+class Events(Door):
+    """The stream of snapshots; a viewer that is too slow misses some, and one that takes nothing is let go."""
+
+    async def get(self) -> None:
+        """Send until the viewer or the source goes."""
+        if self.hub.viewers >= MOST_VIEWERS:
+            self.fail(503, f"{MOST_VIEWERS} viewers look already")
+            return
+        self.set_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.hub.viewers += 1
+        try:
+            await self._stream()
+        except (StreamClosedError, asyncio.TimeoutError):
+            self.detach().close()
+        finally:
+            self.hub.viewers -= 1
+
+    async def _stream(self) -> None:
+        await self._send("history", self.hub.history)
+        version = 0
+        while True:
+            version = await self.hub.next(version)
+            if self.hub.ended is not None:
+                await self._send("ended", self.hub.ended)
+                return
+            if self.hub.latest is not None:
+                await self._send("snapshot", message_of(self.hub.latest))
+
+    async def _send(self, event: str, data: Any) -> None:
+        self.write(f"event: {event}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n")
+        await asyncio.wait_for(self.flush(), SEND_SECONDS)
+
+
+class Command(Door):
+    """A command: its JSON is checked, then the source carries it out, or says in one line why not."""
+
+    order: type[Order]
+
+    async def obey(self, order: Any) -> str:
+        """Carry a checked order out and say what was done."""
+        raise NotImplementedError
+
+    async def post(self) -> None:
+        """Check, obey, answer."""
+        if self.request.headers.get("Content-Type", "").partition(";")[0] != "application/json":
+            self.fail(415, "commands are application/json")
+            return
+        try:
+            self.finish({"message": await self.obey(self.order.model_validate_json(self.request.body))})
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False)[0]
+            self.fail(400, f"{'.'.join(map(str, first['loc'])) or 'command'}: {first['msg']}")
+        except REFUSED as error:
+            self.fail(409, str(error))
+
+
+class LinkCommand(Command):
+    """Fail or mend a link."""
+
+    order = LinkOrder
+
+    async def obey(self, order: LinkOrder) -> str:
+        """Do so at the present moment."""
+        await self.hub.call(self.hub.source.set_link, order.link, order.up)
+        return f"{order.link} {'is mended' if order.up else 'has failed'}"
+
+
+class StartCommand(Command):
+    """Run the collective."""
+
+    order = StartOrder
+
+    async def obey(self, order: StartOrder) -> str:
+        """Start it, again."""
+        await self.hub.call(self.hub.source.start, order.policy)
+        return f"{POLICIES[order.policy].label} has started"
+
+
+class PaceCommand(Command):
+    """Change the speed of virtual time."""
+
+    order = PaceOrder
+
+    async def obey(self, order: PaceOrder) -> str:
+        """Set it."""
+        await self.hub.call(self.hub.source.set_pace, order.factor, order.paused)
+        return "paused" if order.paused else f"{order.factor:g} times the first speed"
+
+
+def application(hub: Hub, token: str) -> Application:
+    """Return the web application; whatever it does not know gets the same refusals."""
+    own: dict[str, Any] = {"hub": hub, "token": token}
+    names = "|".join(name.replace(".", r"\.") for name in FILES)
+    routes: list[Any] = [
+        (rf"/[^/]*/({names})", Files, own),
+        (r"/[^/]*/layout", Layout, own),
+        (r"/[^/]*/events", Events, own),
+        (r"/[^/]*/link", LinkCommand, own),
+        (r"/[^/]*/start", StartCommand, own),
+        (r"/[^/]*/pace", PaceCommand, own),
+    ]
+    return Application(routes, default_handler_class=Unknown, default_handler_args=own, log_function=lambda _: None)
+
+
+def new_token() -> str:
+    """Return what only the user is told."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def listen(application: Application, port: int = 0) -> tuple[HTTPServer, int]:
+    """Serve on loopback, by default on a free port; return the server and its port. Raises NetworkError."""
+    try:
+        listener = socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        raise NetworkError(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from None
+    listener.setblocking(False)
+    server = HTTPServer(
+        application,
+        max_body_size=MOST_BODY_BYTES,
+        max_header_size=MOST_HEADER_BYTES,
+        idle_connection_timeout=HEADER_SECONDS,
+        body_timeout=BODY_SECONDS,
+    )
+    server.add_socket(listener)
+    return server, listener.getsockname()[1]
+
+
+async def serve(source: Source, port: int, on_ready: Callable[[str], object]) -> str | None:
+    """Serve a source's page until it has ended (return why) or this is cancelled; tell `on_ready` its address."""
+    hub, token = Hub(source), new_token()
+    server, port = listen(application(hub, token), port)
+    on_ready(f"http://{LOOPBACK}:{port}/{token}/")
+    try:
+        await hub.run()
+        await asyncio.sleep(2 / FRAMES_A_SECOND)
+        return hub.ended
+    finally:
+        server.stop()
+        hub.close()
+        await server.close_all_connections()

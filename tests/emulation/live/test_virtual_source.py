@@ -1,0 +1,196 @@
+"""A paced virtual run: in step with the clock, the same run as without a pace, and open to clicks."""
+
+from typing import Any
+
+import pytest
+
+from controller.fabric_controller import LinkChange
+from emulation.errors import EmulationError
+from emulation.live.source import LiveError
+from emulation.live.virtual_source import VirtualSource, default_speed
+from emulation.virtual_fabric import VirtualFabric
+from fabric.errors import AddressError
+from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+
+CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
+IDLE_LINK = "agg2_0-core0_0"
+US = 10**6
+
+
+def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
+    small = {"fabric": Fabric(k=4), "collective": Collective(message_bytes=16 * 4096)}
+    return Scenario(policy=policy, **{**small, **settings})
+
+
+class Hand:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()
+
+
+def test_virtual_time_follows_the_clock_at_the_asked_speed(hand: Hand) -> None:
+    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    hand.now_s = 2.0
+    assert source.poll().time_ps == 2 * US
+    source.set_pace(0.5, paused=False)
+    hand.now_s = 3.0
+    assert source.poll().time_ps == 2.5 * US
+
+
+def test_a_pause_stops_time_and_going_on_does_not_jump(hand: Hand) -> None:
+    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    hand.now_s = 1.0
+    source.poll()
+    source.set_pace(1, paused=True)
+    hand.now_s = 100.0
+    assert (source.poll().time_ps, source.poll().header.paused) == (US, True)
+    source.set_pace(1, paused=False)
+    hand.now_s = 101.0
+    assert source.poll().time_ps == 2 * US
+
+
+def test_a_source_that_cannot_keep_up_lets_go_of_the_clock() -> None:
+    ticks = iter(range(10**6))
+    source = VirtualSource(scenario(), speed=1.0, clock=lambda: next(ticks))
+    first, second = source.poll(), source.poll()
+    assert 0 < first.time_ps < second.time_ps < 10**12
+
+
+@pytest.mark.parametrize("policy", ["ofan", "flow", "host_dr"])
+def test_a_paced_run_is_the_run_itself(policy: str, hand: Hand) -> None:
+    source, plain = VirtualSource(scenario(policy), speed=1e-6, clock=hand), VirtualFabric(scenario(policy)).run()
+    while (snapshot := source.poll()).header.state == "running":
+        hand.now_s += 0.3
+    assert snapshot.cct_ps == plain.cct_ps
+    assert [tier.longest_queue for tier in snapshot.tiers] == pytest.approx(
+        [plain.max_queue_bytes(tier.layer) / plain.scenario.data_bytes for tier in snapshot.tiers], abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("policy", ["ofan", "host_dr"])
+def test_an_injected_failure_is_the_failure_of_a_file_to_the_byte(policy: str) -> None:
+    event = LinkEvent(link=CORE_LINK, down_ns=1500.001, up_ns=3000.001)
+    filed = VirtualFabric(scenario(policy, failures=Failures(events=(event,), convergence_rtt=0.1))).run()
+    fabric, links = VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1))), frozenset({CORE_LINK_NUMBER})
+    for time_ps, change in ((1_500_001, LinkChange(down=links)), (3_000_001, LinkChange(up=links))):
+        while fabric.network.advance(time_ps - 1, 1000):
+            pass
+        fabric.clock.now_ps = time_ps
+        fabric.inject(change)
+    live = fabric.run()
+    assert filed.accounts.lost > 0
+    assert (live.digest, live.accounts, live.flows, live.ports) == (filed.digest, filed.accounts, filed.flows, filed.ports)
+
+
+def test_a_click_fails_the_link_and_traffic_moves_to_the_others(hand: Hand) -> None:
+    source = VirtualSource(scenario(collective=Collective(message_bytes=1 << 20)), speed=1e-6, clock=hand)
+
+    def looked(seconds: float) -> dict[str, float]:
+        for _ in range(10):
+            hand.now_s += seconds / 10
+            snapshot = source.poll()
+        return {link.name: link.load_up for link in snapshot.links}
+
+    before = looked(4)
+    source.set_link(IDLE_LINK, up=False)
+    after = looked(3)
+    assert source.poll().failed == (IDLE_LINK,)
+    others = ("agg2_0-core0_1", "agg2_1-core1_0", "agg2_1-core1_1")
+    assert sum(after[other] for other in others) > 1.15 * sum(before[other] for other in others) > 0
+    assert before[IDLE_LINK] > 0.2 > after[IDLE_LINK]
+    source.set_link(IDLE_LINK, up=True)
+    assert looked(3)[IDLE_LINK] > 0.2
+
+
+def test_the_timeline_waits_for_the_controller(hand: Hand) -> None:
+    source = VirtualSource(scenario(failures=Failures(convergence_rtt=1)), speed=1e-6, clock=hand)
+    hand.now_s = 2.0
+    source.poll()
+    source.set_link(CORE_LINK, up=False)
+    (change,) = source.poll().changes
+    assert (change.links, change.at_ps, change.installed_ps) == ((CORE_LINK,), 2 * US, None)
+    hand.now_s = 9.0
+    (change,) = source.poll().changes
+    assert change.installed_ps == 2 * US + source.scenario.zero_load_rtt_ps
+    assert change.updates > 0 < change.switches
+
+
+def test_clicks_after_the_end_are_obeyed_and_time_rests_when_all_is_shown(hand: Hand) -> None:
+    source = VirtualSource(scenario(failures=Failures(convergence_rtt=1)), speed=1e-6, clock=hand)
+    hand.now_s = 60.0
+    while source.poll().header.state == "running":
+        hand.now_s += 5.0
+    source.set_link(CORE_LINK, up=False)
+    for _ in range(5):
+        hand.now_s += 2.0
+        last = source.poll()
+    assert last.changes[0].installed_ps is not None
+    hand.now_s += 50.0
+    assert source.poll().time_ps - last.time_ps <= 2 * US
+    hand.now_s += 50.0
+    assert source.poll().time_ps == source.poll().time_ps
+
+
+def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_down(hand: Hand) -> None:
+    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    hand.now_s = 2.0
+    source.poll()
+    source.set_link(CORE_LINK, up=False)
+    source.start("host_pkt")
+    hand.now_s = 4.0
+    snapshot = source.poll()
+    assert (snapshot.header.policy, snapshot.time_ps, snapshot.failed) == ("host_pkt", 2 * US, (CORE_LINK,))
+    assert snapshot.lost == 0
+    assert snapshot.changes[0].installed_ps == 0
+
+
+def test_events_of_the_file_and_clicks_share_a_link_and_the_last_word_counts(hand: Hand) -> None:
+    event = LinkEvent(link=CORE_LINK, down_ns=1000, up_ns=4000)
+    source = VirtualSource(scenario(failures=Failures(events=(event,))), speed=1e-6, clock=hand)
+    states = []
+    for second in (2.0, 3.0, 5.0):
+        hand.now_s = second
+        states.append(source.poll().failed)
+        if second == 2.0:
+            source.set_link(CORE_LINK, up=True)
+        if second == 3.0:
+            source.set_link(CORE_LINK, up=False)
+    assert states == [(CORE_LINK,), (), ()]
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "words"),
+    [
+        (lambda source: source.set_link("agg0_0-core9_9", up=False), AddressError, "there is no switch core9_9"),
+        (lambda source: source.set_link(CORE_LINK, up=True), LiveError, "agg0_0-core0_0 is up already"),
+        (lambda source: source.start("magic"), LiveError, "no load balancer 'magic'"),
+        (lambda source: source.set_pace(1000, paused=False), LiveError, "the speed can be"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(command: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        command(VirtualSource(scenario()))
+
+
+def test_a_replay_without_an_end_is_given_up() -> None:
+    dead = (LinkEvent(link="edge0_0-agg0_0", down_ns=0),)
+    failures, few = Failures(events=dead, convergence_rtt=float("inf")), Collective(message_bytes=4096)
+    source = VirtualSource(scenario("flow", failures=failures, collective=few), default_speed(scenario(), 1))
+    with pytest.raises(EmulationError, match="flows are not complete"):
+        for _ in source.replay():
+            pass
+
+
+def test_the_usual_speed_makes_a_run_last_as_long_as_asked() -> None:
+    wanted = scenario()
+    last = list(VirtualSource(wanted, default_speed(wanted, 10)).replay())[-1]
+    assert 10 <= last.time_ps / 10**12 / default_speed(wanted, 10) < 11
