@@ -1,0 +1,118 @@
+"""Beyond the paper: what Ofan gains by consolidating pointers, for every level at edges and at aggregation switches."""
+
+from itertools import product
+from typing import Any
+
+import polars as pl
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from fabric.experiment import Scenario
+from fabric.forwarding import LEVELS, Consolidation
+from sim.figures import style
+from sim.figures.figure import Data, Figure, Preset, grid
+from sim.figures.pointers import uses
+from sim.figures.schemes import INTER_POD, KIB, MIB
+from sim.figures.statistics import estimate
+
+K = 16
+MESSAGES = {"32 KB": 32 * KIB, "1 MB": MIB}
+INK = {"pod": "#0072B2", "edge": "#009E73", "host": "#E69F00"}
+HOST_DR = "Host DR"
+TICKS = (2, 3, 4, 5, 6, 8, 10, 20, 30, 50, 100, 200)
+
+
+def scenarios(preset: Preset) -> list[Scenario]:
+    """Return inter-pod permutations with every pair of levels, and Host DR's."""
+    base = {**INTER_POD, "fabric__k": preset.pick(8, K, K)}
+    seeds = preset.seeds(3, 5, 10)
+    sizes = tuple(MESSAGES.values())
+    levels = {"load_balancer__edge_pointers": LEVELS, "load_balancer__agg_pointers": LEVELS}
+    ofan = grid({"name": "ofan", **base}, ("ofan",), seeds, collective__message_bytes=sizes, **levels)
+    return ofan + grid({"name": "host_dr", **base}, ("host_dr",), seeds, collective__message_bytes=sizes)
+
+
+def draw(data: Data) -> dict[str, Any]:
+    """Draw CCT increase and max queue by level, for both message sizes."""
+    return {name: _panels(data.frame.filter(pl.col("message_bytes") == size)) for name, size in MESSAGES.items()}
+
+
+def _panels(frame: pl.DataFrame) -> Any:
+    picture, row = style.panel(3.3, 2.8, columns=2)
+    for axes, column, scale in zip(row, ("increase", "max_queue_packets"), (100, 1), strict=True):
+        for place, (edge, agg) in enumerate(product(LEVELS, LEVELS)):
+            found = estimate(_of(frame, edge, agg)[column])
+            position = place % 3 + place // 3 * 3.6
+            axes.bar(
+                position,
+                scale * found.mean,
+                yerr=scale * found.half,
+                color=INK[agg],
+                edgecolor="#333333",
+                linewidth=0.4,
+                width=0.85,
+            )
+        reference = estimate(frame.filter(pl.col("policy") == "host_dr")[column]).mean
+        axes.axhline(scale * reference, color=style.colour("host_dr"), linewidth=1)
+        axes.set_xticks([1, 4.6, 8.2], [f"per {level}" for level in LEVELS])
+        axes.set_xlabel("pointers at edges")
+        axes.set_yscale("log")
+        axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
+        axes.minorticks_off()
+        axes.set_ylim(*_limits(frame[column], scale))
+    row[0].set_ylabel("CCT increase over the bound (%)")
+    row[1].set_ylabel("max queue (packets)")
+    _legend(picture)
+    return picture
+
+
+def _limits(values: pl.Series, scale: float) -> tuple[float, float]:
+    return 0.75 * scale * float(values.min()), 1.2 * scale * float(values.max())  # type: ignore[arg-type]
+
+
+def _legend(picture: Any) -> None:
+    handles: list[Any] = [Patch(color=INK[level], label=f"aggs per {level}") for level in LEVELS]
+    handles.append(Line2D([], [], color=style.colour("host_dr"), label=HOST_DR))
+    picture.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=7.5)
+
+
+def _of(frame: pl.DataFrame, edge: str, agg: str) -> pl.DataFrame:
+    return frame.filter(
+        (pl.col("policy") == "ofan")
+        & (pl.col("load_balancer.edge_pointers") == edge)
+        & (pl.col("load_balancer.agg_pointers") == agg)
+    )
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Return pointers, CCT increase and max queue of every pair of levels."""
+    k = int(data.frame["k"][0])
+    rows = []
+    for edge, agg in product(LEVELS, LEVELS):
+        pointers = uses(k, Consolidation(edge, agg))
+        row: dict[str, Any] = {
+            "edges per": edge,
+            "aggregations per": agg,
+            "pointers, edge": pointers[0],
+            "aggregation": pointers[1],
+        }
+        for name, size in MESSAGES.items():
+            runs = _of(data.frame.filter(pl.col("message_bytes") == size), edge, agg)
+            row[f"CCT increase, {name} (%)"] = (
+                f"{100 * estimate(runs['increase']).mean:.2f} ± {100 * estimate(runs['increase']).half:.2f}"
+            )
+            row[f"max queue, {name}"] = f"{estimate(runs['max_queue_packets']):.1f}"
+        rows.append(row)
+    return pl.DataFrame(rows)
+
+
+FIGURE = Figure(
+    name="consolidation",
+    title="Levels of consolidation",
+    paper='beyond the paper; appendix F, "Consolidation"',
+    caption="Inter-pod permutations on 1,024 hosts: Ofan with one pointer per destination pod, edge or host, at edges and at"
+    " aggregation switches; its own choice is edge and pod. A pointer per pod at edges breaks the invariant.",
+    scenarios=scenarios,
+    draw=draw,
+    table=table,
+)

@@ -1,0 +1,134 @@
+"""Every scheme with 1 % failed links and converged routes, G = 0; the variants of Ofan (sections 4.2 and 5.2, appendix F)."""
+
+from typing import Any
+
+import polars as pl
+
+from fabric.experiment import Scenario
+from sim.figures import schemes, style
+from sim.figures.claims import decide
+from sim.figures.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
+from sim.figures.schemes import COARSE, CONTENDERS, FAILED_LINKS, PACKET, ROTATION, listed, mean_of, names, percent
+from sim.figures.statistics import paired
+
+BROKEN, WHOLE = "1 % failed links, G = 0", "no failures"
+VARIANTS = ("ofan_fib", "ofan_jsq_start")
+EVERY = (*CONTENDERS, "simple_rr", "jsq", "rsq", *ROTATION, *VARIANTS)
+OTHERS = (*CONTENDERS, "simple_rr", "jsq", "rsq")
+
+
+def scenarios(preset: Preset) -> list[Scenario]:
+    """Return the permutation of every scheme with and without failures."""
+    seeds = preset.seeds(3, 20, 20)
+    failures = {"failures__rate": FAILED_LINKS}
+    return [
+        *grid({"name": BROKEN, **schemes.PERMUTATION, **failures}, EVERY, seeds),
+        *grid({"name": WHOLE, **schemes.PERMUTATION}, EVERY, seeds),
+    ]
+
+
+def draw(data: Data) -> dict[str, Any]:
+    """Draw all schemes with failures, and Ofan's variants in both situations."""
+    picture, axes = style.panel(5.6, 3.1)
+    broken = data.named(BROKEN)
+    style.bars(axes, {policy: mean_of(broken, policy) for policy in EVERY}, scale=100)
+    axes.set_ylabel("CCT increase over the bound (%)")
+    return {BROKEN: picture, "Ofan's variants": _variants(data)}
+
+
+def _variants(data: Data) -> Any:
+    picture, axes = style.panel(3.4, 3.1)
+    shown = ("host_dr", "ofan", *VARIANTS)
+    for place, (name, hatch) in enumerate(((WHOLE, ""), (BROKEN, "////"))):
+        for number, policy in enumerate(shown):
+            found = mean_of(data.named(name), policy)
+            axes.bar(
+                number + 0.4 * (place - 0.5), 100 * found.mean, yerr=100 * found.half, width=0.38,
+                color=style.colour(policy), edgecolor="#333333", linewidth=0.5, hatch=hatch, label=name if number == 1 else None,
+            )  # fmt: skip
+    axes.set_xticks(range(len(shown)), [style.label(policy) for policy in shown], rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_ylabel("CCT increase over the bound (%)")
+    axes.legend()
+    return picture
+
+
+def claims(data: Data) -> list[Verdict]:
+    """Decide C24, C26 and C27."""
+    broken, whole = data.named(BROKEN), data.named(WHOLE)
+    return [variants(broken, whole), rotation_leads(broken), gap_grows(broken, whole)]
+
+
+def variants(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
+    """Decide C24."""
+    worse = schemes.difference(broken, "ofan_fib", "ofan")
+    beaten = [policy for policy in OTHERS if schemes.below(broken, "ofan_fib", policy)]
+    better = schemes.difference(whole, "ofan_jsq_start", "ofan")
+    checks = [worse.low > 0, len(beaten) == len(OTHERS), better.high < 0]
+    unbeaten = names(policy for policy in OTHERS if policy not in beaten)
+    return Verdict(
+        "C24",
+        decide(checks),
+        f"reachability only, with failures: {percent(worse, 2)} above Ofan; below all other schemes: "
+        f"{(unbeaten and f'not below {unbeaten}') or 'yes'}; "
+        f"JSQ start, without failures: {percent(better, 2)} against Ofan ({worse.count} seeds)",
+        "slightly worse, still better than existing algorithms; slightly better",
+        ""
+        if all(checks)
+        else "Without weights a switch sends the same share to an aggregation switch that has lost core links; a link that "
+        "carries more than "
+        "its rate then queues for as long as the message lasts, at a rate ρmax that is computed for weighted splits.",
+        f"max queue with failures: Ofan {mean_of(broken, 'ofan', 'max_queue_packets'):.0f}, reachability only "
+        f"{mean_of(broken, 'ofan_fib', 'max_queue_packets'):.0f} packets",
+    )
+
+
+def rotation_leads(broken: pl.DataFrame) -> Verdict:
+    """Decide C26."""
+    lost = [(a, b) for a in ROTATION for b in OTHERS if not schemes.below(broken, a, b)]
+    return Verdict(
+        "C26",
+        decide([not any(a == policy for a, _ in lost) for policy in ROTATION]),
+        listed(broken, (*ROTATION, *OTHERS))
+        + (f"; not below: {', '.join(names(pair).replace(',', ' against') for pair in lost)}" if lost else ""),
+        "Ofan and Host DR retain their advantage",
+    )
+
+
+def gap_grows(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
+    """Decide C27: mean of coarse schemes - mean of packet schemes, paired by seed."""
+    gaps = [_gap_values(frame) for frame in (broken, whole)]
+    change = paired(*gaps)
+    return Verdict(
+        "C27",
+        HOLDS if change.mean >= 0 or not change.differs else FAILS,
+        f"coarse - packet schemes: {100 * gaps[1].mean():.0f} points without failures, {100 * gaps[0].mean():.0f} with 1 % "
+        f"failed links, "
+        f"a change of {percent(change)} ({change.count} seeds)",
+        "the gap only increases under failures",
+        ""
+        if change.mean >= 0
+        else "Under failures every host is paced at ρmax, below the line rate, so that colliding flows of coarse schemes "
+        "overload a link less.",
+        f"mean CCT: {_ccts(whole)} without, {_ccts(broken)} with failures",
+    )
+
+
+def _gap_values(frame: pl.DataFrame) -> Any:
+    coarse, packet = (sum(schemes.of_policy(frame, policy) for policy in group) / len(group) for group in (COARSE, PACKET))
+    return coarse - packet
+
+
+def _ccts(frame: pl.DataFrame) -> str:
+    means = (sum(mean_of(frame, policy, "cct_ps").mean for policy in group) / len(group) / 1e6 for group in (COARSE, PACKET))
+    return " and ".join(f"{mean:.1f} µs" for mean in means)
+
+
+FIGURE = Figure(
+    name="converged",
+    title="All schemes under failures, routes converged",
+    paper="sections 4.2 and 5.2 (results omitted there), appendix F",
+    caption="CCT increase over the bound with ρmax, 1 MB permutation, 128 hosts: all schemes, and the variants of Ofan.",
+    scenarios=scenarios,
+    draw=draw,
+    claims=claims,
+)

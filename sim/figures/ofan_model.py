@@ -1,0 +1,51 @@
+"""Ofan's average queues against the N D/D/1 model of its pointers, and how many pointers there are (appendix F)."""
+
+import numpy as np
+
+from sim.figures import layer_models
+from sim.figures.claims import decide
+from sim.figures.figure import Data, Figure, Verdict
+from sim.figures.layer_models import CORE_LAYERS, TOLERANCE, K, layers, off
+from sim.figures.measure_queues import measure_layers
+from sim.figures.statistics import estimate
+from sim.theory import expected_pointers_of_edge, ofan_queue, pointers_of_agg
+
+POLICY = "ofan"
+COUNTED = 0.02
+
+
+def claims(data: Data) -> list[Verdict]:
+    """Decide C20."""
+    found = layers(data.frame)
+    edge, core = ofan_queue(K, core=False), ofan_queue(K, core=True)
+    counts = np.array(data.frame["pointers"].to_list())
+    of_edge, of_agg = estimate(counts[:, 0]), estimate(counts[:, 1])
+    checks = [
+        abs(off(found["E>A"], edge)) <= TOLERANCE,
+        abs(of_edge.mean / (K / 2 - 1 / 4) - 1) <= COUNTED,
+        of_agg.mean <= pointers_of_agg(K),
+    ]
+    others = {layer: off(found[layer], core if layer in CORE_LAYERS else edge) for layer in (*CORE_LAYERS, "A>E")}
+    return [
+        Verdict(
+            "C20",
+            decide(checks),
+            f"{layer_models.described(found, POLICY)}; E>A {100 * off(found['E>A'], edge):+.0f} % off the model, others "
+            + ", ".join(f"{layer} {100 * share:+.0f} %" for layer, share in others.items())
+            + f"; pointers in use per edge {of_edge:.3f} (k/2 - 1/4 = {K / 2 - 1 / 4}, formula {expected_pointers_of_edge(K):.3f}),"
+            f" per aggregation {of_agg:.2f} (at most {pointers_of_agg(K)})",
+            "edge model holds well, others are poorer; about k/2 - 1/4 and at most k - 1 pointers",
+        )
+    ]
+
+
+FIGURE = Figure(
+    name="ofan_model",
+    title="Queue models of Ofan",
+    paper="fig. ofanmodel, appendix F",
+    caption="As above with Ofan; the models take every pointer in use as one periodic flow.",
+    scenarios=lambda preset: layer_models.scenarios(preset, POLICY),
+    draw=lambda data: layer_models.draw(data.frame, POLICY),
+    claims=claims,
+    measure=measure_layers,
+)

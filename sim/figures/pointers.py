@@ -1,0 +1,142 @@
+"""How many pointers and schedules switches keep, and the paper's example of a schedule (section 6, appendix F)."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from fabric.forwarding import NONE, Consolidation, Forwarding, forwarding
+from fabric.iwrr import interleave, simplify
+from fabric.matrices import inter_pod_permutation
+from fabric.policies import POLICIES
+from fabric.topology import FatTree
+from fabric.wecmp import LinkState
+from sim.figures.claims import decide
+from sim.figures.figure import Data, Figure, Preset, Verdict
+from sim.theory import consolidation_gain, most_pointers_of_edge, pointers_of_agg, schedule_saving
+
+SIZES = (4, 8, 16, 32, 64)
+LARGEST = 64
+PRINTED = (2047, 63, 32)
+RAW_WEIGHTS, WEIGHTS = (1600, 1600, 1600, 800), (2, 2, 2, 1)
+ORDER, SCHEDULE = (3, 2, 4, 1), (3, 2, 4, 1, 3, 2, 1)
+
+
+class Counts(NamedTuple):
+    """Pointers (per class) and schedules that a switch keeps."""
+
+    edge: int
+    agg: int
+    edge_schedules: int
+
+
+@cache
+def counted(k: int) -> Counts:
+    """Count an edge's and an aggregation switch's pointers, and the schedules that the edge's share, in what they are given."""
+    table = forwarding(FatTree(k), LinkState.without(FatTree(k)), POLICIES["ofan"], seed=1)
+    agg = table.tree.edges
+    walked = {int(table.group_schedule[group]) for group in table.groups(0)} - {NONE}
+    return Counts(_pointers(table, 0), _pointers(table, agg), len(walked))
+
+
+def _pointers(table: Forwarding, switch: int) -> int:
+    return int((table.group_schedule[list(table.groups(switch))] != NONE).sum())
+
+
+def uses(k: int, consolidation: Consolidation) -> tuple[int, int]:
+    """Return the pointers per class of an edge and of an agg under a consolidation."""
+    tree = FatTree(k)
+    table = forwarding(tree, LinkState.without(tree), POLICIES["ofan"], 1, consolidation=consolidation)
+    return _pointers(table, 0), _pointers(table, tree.edges)
+
+
+def destination_gain(k: int, seed: int = 1) -> float:
+    """Return, for the flows of an inter-pod permutation, Host DR's over Ofan's virtual flows into an agg, the least over pods.
+
+    Host DR rotates every flow of its own, and all of a pod's pass each of its aggs; Ofan rotates what one agg sends to one agg.
+    """
+    tree = FatTree(k)
+    pod = tree.half**2
+    source, destination = np.arange(tree.hosts) // pod, inter_pod_permutation(tree, seed) // pod
+    gains = [pod / len(np.unique(source[destination == there])) for there in range(k)]
+    return float(min(gains))
+
+
+def schedule_of_example() -> tuple[list[int], list[int]]:
+    """Return the example's simplified weights, and its schedule as port numbers from 1."""
+    weights = simplify(np.array([RAW_WEIGHTS]))
+    slots, _ = interleave(weights, np.array([ORDER]) - 1)
+    return weights[0].tolist(), (slots.astype(int) + 1).tolist()
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Return a row for each size of the network."""
+    rows = []
+    for k in SIZES:
+        counts = counted(k)
+        rows.append(
+            {
+                "k": k,
+                "hosts": FatTree(k).hosts,
+                "pointers per edge": counts.edge,
+                "per aggregation": counts.agg,
+                "schedules per edge, shared": counts.edge_schedules,
+                "times fewer": round((counts.edge + 1) / counts.edge_schedules, 2),
+                "flows into an aggregation, Host DR / Ofan": round(destination_gain(k), 2),
+                "k²/(4(k−1))": round(consolidation_gain(k), 2),
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def claims(data: Data) -> list[Verdict]:
+    """Decide C22, C23 and C30."""
+    counts = counted(LARGEST)
+    saving = (counts.edge + 1) / counts.edge_schedules
+    expected = most_pointers_of_edge(LARGEST), pointers_of_agg(LARGEST), schedule_saving(LARGEST)
+    weights, schedule = schedule_of_example()
+    gains = {k: (destination_gain(k), consolidation_gain(k)) for k in SIZES}
+    return [
+        Verdict(
+            "C22",
+            decide([(counts.edge, counts.agg, saving) == PRINTED == expected]),
+            f"k = {LARGEST}: {counts.edge:,} pointers per edge and {counts.agg} per aggregation for each class of packets; "
+            f"{counts.edge_schedules} schedules for {counts.edge + 1:,} edges, {saving:.0f} times fewer",
+            "2,047, 63, 32 times",
+        ),
+        Verdict(
+            "C23",
+            decide([tuple(weights) == WEIGHTS, tuple(schedule) == SCHEDULE]),
+            f"{list(RAW_WEIGHTS)} -> {weights}; order {_ports(ORDER)} -> {_ports(schedule)}",
+            "{2,2,2,1}; {P3,P2,P4,P1,P3,P2,P1}",
+        ),
+        Verdict(
+            "C30",
+            decide([found >= least for found, least in gains.values()]),
+            "; ".join(f"k = {k}: {found:.2f} (at least {least:.2f})" for k, (found, least) in gains.items()),
+            "at least k²/(4(k−1)), more than k/4",
+        ),
+    ]
+
+
+def _ports(ports: Any) -> str:
+    return ",".join(f"P{port}" for port in ports)
+
+
+def scenarios(preset: Preset) -> list[Any]:
+    """Return nothing: everything is counted."""
+    return []
+
+
+FIGURE = Figure(
+    name="pointers",
+    title="Pointers and schedules",
+    paper="section 6, appendix F",
+    caption="Counted in the groups and schedules that controller and simulator take from the same arrays; pointers are per"
+    " class of packets.",
+    scenarios=scenarios,
+    draw=lambda data: {},
+    claims=claims,
+    table=table,
+)

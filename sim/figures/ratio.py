@@ -1,0 +1,92 @@
+"""The max queue of Ofan against that of Host DR as the network grows (appendix F, "Scaling impact on queue sizes")."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fabric.experiment import Scenario
+from fabric.topology import FatTree
+from sim.figures import style
+from sim.figures.claims import decide
+from sim.figures.figure import Data, Figure, Preset, Verdict, grid
+from sim.figures.schemes import INTER_POD, of_policy, seeds_of, where
+from sim.figures.statistics import Estimate, estimate, rank_correlation
+
+PAIR = ("host_dr", "ofan")
+
+
+def scenarios(preset: Preset) -> list[Scenario]:
+    """Return 1 MB inter-pod permutations, 30 runs a size."""
+    sizes = preset.pick((4, 8), (4, 6, 8, 10, 12, 16, 20), (4, 6, 8, 10, 12, 16, 20, 24, 32))
+    return grid(INTER_POD, PAIR, preset.seeds(5, 30, 30), fabric__k=sizes)
+
+
+def ratios(frame: pl.DataFrame, over: str, under: str) -> dict[int, Estimate]:
+    """Return max queue / max queue of two schemes by the number of hosts, means over paired seeds."""
+    sizes = sorted(frame["k"].unique())
+    pairs = {k: [of_policy(where(frame, k=k), policy, "max_queue_packets") for policy in (over, under)] for k in sizes}
+    return {FatTree(k).hosts: estimate(np.divide(*pair)) for k, pair in pairs.items()}
+
+
+def draw(data: Data) -> dict[str, Any]:
+    """Draw both ratios, and the max queues themselves."""
+    picture, (left, right) = style.panel(3.5, 3, columns=2)
+    style.line(left, "ofan", ratios(data.frame, "ofan", "host_dr"), text="Ofan / Host DR")
+    style.line(left, "host_dr", ratios(data.frame, "host_dr", "ofan"), text="Host DR / Ofan")
+    left.axhline(1, color="#777777", linewidth=0.7)
+    left.set_ylabel("ratio of max queues")
+    left.legend(loc="center right")
+    style.lines(right, data.frame, "hosts", "max_queue_packets", PAIR)
+    right.set_ylabel("max queue (packets)")
+    right.set_ylim(bottom=0)
+    right.legend(loc="upper left")
+    for axes in (left, right):
+        style.powers_of_two(axes, [2**power for power in range(4, 14) if 2**power <= data.frame["hosts"].max()])
+        axes.set_xlabel("hosts")
+    return {"": picture}
+
+
+def claims(data: Data) -> list[Verdict]:
+    """Decide C21: the advantage Host DR / Ofan rises with the size."""
+    gains, shares = (ratios(data.frame, *pair) for pair in (PAIR, PAIR[::-1]))
+    trend, first, last = rank_correlation(list(gains), [gain.mean for gain in gains.values()]), *(gains[n] for n in ends(gains))
+    checks = [grows(trend, first, last)]
+    steps = sum(later.mean > earlier.mean for earlier, later in pairwise(gains.values()))
+    return [
+        Verdict(
+            "C21",
+            decide(checks),
+            f"Host DR / Ofan {_listed(gains)}; Ofan / Host DR {_listed(shares)}; rank correlation of Host DR / Ofan with the size "
+            f"{trend:.2f}, {steps} of {len(gains) - 1} steps rise ({seeds_of(data.frame)} seeds a size)",
+            "the figure shows Ofan / Host DR and the text says that the ratio increases, i.e. Ofan outperforms even more",
+            "" if all(checks) else "Ofan's own max queue grows with the largest of ever more ports as Host DR's does.",
+            "" if all(checks) else "the right panel: max queues of both schemes by size",
+        )
+    ]
+
+
+def ends(found: dict[int, Estimate]) -> tuple[int, int]:
+    """Return the smallest and the largest size."""
+    return min(found), max(found)
+
+
+def grows(trend: float, first: Estimate, last: Estimate) -> bool:
+    """Return whether a ratio rises with the size: rank correlation above 0.5, the largest size's interval above the smallest's."""
+    return trend > 0.5 and last.low > first.high
+
+
+def _listed(found: dict[int, Estimate]) -> str:
+    return ", ".join(f"{ratio:.2f} ({hosts:,})" for hosts, ratio in found.items())
+
+
+FIGURE = Figure(
+    name="ratio",
+    title="Ofan against Host DR as the network grows",
+    paper="fig. ratio, appendix F",
+    caption="1 MB inter-pod permutations, 30 runs a size: the ratio of max queues both ways round, and the max queues.",
+    scenarios=scenarios,
+    draw=draw,
+    claims=claims,
+)

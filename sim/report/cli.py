@@ -1,0 +1,150 @@
+"""`ofan report`: run or resume the paper's evaluation, draw it, decide its claims, write the page."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from sim.cli import one_line_errors, processors
+from sim.engine import prepare
+from sim.figures import FIGURES, figure
+from sim.figures.figure import Data, Figure, Level, Preset
+from sim.report import files
+from sim.report.drawing import Drawn, draw
+from sim.report.gather import Machines, batches, collect, compute
+from sim.report.gather import Progress as Report
+from sim.report.page import Effort, Judged, counts, judge
+
+EXAMPLES = """
+\b
+Examples:
+  ofan report --quick                                   a look, under three minutes
+  ofan report --jobs 2                                  all figures; goes on where it stopped
+  ofan report --figure growth --figure packet_size --output build/two
+  ofan report --full --scheduler tcp://127.0.0.1:8786   everything, on a Dask cluster
+  ofan report --draw-only                               the page from what is finished so far
+"""
+MILLION = 1e6
+
+
+@contextmanager
+def reporting() -> Iterator[Report]:
+    """Show what runs, how much is done and the time left, in packet-hops; on a terminal as a bar, else every tenth as a line."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, *times, console=Console(stderr=True), transient=True, speed_estimate_period=600) as bar:
+        task = bar.add_task("simulating", total=None)
+        yield lambda what, done, total: bar.update(task, description=what.partition("-")[0], completed=done, total=total)
+
+
+def _lines() -> Report:
+    shown = [-1]
+    began = time.monotonic()
+
+    def report(what: str, done: float, total: float) -> None:
+        tenth = int(10 * done / total) if total else 10
+        if tenth > shown[0]:
+            shown[0] = tenth
+            spent = time.monotonic() - began
+            left = f", about {spent * (total - done) / done:.0f} s left" if done else ""
+            click.echo(
+                f"{100 * done / max(total, 1):.0f} % of {total / MILLION:,.0f} M packet-hops after {spent:.0f} s{left}", err=True
+            )
+
+    return report
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/report"),
+    show_default=True,
+    help="Folder for page, data and finished runs.",
+)
+@click.option("--quick", "level", flag_value="quick", help="Few seeds and small fabrics, under three minutes.")
+@click.option("--full", "level", flag_value="full", help="Everything, up to 65,536 hosts; hours.")
+@click.option(
+    "--figure",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(list(FIGURES)),
+    help=f"Only this figure; repeatable: {', '.join(FIGURES)}.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, help="The first seed.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:port) instead.")
+@click.option("--draw-only", is_flag=True, help="Run nothing: draw what is finished.")
+@click.option("--json", "as_json", is_flag=True, help="Write the verdicts to stdout as JSON.")
+def report(
+    output: Path,
+    level: Level | None,
+    names: tuple[str, ...],
+    seed: int,
+    jobs: int | None,
+    scheduler: str | None,
+    draw_only: bool,
+    as_json: bool,
+) -> None:
+    """Reproduce the paper: run every figure, decide every claim, write one HTML page and its data."""
+    with one_line_errors():
+        preset = Preset(level or "default", seed)
+        figures = [figure(name) for name in FIGURES if not names or name in names]
+        machines = Machines(jobs or processors(), scheduler)
+        began, ran = time.monotonic(), 0
+        if not draw_only:
+            ran = simulate(figures, preset, output / files.STORES, machines)
+        wall_s = files.wall_s(output / files.STORES, time.monotonic() - began if ran else 0)
+        drawn = [draw(chosen, data, output / files.PICTURES) for chosen, data in _data(figures, preset, output)]
+        judged = judge(drawn)
+        page = files.write(output, drawn, judged, preset, effort(drawn, wall_s, machines.jobs))
+    show(page, judged, as_json)
+
+
+def simulate(figures: Sequence[Figure], preset: Preset, folder: Path, machines: Machines) -> int:
+    """Run what the figures need and the stores lack; return how many runs that were."""
+    if machines.scheduler is None:
+        prepare()
+    with reporting() as progress:
+        return compute(batches(figures, preset, folder), machines, progress)
+
+
+def _data(figures: Sequence[Figure], preset: Preset, output: Path) -> Iterator[tuple[Figure, Data]]:
+    found = collect(figures, preset, output / files.STORES)
+    for chosen in figures:
+        yield chosen, found[chosen.name]
+
+
+def effort(drawn: Sequence[Drawn], wall_s: float, jobs: int) -> Effort:
+    """Return what the runs cost that the report shows, each counted once."""
+    runs = {
+        (part.figure.measure_id, scenario.model_copy(update={"name": "run"}).model_dump_json()): record.cpu_s
+        for part in drawn
+        for scenario, record in zip(part.data.scenarios, part.data.records, strict=True)
+    }
+    return Effort(wall_s, sum(runs.values()), len(runs), jobs)
+
+
+def show(page: Path, judged: Sequence[Judged], as_json: bool) -> None:
+    """Write the verdicts to stdout, with where the page is."""
+    if as_json:
+        claims = [
+            {"claim": claim.number, "verdict": claim.outcome, "ours": [verdict.ours for _, verdict in claim.verdicts]}
+            for claim in judged
+        ]
+        click.echo(json.dumps({"page": str(page), "counts": counts(judged), "claims": claims}, indent=2))
+        return
+    for outcome, number in counts(judged).items():
+        listed = " ".join(claim.number for claim in judged if claim.outcome == outcome)
+        click.echo(f"{outcome:14}{number:3}  {listed}")
+    click.echo(f"page: {page}")

@@ -1,0 +1,156 @@
+"""The report as one HTML page: the claims with their verdicts on top, then every figure; all pictures are inside the page."""
+
+import base64
+import os
+import platform
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from sim.figures.claims import CLAIMS, Claim, combined
+from sim.figures.figure import FAILS, HOLDS, OPEN, PARTLY, Outcome, Preset, Verdict
+from sim.report.drawing import Drawn
+from sim.store import model_version
+
+LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
+MIME = "data:image/svg+xml;base64,"
+SCOPE = {
+    "quick": "Quick preset: few seeds, small fabrics. A look, not a result.",
+    "default": "Default preset: all figures; all-to-all up to k = 10.",
+    "full": "Full preset: every figure with all seeds, up to k = 64.",
+}
+SLUGS: dict[Outcome, str] = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", OPEN: "open"}
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What the report cost: wall time of all its calls that ran something, CPU time of the runs that it shows."""
+
+    wall_s: float
+    cpu_s: float
+    runs: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim with everything that figures said about it."""
+
+    number: str
+    claim: Claim
+    outcome: Outcome
+    verdicts: tuple[tuple[str, Verdict], ...]
+
+    @property
+    def slug(self) -> str:
+        """Return the outcome as a CSS class."""
+        return SLUGS[self.outcome]
+
+
+def judge(drawn: Sequence[Drawn]) -> list[Judged]:
+    """Return every claim of the paper, in order, with the verdicts of the figures; none is dropped."""
+    said: dict[str, list[tuple[str, Verdict]]] = {number: [] for number in CLAIMS}
+    for part in drawn:
+        for verdict in part.verdicts:
+            said[verdict.claim].append((part.figure.name, verdict))
+    return [
+        Judged(number, CLAIMS[number], combined([verdict for _, verdict in verdicts]), tuple(verdicts))
+        for number, verdicts in said.items()
+    ]
+
+
+def counts(judged: Iterable[Judged]) -> dict[Outcome, int]:
+    """Return how many claims have each outcome."""
+    found = Counter(claim.outcome for claim in judged)
+    return {outcome: found[outcome] for outcome in SLUGS}
+
+
+def render(drawn: Sequence[Drawn], judged: Sequence[Judged], preset: Preset, effort: Effort) -> str:
+    """Return the page."""
+    environment = Environment(
+        loader=PackageLoader("sim.report"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"picture": embedded, "cell": cell, "duration": duration}
+    return environment.get_template("page.html").render(
+        drawn=drawn,
+        judged=judged,
+        counts={SLUGS[outcome]: (outcome, number) for outcome, number in counts(judged).items()},
+        slugs=SLUGS,
+        preset=preset,
+        scope=SCOPE[preset.level],
+        effort=effort,
+        seeds=seeds(drawn),
+        environment=surroundings(),
+        missing=sum(part.data.missing for part in drawn),
+    )
+
+
+def seeds(drawn: Sequence[Drawn]) -> str:
+    """Return the seeds of all runs as a range."""
+    used = {scenario.seed for part in drawn for scenario in part.data.scenarios}
+    return f"{min(used)} to {max(used)}" if used else "none"
+
+
+def surroundings() -> Mapping[str, str]:
+    """Return what the report was made with and on."""
+    return {
+        "ofan": version("ofan"),
+        "model": model_version()[:16],
+        "Python": platform.python_version(),
+        **{name: version(name) for name in LIBRARIES},
+        "machine": f"{sys.platform}, {platform.machine()}, {os.cpu_count()} processors",
+        "written": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
+def embedded(path: Path) -> str:
+    """Return an SVG file as a data URI."""
+    return MIME + base64.b64encode(path.read_bytes()).decode()
+
+
+def cell(value: Any) -> str:
+    """Return a table's cell as text."""
+    if value is None:
+        return "–"
+    return f"{value:,.3g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def claims_frame(judged: Sequence[Judged]) -> pl.DataFrame:
+    """Return one row per claim and verdict."""
+    rows = [
+        {
+            "claim": claim.number,
+            "outcome": claim.outcome,
+            "text": claim.claim.text,
+            "where": claim.claim.where,
+            "criterion": verdict.criterion or claim.claim.criterion,
+            "changed_criterion": bool(verdict.criterion),
+            "figure": figure,
+            "verdict": verdict.verdict,
+            "paper": verdict.paper,
+            "ours": verdict.ours,
+            "why": verdict.why,
+            "evidence": verdict.evidence,
+        }
+        for claim in judged
+        for figure, verdict in (claim.verdicts or (("", Verdict(claim.number, OPEN, "")),))
+    ]
+    return pl.DataFrame(rows)
