@@ -7,6 +7,7 @@ It speaks JSON lines over a socket with whoever started it:
     {"start_ns": instant}                          runs it   -> {"finished", "flows", "counts"}, when it has ended
     {"failed": [link, ...]}                        routes hold for these links being down, from now on
     {"stop": true}                                 ends the run early
+    {"progress": true}                             -> {"progress": [[flow, acknowledged, start_ps, done_ps], ...]}, during a run
 
 What it refuses it answers with {"error": one line}.
 
@@ -131,6 +132,11 @@ class Run:
         sender = endpoint.sender(flow)
         return [flow, endpoint.started_ps(flow), sender.done_ps, sender.transmissions]
 
+    def _progress(self, flow: int) -> list[int]:
+        endpoint = self.nics[self.senders[flow]].endpoint
+        sender = endpoint.sender(flow)
+        return [flow, sender.acked, endpoint.started_ps(flow), sender.done_ps]
+
     def _unfinished(self) -> bool:
         return any(self.nics[host].endpoint.sender(flow).done_ps == NEVER for flow, host in self.senders.items())
 
@@ -175,6 +181,8 @@ class Run:
         match message:
             case {"failed": links}:
                 self.converge(frozenset(links))
+            case {"progress": _}:
+                self._channel.send({"progress": [self._progress(flow) for flow in self.senders]})
             case None | {"stop": _}:
                 self._is_stopped = True
 

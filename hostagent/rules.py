@@ -23,6 +23,7 @@ def rules(scenario: Scenario) -> Rules:
         sack_threshold=transport.sack_threshold,
         jitter_permille=round(transport.pacing_jitter * 1000),
         freeze_ps=round(options.freeze_us * PS_PER_US),
+        label_timeout_ps=round(options.label_timeout_rtt * scenario.zero_load_rtt_ps),
         plb_acks=options.plb_acks,
         plb_percent=options.plb_percent,
         plb_gaps=options.plb_gaps,

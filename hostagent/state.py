@@ -40,7 +40,7 @@ class PacketState(IntFlag):
 
 
 class Rules(NamedTuple):
-    """What holds for all flows of a run; times in ps, `target_ps` is Swift's target delay over six links."""
+    """What holds for all flows of a run; times in ps: `label_timeout_ps` at least, `target_ps` Swift's delay over six links."""
 
     seed: int
     recovery: int
@@ -51,6 +51,7 @@ class Rules(NamedTuple):
     sack_threshold: int
     jitter_permille: int
     freeze_ps: int
+    label_timeout_ps: int
     plb_acks: int
     plb_percent: int
     plb_gaps: int

@@ -51,10 +51,10 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[n
 
 @register_jitable
 def timeout_ps(sender, rules):  # type: ignore[no-untyped-def]
-    """Return when a label times out: srtt + 4 rttvar, three zero-load RTTs before the first sample, one at least."""
+    """Return when a label times out: srtt + 4 rttvar, before the first sample three zero-load RTTs, at least the rules' floor."""
     if sender.srtt_ps < 0:
-        return 3 * rules.zero_load_rtt_ps
-    return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.zero_load_rtt_ps)
+        return max(3 * rules.zero_load_rtt_ps, rules.label_timeout_ps)
+    return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.label_timeout_ps)
 
 
 @register_jitable
@@ -137,7 +137,7 @@ def pause_or_go_on(sender, rules, now_ps):  # type: ignore[no-untyped-def]
     if sender.sent - sender.lost >= sender.packets:
         sender.repair_ps = NEVER
         if sender.resume_ps == NEVER:
-            sender.resume_ps = now_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else timeout_ps(sender, rules))
+            sender.resume_ps = now_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else retransmission_ps(sender, rules))
     elif sender.resume_ps != NEVER and sender.repair_ps == NEVER:
         sender.repair_ps = now_ps + REORDERING_GAPS * sender.gap_ps
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,7 +21,7 @@ from fabric.sweep_file import load_sweep
 from sim.engine import prepare
 from sim.errors import SimulationError
 from sim.store import Store
-from sim.sweeps import Report, silent, sweep
+from sim.sweeps import Report, silent, simulate, sweep
 from sim.tables import Runs, json_rows, results_table, write_csv, write_parquet
 
 TABLE_WIDTH = 132
@@ -56,6 +57,9 @@ Examples:
 """
 
 FilePath = click.Path(path_type=Path, dir_okay=False)
+THREADS = click.option(
+    "--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads for each run; worth it from k = 16 on."
+)
 
 
 @contextmanager
@@ -131,11 +135,19 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
 @click.option("--convergence-rtt", metavar="G", help="Zero-load RTTs until routes change (inf: never).  [0]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override any key of the file; repeatable.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@THREADS
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @click.option("--csv", type=FilePath, help="Write the runs to a CSV file as well.")
 @click.option("--parquet", type=FilePath, help="Write the runs to a Parquet file as well.")
 def run(
-    file: Path | None, settings: tuple[str, ...], jobs: int, as_json: bool, csv: Path | None, parquet: Path | None, **options: Any
+    file: Path | None,
+    settings: tuple[str, ...],
+    jobs: int,
+    threads: int,
+    as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
+    **options: Any,
 ) -> None:
     """Simulate the experiment in FILE, or that of the options: every load balancer with every seed."""
     with one_line_errors():
@@ -143,7 +155,7 @@ def run(
         scenarios = list(experiment.scenarios())
         prepare()
         with reporting(experiment.name) as report:
-            records = sweep(scenarios, jobs=jobs, report=report)
+            records = sweep(scenarios, jobs=jobs, run=partial(simulate, threads=threads), report=report)
         runs = list(zip(scenarios, records, strict=True))
         write(runs, csv, parquet)
     show(runs, as_json)
@@ -153,11 +165,18 @@ def run(
 @click.argument("file", type=FilePath)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the file; repeatable.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]")
+@THREADS
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:port) instead.")
 @click.option("--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]")
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 def sweep_command(
-    file: Path, settings: tuple[str, ...], jobs: int | None, scheduler: str | None, store: Path | None, as_json: bool
+    file: Path,
+    settings: tuple[str, ...],
+    jobs: int | None,
+    threads: int,
+    scheduler: str | None,
+    store: Path | None,
+    as_json: bool,
 ) -> None:
     """Simulate every combination in the sweep FILE; what is already in the store is not computed again."""
     with one_line_errors():
@@ -166,7 +185,8 @@ def sweep_command(
         if scheduler is None:
             prepare()
         with reporting(scenarios[0].name) as report:
-            records = sweep(scenarios, store=kept, jobs=jobs or processors(), scheduler=scheduler, report=report)
+            run = partial(simulate, threads=threads)
+            records = sweep(scenarios, store=kept, jobs=jobs or processors(), scheduler=scheduler, run=run, report=report)
     show(list(zip(scenarios, records, strict=True)), as_json, store=str(kept))
 
 

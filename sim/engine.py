@@ -3,7 +3,9 @@
 import sys
 import time
 from bisect import bisect_right
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,44 +19,61 @@ from sim.errors import UnfinishedError
 from sim.jit import CACHE
 from sim.network import Network, build, grown
 from sim.results import Ports, Result, Series, by_layer
-from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Constants, Routes, World
+from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Constants, Routes, World
+from sim.threads import Crew, advance_side_by_side
 from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
 
 HORIZON_BOUNDS = 100
 Int64 = NDArray[np.int64]
-Buffers = tuple[Int64, Int64, Int64, Int64]
+Leg: TypeAlias = Callable[[World, Routes, int], int]
 
 
-def run(scenario: Scenario, *, sample_ps: int | None = None, horizon_ps: int | None = None) -> Result:
+def run(scenario: Scenario, *, sample_ps: int | None = None, horizon_ps: int | None = None, threads: int = 1) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
+    More `threads` make large fabrics faster and change nothing else.
     Raises FabricError where the scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`,
     by default 100 times the lower bound after the last link change.
     """
     prepare()
     began_s = time.process_time()
-    return simulate(build(scenario), sample_ps, horizon_ps, began_s)
+    return simulate(build(scenario), sample_ps, horizon_ps, began_s, threads)
 
 
 def prepare() -> None:
     """Compile the kernels, or load them from the cache; say so on stderr where it takes long."""
     if getattr(advance, "signatures", True):
         return
-    if not any(CACHE.glob("**/*.nbi")):
-        sys.stderr.write("compiling the simulator's kernels, once (about half a minute) ...\n")
+    if CACHE.note:
+        sys.stderr.write(f"{CACHE.note}\n")
+    if CACHE.folder is None or not any(CACHE.folder.glob("**/*.nbi")):
+        sys.stderr.write(f"compiling the simulator's kernels{', once' if CACHE.folder else ''} (about half a minute) ...\n")
     pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
     simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, None, 0)
 
 
-def simulate(network: Network, sample_ps: int | None, horizon_ps: int | None, began_s: float) -> Result:
+def simulate(network: Network, sample_ps: int | None, horizon_ps: int | None, began_s: float, threads: int = 1) -> Result:
     """Run a network that has just been built to its end; `began_s` is the process time at which the building began."""
     samples: list[tuple[int, Int64]] = []
     start_flows(network.world, network.flows.start_ps)
-    world = _drive(network, sample_ps, _horizon_ps(network) if horizon_ps is None else horizon_ps, samples)
+    with _advancing(network.world.constants, threads) as leg:
+        world = _drive(network, leg, sample_ps, _horizon_ps(network) if horizon_ps is None else horizon_ps, samples)
     end_ps = int(world.counters[LAST_DONE])
     truncate(world, end_ps)
     cpu_s = time.process_time() - began_s
     return _result(network, world, end_ps, _series(network, samples) if sample_ps else None, cpu_s)
+
+
+def advanced(network: Network, until_ps: int) -> World:
+    """Run a network that has just been built up to a time, with the routes of time 0, and return its world as it is then.
+
+    For those who look at packets on links or at senders in the middle of a run; flows may or may not be done.
+    """
+    prepare()
+    start_flows(network.world, network.flows.start_ps)
+    with _advancing(network.world.constants, 1) as leg:
+        world, _ = _advance(network.world, leg, network.routes[0][1], until_ps)
+    return world
 
 
 def _horizon_ps(network: Network) -> int:
@@ -62,9 +81,9 @@ def _horizon_ps(network: Network) -> int:
     return last_ps + int(network.flows.start_ps.max(initial=0)) + HORIZON_BOUNDS * bound_ps(network.scenario, network.flows)
 
 
-def _drive(network: Network, sample_ps: int | None, horizon_ps: int, samples: list[tuple[int, Int64]]) -> World:
+def _drive(network: Network, leg: Leg, sample_ps: int | None, horizon_ps: int, samples: list[tuple[int, Int64]]) -> World:
     """Advance to the end in legs that end at route changes, samples and refreshes of stale queues."""
-    world, buffers = network.world, _buffers(network.world.constants)
+    world = network.world
     stale_ps = round(network.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
     changes = [time_ps for time_ps, _ in network.routes]
     while True:
@@ -75,7 +94,7 @@ def _drive(network: Network, sample_ps: int | None, horizon_ps: int, samples: li
             *changes[change : change + 1],
             *(_next_multiple(now_ps, step) for step in (sample_ps, stale_ps) if step),
         ]
-        world, status = _advance(world, network.routes[change - 1][1], min(stops), buffers)
+        world, status = _advance(world, leg, network.routes[change - 1][1], min(stops))
         if status == FINISHED:
             return world
         now_ps = int(world.counters[CLOCK])
@@ -91,10 +110,21 @@ def _next_multiple(now_ps: int, step_ps: int) -> int:
     return (now_ps // step_ps + 1) * step_ps
 
 
-def _advance(world: World, routes: Routes, until_ps: int, buffers: Buffers) -> tuple[World, int]:
+@contextmanager
+def _advancing(constants: Constants, threads: int) -> Iterator[Leg]:
+    """Return what advances a world: the kernel, or a crew of threads that call kernels for parts of it."""
+    if threads == 1:
+        buffers = _buffers(constants)
+        yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
+        return
+    with closing(Crew([_buffers(constants) for _ in range(threads)])) as crew:
+        yield lambda world, routes, until_ps: advance_side_by_side(world, routes, until_ps, crew)
+
+
+def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[World, int]:
     """Advance to `until_ps`, with a bigger pool whenever the old one runs low."""
-    while (status := int(advance(world, routes, until_ps, buffers))) == STARVED:
-        world = world._replace(pool=grown(world.pool, len(world.pool.next_chunk), world.counters))
+    while (status := leg(world, routes, until_ps)) == STARVED:
+        world = world._replace(pool=grown(world.pool, len(world.pool.headers), world.counters))
     return world, status
 
 
@@ -116,8 +146,9 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
 
 
 def _result(network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float) -> Result:
-    tree, links, senders = network.scenario.tree, world.links, world.flows.senders
-    ports = tree.switches * tree.k
+    tree, links, ledgers, senders = network.scenario.tree, world.links, world.ledgers, world.flows.senders
+    data, acks, ports = links["data_packets"].astype(np.int64), links["ack_packets"].astype(np.int64), tree.switches * tree.k
+    load = data * network.scenario.data_bytes + acks * network.scenario.ack_bytes
     return Result(
         scenario=network.scenario,
         flows=network.flows,
@@ -127,9 +158,14 @@ def _result(network: Network, world: World, end_ps: int, series: Series | None, 
         done_ps=senders.done_ps.copy(),
         transmissions=senders.transmissions.copy(),
         freezes=senders.freezes.copy(),
-        ports=Ports(**{field.name: links[field.name][:ports].copy() for field in fields(Ports)}),
-        host_bytes=links.load_bytes[ports:].copy(),
-        host_packets=links.packets[ports:].copy(),
+        ports=Ports(
+            load_bytes=load[:ports],
+            packets=(data + acks)[:ports],
+            **{name: links[name][:ports].copy() for name in ("max_bytes", "byte_ps")},
+            **{name: ledgers[name][:ports].copy() for name in ("dropped", "marked", "lost")},
+        ),
+        host_bytes=load[ports:],
+        host_packets=(data + acks)[ports:],
         unroutable=int(world.counters[UNROUTABLE]),
         redraws=network.redraws,
         series=series,

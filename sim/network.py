@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from fabric import traffic
 from fabric.addressing import host_ip
 from fabric.draws import Stream, component, mix
+from fabric.errors import ExperimentError
 from fabric.experiment import Scenario
 from fabric.failures import Timeline, timeline
 from fabric.flows import Flows as Traffic
 from fabric.flows import offsets
-from fabric.forwarding import Forwarding, forwarding
+from fabric.forwarding import LEVELS, Forwarding, scenario_forwarding
 from fabric.local_repair import repaired
 from fabric.policies import Chooser
 from fabric.rates import rho_max
@@ -33,7 +34,9 @@ from sim.state import (
     CHUNK_BITS,
     COUNTERS,
     FLOW,
+    HEADER,
     HOST,
+    LEDGER,
     LINK,
     SPARE,
     SWITCH,
@@ -68,6 +71,7 @@ class Network:
 
 def build(scenario: Scenario) -> Network:
     """Return the arrays of a scenario; raises FabricError where it asks for what cannot be built."""
+    _refuse_unsupported(scenario)
     flows = traffic.flows(scenario)
     events, pairs = timeline(scenario, flows), _Pairs.of(scenario.tree, flows)
     phases = list(_phases(scenario, events))
@@ -75,8 +79,17 @@ def build(scenario: Scenario) -> Network:
     groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
     routes = [_routes(scenario, table, phase.routed, pairs) for table, phase in zip(tables, phases, strict=True)]
     times = [phase.time_ps for phase in phases]
-    world = _world(scenario, flows, events, pairs, groups)
+    world = _world(scenario, flows, events, pairs, tables[0], groups)
     return Network(scenario, flows, world, tuple(zip(times, routes, strict=True)), events.redraws)
+
+
+def _refuse_unsupported(scenario: Scenario) -> None:
+    """Raise ExperimentError for a controller that has to find out by itself: here, routes follow every change of a link after G."""
+    controller = scenario.controller
+    if controller.detection != "announced":
+        raise ExperimentError(f'controller.detection = "{controller.detection}": the simulator knows "announced" only')
+    if controller.damping_half_life_us is not None:
+        raise ExperimentError("controller.damping_half_life_us: the simulator damps no flaps (--network virtual or mininet)")
 
 
 class _Phase(NamedTuple):
@@ -100,19 +113,19 @@ def _phases(scenario: Scenario, events: Timeline) -> Iterator[_Phase]:
 
 
 def _forwarding(scenario: Scenario, phase: _Phase) -> Forwarding:
-    orders = scenario.load_balancer.schedule_orders
-    table = forwarding(scenario.tree, phase.routed, scenario.scheme, scenario.seed, orders)
+    table = scenario_forwarding(scenario, phase.routed)
     return repaired(table, phase.up) if scenario.failures.local_repair else table
 
 
-def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs", groups: Int64) -> World:
+def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs", table: Forwarding, groups: Int64) -> World:
     tree, constants = scenario.tree, _constants(scenario)
     counters = np.zeros(COUNTERS, dtype=np.int64)
     counters[UNFINISHED] = len(flows)
     lists = tree.switches * tree.k + 2 * tree.hosts
-    pool = grown(None, lists + _likely_chunks(scenario, flows), counters)
+    pool = grown(None, lists + _likely_chunks(scenario, flows, lists), counters)
     counters[SPARE] -= lists
     links, hosts = _links(tree), _hosts(tree, flows)
+    ledgers = records(len(links), LEDGER)
     place_lists(pool, links, hosts, tree.switches * tree.k)
     low, high = _label_hashes()
     rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows)
@@ -121,9 +134,10 @@ def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs"
         rules=rules(scenario),
         pool=pool,
         links=links,
+        ledgers=ledgers,
         inputs=_inputs(tree),
-        outages=_place_outages(tree, events, links),
-        switches=_switches(scenario, groups),
+        outages=_place_outages(tree, events, links, ledgers),
+        switches=_switches(scenario, table, groups),
         hosts=hosts,
         heap=np.zeros(len(flows), dtype=np.int32),
         flows=_flows(scenario, flows, traffic.gaps(scenario, flows, rho), pairs),
@@ -134,7 +148,7 @@ def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs"
     )
 
 
-def _place_outages(tree: FatTree, events: Timeline, links: Records) -> Int64:
+def _place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Records) -> Int64:
     """Return all (down, up) times, each link's in a row that ends with NEVER, and point both directions of each link there."""
     rows: dict[int, list[list[int]]] = {}
     for change in events.changes:
@@ -143,11 +157,12 @@ def _place_outages(tree: FatTree, events: Timeline, links: Records) -> Int64:
         for link in change.down:
             rows.setdefault(link, []).append([change.time_ps, NEVER])
     table = [[NEVER, NEVER]]
+    ledgers["up_ps"] = NEVER
     for link, row in rows.items():
         for end in tree.link_ends(link):
             number = end.switch * tree.k + end.port - 1
-            links["outage"][number] = len(table)
-            links["down_ps"][number], links["up_ps"][number] = row[0]
+            ledgers["outage"][number] = len(table)
+            links["down_ps"][number], ledgers["up_ps"][number] = row[0]
         table += [*row, [NEVER, NEVER]]
     return np.array(table, dtype=np.int64)
 
@@ -183,43 +198,37 @@ def _constants(scenario: Scenario) -> Constants:
     )
 
 
-def _likely_chunks(scenario: Scenario, flows: Traffic) -> int:
-    """Return enough chunks for what is usually under way; the pool grows if that is not enough."""
+def _likely_chunks(scenario: Scenario, flows: Traffic, lists: int) -> int:
+    """Return enough chunks for what is usually under way and a window's reserve; the pool grows if that is not enough."""
     senders = len(np.unique(flows.source))
     waiting = min(int(flows.packets.sum()), 2 * senders * scenario.bdp_packets)
-    return 3 * waiting // CHUNK + 2 * scenario.tree.hosts
+    return 4 * waiting // CHUNK + 2 * min(lists, 4 * waiting)
 
 
 def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
     """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is."""
-    old = 0 if pool is None else len(pool.next_chunk)
-    bigger = Pool(
-        packets=np.empty((old + chunks) * CHUNK, dtype=TRANSIT).view(np.recarray),
-        next_chunk=np.empty(old + chunks, dtype=np.int32),
-        passes=np.empty(old + chunks, dtype=np.uint8),
-        spare=np.empty(old + chunks, dtype=np.int32),
-    )
+    old = 0 if pool is None else len(pool.headers)
+    packets = np.empty((old + chunks) * CHUNK, dtype=TRANSIT)
+    spare, held = np.empty(old + chunks, dtype=np.int32), int(counters[SPARE])
     if pool is not None:
-        for name in Pool._fields:
-            before = getattr(pool, name)
-            getattr(bigger, name)[: len(before)] = before
-    spare = int(counters[SPARE])
-    bigger.spare[spare : spare + chunks] = np.arange(old + chunks, old, -1) - 1
+        packets[: len(pool.packets)] = pool.packets
+        spare[:held] = pool.spare[:held]
+    spare[held : held + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
-    return bigger
+    return Pool(packets.view(np.recarray), packets.view(HEADER).view(np.recarray), spare)
 
 
 def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
     """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs; hosts' lists have one reader."""
-    first = np.arange(len(links) + len(hosts)) << CHUNK_BITS
+    first = (np.arange(len(links) + len(hosts)) << CHUNK_BITS) + 1
     links.cursor = links.taken = links.tail = first[: len(links)]
     hosts.taken = hosts.tail = first[len(links) :]
-    pool.passes[: len(first)] = np.arange(len(first)) >= ports
+    pool.headers["passes"][: len(first)] = np.arange(len(first)) >= ports
 
 
 def _links(tree: FatTree) -> Records:
     links = records(tree.switches * tree.k + tree.hosts, LINK)
-    links.down_ps = links.up_ps = NEVER
+    links.down_ps = NEVER
     return links
 
 
@@ -238,13 +247,15 @@ def _inputs(tree: FatTree) -> NDArray[np.int32]:
     return np.concatenate([np.hstack(ports).ravel() for ports in up_and_down]).astype(np.int32)
 
 
-def _switches(scenario: Scenario, groups: Int64) -> Records:
+def _switches(scenario: Scenario, table: Forwarding, groups: Int64) -> Records:
     tree = scenario.tree
     number = np.arange(tree.switches)
     switches = records(tree.switches, SWITCH)
     switches.tier = np.minimum(number // tree.edges, Tier.CORE)
     switches.pod, switches.position = np.divmod(number % tree.edges, tree.half)
-    switches.row = np.where(number < tree.edges, number * tree.edges, tree.edges * tree.edges + (number - tree.edges) * tree.k)
+    widths = np.repeat([table.edge_group.shape[1], table.agg_group.shape[1]], tree.edges)
+    switches.row[: 2 * tree.edges] = offsets(widths)[:-1]
+    switches.level = np.array([*map(LEVELS.index, table.columns), 0])[switches.tier]
     switches.cells[: 2 * tree.edges] = offsets(2 * groups)[:-1]
     switches.multiplier = mix(scenario.seed, component(Stream.MULTIPLIER, 0), number) | 1
     return switches

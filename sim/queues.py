@@ -10,6 +10,12 @@ from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SPARE
 
 
 @inlined
+def first_slot(chunk):  # type: ignore[no-untyped-def]
+    """Return the first slot of a chunk that holds a packet, the one behind the header."""
+    return (np.int64(chunk) << CHUNK_BITS) + 1
+
+
+@inlined
 def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
     """Return the free slot at the end of a list that has one or two readers, and make the next one its tail."""
     slot = ends.tail
@@ -18,9 +24,9 @@ def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
     else:
         counters[SPARE] -= 1
         chunk = pool.spare[at(counters[SPARE])]
-        pool.passes[at(chunk)] = 2 - readers
-        pool.next_chunk[at(slot >> CHUNK_BITS)] = chunk
-        ends.tail = np.int64(chunk) << CHUNK_BITS
+        pool.headers[at(chunk)].passes = 2 - readers
+        pool.headers[at(slot >> CHUNK_BITS)].next = chunk
+        ends.tail = first_slot(chunk)
     return slot
 
 
@@ -29,16 +35,16 @@ def following(pool, slot):  # type: ignore[no-untyped-def]
     """Return the slot behind this one in its list."""
     if (slot + 1) % CHUNK:
         return slot + 1
-    return np.int64(pool.next_chunk[at(slot >> CHUNK_BITS)]) << CHUNK_BITS
+    return first_slot(pool.headers[at(slot >> CHUNK_BITS)].next)
 
 
 @inlined
 def leave(pool, slot, counters):  # type: ignore[no-untyped-def]
     """Note that a reader is through with the chunk of this slot; the last one frees it."""
-    chunk = at(slot >> CHUNK_BITS)
-    pool.passes[chunk] += 1
-    if pool.passes[chunk] == 2:
-        pool.spare[at(counters[SPARE])] = chunk
+    header = pool.headers[at(slot >> CHUNK_BITS)]
+    header.passes += 1
+    if header.passes == 2:
+        pool.spare[at(counters[SPARE])] = slot >> CHUNK_BITS
         counters[SPARE] += 1
 
 
@@ -57,34 +63,41 @@ def settle(pool, link, constants, now_ps, counters):  # type: ignore[no-untyped-
 
 
 @inlined
-def is_lost(link, outages, start_ps):  # type: ignore[no-untyped-def]
+def is_lost(link, ledger, outages, start_ps):  # type: ignore[no-untyped-def]
     """Return whether a transmission that starts now goes into a dead link; starts never run backwards on a link."""
-    while start_ps >= link.up_ps:
-        link.outage += 1
-        link.down_ps = outages[link.outage, 0]
-        link.up_ps = outages[link.outage, 1]
+    while start_ps >= ledger.up_ps:
+        ledger.outage += 1
+        link.down_ps = outages[ledger.outage, 0]
+        ledger.up_ps = outages[ledger.outage, 1]
     return start_ps >= link.down_ps
 
 
 @inlined
-def offer(pool, link, outages, constants, packet, now_ps, counters):  # type: ignore[no-untyped-def]
-    """Queue a copy of `packet` at a port at `now_ps`, or drop it where it does not fit."""
-    settle(pool, link, constants, now_ps, counters)
+def offer(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
+    """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit.
+
+    An occupancy that is out of date is too high, and good enough below the maximum and the thresholds: it is cheaper to
+    settle many packets at once, a chunk's worth at most.
+    """
+    pool, constants, counters = world.pool, world.constants, world.counters
+    link, ledger = world.links[at(number)], world.ledgers[at(number)]
     status = int(packet.status)
     is_ack = status & ACK
     size = constants.ack_bytes if is_ack else constants.data_bytes
+    if link.tail % CHUNK == 1 or link.occupancy + size > min(link.max_bytes, constants.ecn_bytes):
+        settle(pool, link, constants, now_ps, counters)
     occupancy = link.occupancy + size
     if constants.capacity > 0 and occupancy > constants.capacity:
-        link.dropped += 1
+        ledger.dropped += 1
         counters[LIVE] -= 1
         return
-    if not is_ack and link.occupancy > constants.ecn_bytes:
+    if link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED):
         status |= MARKED
-        link.marked += 1
+        ledger.marked += 1
     start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
-    if start_ps >= link.down_ps and is_lost(link, outages, start_ps):
+    if start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps):
         status |= LOST
-        link.lost += 1
+        ledger.lost += 1
     slot = append(pool, link, 2, counters)
     pool.packets[at(slot)] = packet
     queued = pool.packets[at(slot)]
@@ -99,11 +112,10 @@ def offer(pool, link, outages, constants, packet, now_ps, counters):  # type: ig
 def occupy(link, constants, is_ack, now_ps):  # type: ignore[no-untyped-def]
     """Take a link as soon as it is free; return when a packet of this class starts and when its last bit leaves."""
     start_ps = max(link.free_ps, now_ps)
-    link.packets += 1
     if is_ack:
-        link.load_bytes += constants.ack_bytes
+        link.ack_packets += 1
         link.free_ps = start_ps + constants.ack_slot_ps
         return start_ps, start_ps + constants.ack_ps
-    link.load_bytes += constants.data_bytes
+    link.data_packets += 1
     link.free_ps = start_ps + constants.data_slot_ps
     return start_ps, start_ps + constants.data_ps

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-CHUNK_BITS = 3
+CHUNK_BITS = 4
 CHUNK = 1 << CHUNK_BITS
 DATA, ACK, MARKED, LOST = 0, 1, 2, 4
 SPARE, LIVE, UNFINISHED, LAST_DONE, UNROUTABLE, CLOCK = range(6)
@@ -39,19 +39,23 @@ TRANSIT = np.dtype(
     align=True,
 )
 
-# A directed link; the next outage is from `down_ps` to `up_ps`.
+# The first slot of a chunk says which is the next one of its list, and how many readers have passed it.
+HEADER = np.dtype({"names": ["next", "passes"], "formats": [np.int32, np.int32], "itemsize": CHUNK * TRANSIT.itemsize})
+
+# A directed link, one cache line; its next outage begins at `down_ps`.
 LINK = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            *("free_ps", "occupancy", "cursor", "tail", "max_bytes", "byte_ps", "load_bytes", "packets"),
-            *("down_ps", "up_ps", "outage", "taken", "dropped", "marked", "lost", "stale_bytes"),
-        )
-    ],
+    [(name, np.int64) for name in ("free_ps", "occupancy", "down_ps", "max_bytes", "byte_ps")]
+    + [(name, np.int32) for name in ("taken", "tail", "cursor", "data_packets", "ack_packets")],
     align=True,
 )
 
-SWITCH = np.dtype([(name, np.int64) for name in ("tier", "pod", "position", "row", "cells", "multiplier", "draws")], align=True)
+# What is rarely needed of a link: its next outage is row `outage` and ends at `up_ps`.
+LEDGER = np.dtype([(name, np.int64) for name in ("dropped", "marked", "lost", "stale_bytes", "outage", "up_ps")], align=True)
+
+# `level`: which destinations the columns of `groups` are, from `row` on: 0 pods, 1 edges, 2 hosts.
+SWITCH = np.dtype(
+    [(name, np.int64) for name in ("tier", "pod", "position", "row", "level", "cells", "multiplier", "draws")], align=True
+)
 
 # A host: its ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows by (ready, flow).
 HOST = np.dtype(
@@ -88,6 +92,7 @@ Records = np.recarray[Any, Any]
 Bytes = NDArray[np.uint8]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+Buffers = tuple[Int64, Int64, Int64, Int64]
 
 
 def records(count: int, dtype: np.dtype[np.void]) -> Records:
@@ -123,11 +128,10 @@ class Constants(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Chunks of packets: packets (chunks * CHUNK,), next_chunk, passes and the stack of spare chunks (chunks,)."""
+    """Packets (chunks * CHUNK,), the same memory as the headers of chunks, and the stack of spare chunks."""
 
     packets: Records
-    next_chunk: Int32
-    passes: Bytes
+    headers: Records
     spare: Int32
 
 
@@ -184,6 +188,7 @@ class World(NamedTuple):
     rules: Any
     pool: Pool
     links: Records
+    ledgers: Records
     inputs: Int32
     outages: Int64
     switches: Records

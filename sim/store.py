@@ -82,10 +82,10 @@ def _finite(value: Any) -> Any:
 
 
 class Store:
-    """The runs of a file; raises StoreError where it is none of ours."""
+    """The runs of a file; raises StoreError where it is none of ours. `kind` is the class of its records."""
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, *, create: bool = True, kind: type[Record] = Record) -> None:
+        self.path, self.kind = Path(path), kind
         with self._errors():
             self._database = _opened(self.path, create)
 
@@ -103,7 +103,7 @@ class Store:
         """Return the records of those keys that are finished."""
         with self._errors():
             rows = [row for key in keys for row in self._database.execute("SELECT key, record FROM runs WHERE key = ?", (key,))]
-            return {key: Record.model_validate_json(record) for key, record in rows}
+            return {key: self.kind.model_validate_json(record) for key, record in rows}
 
     def add(self, scenario: Scenario, record: Record) -> None:
         """Keep a finished run; one that is there already stays as it is."""
@@ -115,7 +115,7 @@ class Store:
         """Return all finished runs, in the order in which they finished."""
         with self._errors():
             rows = self._database.execute("SELECT scenario, record FROM runs ORDER BY rowid").fetchall()
-            return [(Scenario.model_validate_json(scenario), Record.model_validate_json(record)) for scenario, record in rows]
+            return [(Scenario.model_validate_json(scenario), self.kind.model_validate_json(record)) for scenario, record in rows]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -43,9 +43,9 @@ Outcome: TypeAlias = Record | Failure
 Outcomes: TypeAlias = Generator[tuple[str, Outcome], None, None]
 
 
-def simulate(scenario: Scenario) -> Record:
+def simulate(scenario: Scenario, threads: int = 1) -> Record:
     """Run one scenario in the simulator."""
-    return engine.run(scenario).record
+    return engine.run(scenario, threads=threads).record
 
 
 def silent(finished: int, total: int) -> None:
@@ -59,18 +59,20 @@ def sweep(
     jobs: int = 1,
     scheduler: str | None = None,
     run: Run = simulate,
+    kind: type[Record] = Record,
     report: Report = silent,
 ) -> list[Record]:
     """Return the record of every scenario, in their order; what `store` holds is not computed again.
 
     `jobs` processes on this machine run them (1: this process), or the workers of a Dask `scheduler` ("tcp://host:port").
     `report(finished, total)` is called at the start and after every run. Runs that fail do not stop the others: SweepError
-    comes at the end. `run` must be importable by name where it runs elsewhere. Raises StoreError.
+    comes at the end. `run` must be importable by name where it runs elsewhere, and return records of `kind`.
+    Raises StoreError.
     """
     wanted = [(run_key(scenario), scenario) for scenario in scenarios]
     distinct = dict(wanted)
     failures: list[Failure] = []
-    with Store(store) if store else nullcontext() as kept:
+    with Store(store, kind=kind) if store else nullcontext() as kept:
         records = kept.find(distinct) if kept else {}
         report(len(records), len(distinct))
         pending = {key: scenario for key, scenario in distinct.items() if key not in records}

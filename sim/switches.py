@@ -7,9 +7,9 @@ sorts by (time, port) and serves. A key is (time within the window, port, slot) 
 from fabric.policies import Chooser
 from fabric.topology import Tier
 from sim import lb
-from sim.jit import at, inlined
+from sim.jit import at, inlined, prefetch
 from sim.queues import following, leave, offer
-from sim.state import ACK, CHUNK, LIVE, LOST, UNROUTABLE
+from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, UNROUTABLE
 
 EDGE, CORE = int(Tier.EDGE), int(Tier.CORE)
 WAYPOINT = int(Chooser.WAYPOINT)
@@ -23,6 +23,8 @@ FEW = 16
 def serve_switch(world, routes, switch, start_ps, end_ps, buffers):  # type: ignore[no-untyped-def]
     """Forward what arrives at a switch from `start_ps` until before `end_ps`; return how many packets that were."""
     keys, spare_keys, buckets, ends = buffers
+    if switch + 1 < world.constants.switches:
+        foresee(world, switch + 1)
     count = gather(world, switch, start_ps, end_ps, keys, ends)
     if count > FEW:
         scatter(keys, count, spare_keys, buckets, world.constants.window_ps)
@@ -33,6 +35,29 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):  # type: ign
         forward(world, routes, switch, start_ps + (key >> TIME_BITS), key & SLOT_MASK)
     release(world, switch, ends)
     return count
+
+
+@inlined
+def foresee(world, switch):  # type: ignore[no-untyped-def]
+    """Ask for the memory that a switch will need: both sides' links, then what has arrived, what waits, and what comes next."""
+    links, pool, k = world.links, world.pool, world.constants.k
+    for number in range(switch * k, (switch + 1) * k):
+        prefetch(links[at(world.inputs[at(number)])])
+        prefetch(links[at(number)])
+    for number in range(switch * k, (switch + 1) * k):
+        incoming, outgoing = links[at(world.inputs[at(number)])], links[at(number)]
+        foresee_chunk(pool, incoming.taken)
+        foresee_chunk(pool, outgoing.cursor)
+        if outgoing.cursor >> CHUNK_BITS != outgoing.tail >> CHUNK_BITS:
+            foresee_chunk(pool, outgoing.tail)
+
+
+@inlined
+def foresee_chunk(pool, slot):  # type: ignore[no-untyped-def]
+    """Ask for a chunk's header and for its packets from a slot on."""
+    prefetch(pool.headers[at(slot >> CHUNK_BITS)])
+    for line in range(slot, slot | (CHUNK - 1), 2):
+        prefetch(pool.packets[at(line)])
 
 
 @inlined
@@ -117,8 +142,7 @@ def forward(world, routes, switch, now_ps, slot):  # type: ignore[no-untyped-def
             world.counters[LIVE] -= 1
             return
         port = constants.half + uplink
-    link = world.links[at(switch * constants.k + port)]
-    offer(world.pool, link, world.outages, constants, packet, now_ps, world.counters)
+    offer(world, switch * constants.k + port, packet, now_ps)
 
 
 @inlined
@@ -140,8 +164,10 @@ def northbound(world, routes, switch, packet, now_ps):  # type: ignore[no-untype
     if constants.chooser == WAYPOINT:
         return lb.waypoint.uplink(node, packet)
     destination = int(packet.pod)
-    if node.tier == EDGE:
+    if node.level > 0:
         destination = destination * constants.half + int(packet.edge)
+    if node.level > 1:
+        destination = destination * constants.half + int(packet.index)
     group = int(routes.groups[at(node.row + destination)])
     if group < 0:
         return -1

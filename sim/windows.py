@@ -49,14 +49,30 @@ def serve_window(world, routes, end_ps, buffers):  # type: ignore[no-untyped-def
     Hosts come first: if the last flow is done at t, the switches still serve what arrives up to t, and the run ends.
     """
     constants, counters = world.constants, world.counters
-    start_ps, served = counters[CLOCK], 0
-    for host in range(constants.hosts):
-        served += serve_host(world, routes, host, start_ps, end_ps)
+    first = np.int64(0)
+    served = serve_hosts(world, routes, first, constants.hosts, end_ps)
     if counters[UNFINISHED] == 0:
         end_ps = counters[LAST_DONE] + 1
-    for switch in range(constants.switches):
-        served += serve_switch(world, routes, switch, start_ps, end_ps, buffers)
+    served += serve_switches(world, routes, first, constants.switches, end_ps, buffers)
     counters[CLOCK] = end_ps
+    return served
+
+
+@kernel
+def serve_hosts(world, routes, first, last, end_ps):  # type: ignore[no-untyped-def]
+    """Serve hosts `first` to `last` - 1 from the clock until before `end_ps`; return how many packets they handled."""
+    served = 0
+    for host in range(first, last):
+        served += serve_host(world, routes, host, world.counters[CLOCK], end_ps)
+    return served
+
+
+@kernel
+def serve_switches(world, routes, first, last, end_ps, buffers):  # type: ignore[no-untyped-def]
+    """Serve switches `first` to `last` - 1 from the clock until before `end_ps`; return how many packets they handled."""
+    served = 0
+    for switch in range(first, last):
+        served += serve_switch(world, routes, switch, world.counters[CLOCK], end_ps, buffers)
     return served
 
 
@@ -90,7 +106,7 @@ def settle_all(world, now_ps, refresh):  # type: ignore[no-untyped-def]
         link = world.links[number]
         settle(world.pool, link, world.constants, now_ps, world.counters)
         if refresh:
-            link.stale_bytes = link.occupancy
+            world.ledgers[number].stale_bytes = link.occupancy
 
 
 @kernel
@@ -109,6 +125,6 @@ def truncate(world, end_ps):  # type: ignore[no-untyped-def]
             if number < ports:
                 link.byte_ps -= size * (departure_ps - end_ps)
             elif departure_ps - (constants.ack_ps if is_ack else constants.data_ps) > end_ps:
-                link.packets -= 1
-                link.load_bytes -= size
+                link.ack_packets -= 1 if is_ack else 0
+                link.data_packets -= 0 if is_ack else 1
             slot = following(world.pool, slot)

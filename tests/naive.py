@@ -18,7 +18,7 @@ import numpy as np
 from fabric import traffic
 from fabric.experiment import PS_PER_NS, Scenario
 from fabric.failures import timeline
-from fabric.forwarding import forwarding
+from fabric.forwarding import scenario_forwarding
 from fabric.local_repair import repaired
 from fabric.rates import rho_max
 from fabric.topology import FatTree, LinkEnd, Tier
@@ -261,9 +261,8 @@ class Network:
 
     def route(self) -> None:
         """Plan for the links that are known to be down; with local repair, switches also leave their own dead uplinks."""
-        orders = self.scenario.load_balancer.schedule_orders
         self.links = LinkState.without(self.tree, self.routed)
-        self.plan = forwarding(self.tree, self.links, self.scenario.scheme, self.scenario.seed, orders)
+        self.plan = scenario_forwarding(self.scenario, self.links)
         if self.scenario.failures.local_repair:
             self.plan = repaired(self.plan, LinkState.without(self.tree, self.failed))
 
@@ -321,7 +320,7 @@ class Network:
         if capacity and waiting + size > capacity:
             port.drops += 1
             return
-        if packet.kind == DATA and waiting > self.ecn_bytes:
+        if packet.kind == DATA and not packet.marked and waiting > self.ecn_bytes:
             port.marks += 1
             packet = replace(packet, marked=True)
         start_ps, departure_ps = port.put(now_ps, size)

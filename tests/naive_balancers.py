@@ -64,11 +64,10 @@ class Balancer:
 
     def uplink(self, plan: Forwarding, packet: Packet, queues: list[int]) -> int | None:
         """Return the uplink of a packet that must go up, None without a path; `queues` are the bytes at the uplinks."""
-        tree, is_edge = self.scenario.tree, self.scenario.tree.tier(self.switch) is Tier.EDGE
         if self.scenario.scheme.chooser is Chooser.WAYPOINT:
+            is_edge = self.scenario.tree.tier(self.switch) is Tier.EDGE
             return packet.waypoint[0 if is_edge else 1] if packet.waypoint else None
-        host = packet.destination
-        group = plan.group_of(self.switch, tree.edge_of_host(host) if is_edge else tree.pod_of_host(host))
+        group = plan.group_towards(self.switch, packet.destination)
         return None if group == NONE else self.choose(plan, group, packet, queues)
 
     def choose(self, plan: Forwarding, group: int, packet: Packet, queues: list[int]) -> int:

@@ -18,9 +18,10 @@ def random_uplink(world, routes, switch, group):  # type: ignore[no-untyped-def]
 def queue_bytes(world, switch, uplink, now_ps):  # type: ignore[no-untyped-def]
     """Return what waits at an uplink, as far as the switch knows."""
     constants = world.constants
-    link = world.links[at(switch * constants.k + constants.half + uplink)]
+    number = at(switch * constants.k + constants.half + uplink)
     if constants.is_stale:
-        return link.stale_bytes
+        return world.ledgers[number].stale_bytes
+    link = world.links[number]
     settle(world.pool, link, constants, now_ps, world.counters)
     return link.occupancy
 

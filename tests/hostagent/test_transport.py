@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.errors import ExperimentError
-from fabric.experiment import Scenario, Transport
+from fabric.experiment import LoadBalancer, Scenario, Transport
 from hostagent import swift, transport
 from hostagent.rules import rules
 from hostagent.state import NEVER
@@ -67,6 +67,15 @@ def test_timeout_follows_the_mean_and_the_deviation(erasure: Sender) -> None:
     for _ in range(100):
         transport.sample_rtt(erasure.state, RTT // 4)
     assert transport.timeout_ps(erasure.state, erasure.rules) == RTT
+
+
+@pytest.mark.parametrize(("floor_rtt", "before_ps", "after_ps"), [(0, 3 * RTT, RTT // 4), (1, 3 * RTT, RTT), (5, 5 * RTT, 5 * RTT)])
+def test_labels_time_out_no_sooner_than_the_floor(floor_rtt: float, before_ps: int, after_ps: int) -> None:
+    sender = Sender(Scenario(load_balancer=LoadBalancer(label_timeout_rtt=floor_rtt)), packets=16)
+    assert transport.timeout_ps(sender.state, sender.rules) == before_ps
+    for _ in range(100):
+        transport.sample_rtt(sender.state, RTT // 4)
+    assert transport.timeout_ps(sender.state, sender.rules) == pytest.approx(after_ps, rel=1e-4)
 
 
 def test_sack_resends_every_hole_once_the_lowest_is_late(sack: Sender) -> None:

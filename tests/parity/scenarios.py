@@ -63,8 +63,11 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
 
 @st.composite
 def options(draw: Any) -> LoadBalancer:
+    edge_pointers = draw(st.sampled_from(("edge", "edge", "host", "pod")))
     return LoadBalancer(
-        schedule_orders=draw(st.sampled_from(("per_pod", "per_pointer"))),
+        schedule_orders="per_pod" if edge_pointers == "pod" else draw(st.sampled_from(("per_pod", "per_pointer"))),
+        edge_pointers=edge_pointers,
+        agg_pointers=draw(st.sampled_from(("pod", "pod", "edge", "host"))),
         queue_staleness_ns=draw(st.sampled_from((0, 0, 100, 1_000))),
         bins_percent=draw(st.sampled_from(((5, 10, 20), (0.5, 1.25, 30)))),
         ecn_percent=draw(st.sampled_from((None, 3.3, 50))),
@@ -72,6 +75,7 @@ def options(draw: Any) -> LoadBalancer:
         plb_percent=draw(st.sampled_from((40, 1, 100))),
         plb_gaps=draw(st.sampled_from((10, 1))),
         freeze_us=draw(st.sampled_from((100, 1, 10))),
+        label_timeout_rtt=draw(st.sampled_from((1, 0, 2.5))),
     )
 
 

@@ -54,10 +54,10 @@ def test_outages_are_in_order_on_both_directions_of_a_link() -> None:
     world, tree = build(scenario).world, scenario.tree
     up, down = tree.agg(0, 0) * 4 + tree.half + 1, tree.core(0, 1) * 4
     for number in (up, down):
-        link = world.links[number]
-        rows = world.outages[link.outage : link.outage + 3].tolist()
+        link, ledger = world.links[number], world.ledgers[number]
+        rows = world.outages[ledger.outage : ledger.outage + 3].tolist()
         assert rows == [[1_000, 2_000], [3_000, 4_000], [NEVER, NEVER]]
-        assert [link.down_ps, link.up_ps] == rows[0]
+        assert [link.down_ps, ledger.up_ps] == rows[0]
     assert (world.links.down_ps < NEVER).sum() == 4
 
 

@@ -1,7 +1,5 @@
 """The two output queues of the project, the switch's and the simulator's, fed with the same offers."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,18 +17,17 @@ offers = st.lists(st.tuples(st.integers(0, 100_000), st.booleans()), min_size=1,
 def test_both_drop_delay_and_fill_alike(offers: list[tuple[int, bool]], capacity: int, rate_gbps: int) -> None:
     scenario = Scenario(fabric=Fabric(k=2, queue_bytes=capacity, rate_gbps=rate_gbps))
     world, now_ps = build(scenario).world, 0
-    link, packets = world.links[0], world.pool.packets
+    link, ledger, packets = world.links[0], world.ledgers[0], world.pool.packets
     queue = OutputQueue(scenario.rate_bps, capacity or None, gap_bytes=scenario.packets.gap_bytes)
     for wait_ps, is_ack in offers:
         now_ps += wait_ps
         size = scenario.ack_bytes if is_ack else scenario.data_bytes
-        before, slot = link.dropped, link.tail
+        before, slot = ledger.dropped, link.tail
         packet = np.zeros(1, dtype=packets.dtype).view(np.recarray)[0]
         packet.status = ACK if is_ack else DATA
-        offer(world.pool, link, world.outages, world.constants, packet, now_ps, world.counters)
+        offer(world, 0, packet, now_ps)
         departure_ps = queue.offer(now_ps, size)
-        assert (link.dropped > before) == (departure_ps is None)
+        assert (ledger.dropped > before) == (departure_ps is None)
         assert departure_ps is None or packets[slot].time_ps == departure_ps + scenario.latency_ps
         settle(world.pool, link, world.constants, now_ps, world.counters)
         assert link.occupancy == queue.occupancy_bytes(now_ps)
-    assert isinstance(link, (np.record, SimpleNamespace))

@@ -1,0 +1,62 @@
+"""Where compiled kernels are kept: code that is loaded and run, so never where others can write."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sim.jit import KERNEL_MODULES, ROOT
+
+SHOW = "from sim.jit import CACHE; print(CACHE.folder); print(CACHE.note)"
+
+
+def cache(home: Path, temporary: Path) -> tuple[str, str]:
+    """Return the cache's folder and note in a fresh process."""
+    variables = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    variables |= {"HOME": str(home), "TMPDIR": str(temporary)}
+    done = subprocess.run([sys.executable, "-c", SHOW], cwd=ROOT, env=variables, capture_output=True, text=True, check=True)
+    folder, note, *_ = [*done.stdout.splitlines(), ""]
+    return folder, note
+
+
+def test_kernels_are_kept_in_the_users_cache(tmp_path: Path) -> None:
+    folder, note = cache(tmp_path, tmp_path)
+    assert folder.startswith(f"{tmp_path}/.cache/ofan/") and note == ""
+
+
+@pytest.fixture
+def no_home(tmp_path: Path) -> Path:
+    """A home in which nobody, root included, can make a folder."""
+    (tmp_path / "home").write_text("")
+    return tmp_path / "home"
+
+
+def test_without_a_home_they_are_kept_in_a_private_folder(no_home: Path, tmp_path: Path) -> None:
+    folder, note = cache(no_home, tmp_path)
+    private = tmp_path / f"ofan-{os.getuid()}"
+    assert folder.startswith(f"{private}/") and private.stat().st_mode & 0o777 == 0o700
+    assert note.endswith(f"keeping compiled kernels in {private}")
+
+
+@pytest.mark.parametrize("kind", ["open to others", "a link"])
+def test_a_folder_that_others_may_have_filled_is_refused(no_home: Path, tmp_path: Path, kind: str) -> None:
+    private = tmp_path / f"ofan-{os.getuid()}"
+    if kind == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        private.symlink_to("elsewhere")
+    else:
+        private.mkdir()
+        private.chmod(0o755)
+    folder, note = cache(no_home, tmp_path)
+    assert folder == "None" and "not this user's alone" in note and list(private.iterdir()) == []
+
+
+def test_every_module_of_kernels_names_the_cache() -> None:
+    users = [
+        path
+        for path in (*ROOT.glob("sim/*.py"), *ROOT.glob("sim/lb/*.py"))
+        if "import at" in path.read_text() or "@inlined" in path.read_text()
+    ]
+    assert {str(path.relative_to(ROOT)) for path in users} <= set(KERNEL_MODULES)
