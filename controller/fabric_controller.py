@@ -4,16 +4,19 @@ Virtual time and gRPC drive the same object: it is told what happened and when, 
 and when. It never waits, sends or looks at a clock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controller.entries import Batch, Entries
+from controller.damping import damping
+from controller.entries import Change, Entries
+from controller.errors import PlanError
+from controller.parts import Part, Phase
 from controller.pipeline import Pipeline
 from controller.plan import Planner
-from controller.reconcile import Installed, reconcile
+from controller.reconcile import Installed, adopted, reconcile
 from fabric.experiment import Scenario
-from fabric.forwarding import Forwarding, forwarding
+from fabric.forwarding import Drawn, Forwarding, scenario_forwarding
 from fabric.wecmp import LinkState
 
 
@@ -26,35 +29,71 @@ class LinkChange:
 
 
 class Step(NamedTuple):
-    """A batch of updates for one switch. Steps of equal time are sent in order, those of different switches in any."""
+    """A batch of updates for one switch. Steps of equal time are sent phase by phase, in order within a switch.
+
+    A step of an older epoch of its switch is out of date: since then the switch has been read back.
+    """
 
     time_ps: int
     switch: int
-    changes: Batch
+    changes: Sequence[Change]
+    phase: Phase = Phase.ADD
+    epoch: int = 0
 
 
 class FabricController:
     """Plans a scenario's switches and follows the state of the links.
 
-    `convergence_ps` is G: how long after a link event its routes are installed; None for never. Raises PlanError where the
-    program cannot hold the plan.
+    `convergence_ps` is G: how long after a link event its routes are installed; None for never. With flap damping a link that
+    comes and goes too often counts as failed until it has been quiet (`damping`): ask `next_release_ps` when to call `release`.
+    Raises PlanError where the program cannot hold the plan.
     """
 
     def __init__(self, scenario: Scenario, pipeline: Pipeline, failed: Iterable[int] = ()) -> None:
         self.scenario = scenario
         self.failed = frozenset(failed)
         self.convergence_ps = scenario.convergence_ps
+        if scenario.controller.detection == "probe" and "punt" not in pipeline.tables:
+            raise PlanError('controller.detection = "probe": the program has no table punt, so it could not catch probes')
         self._planner = Planner(scenario, pipeline)
+        self._damping = damping(scenario.controller, self.failed)
+        self._drawn = Drawn()
+        self._home: Forwarding | None = None
         self._installed = [Installed()] * scenario.tree.switches
+        self._epochs = [0] * scenario.tree.switches
 
     def start(self, now_ps: int = 0) -> list[Step]:
-        """Return what brings empty switches to the plan of the present state of the links."""
+        """Return what brings all switches to the plan of the present state of the links."""
         return self._steps(now_ps)
 
     def on_event(self, now_ps: int, event: LinkChange) -> list[Step]:
         """Take note of a change and return the updates that follow, due after G; only what changes."""
-        self.failed = self.failed - event.up | event.down
-        return [] if self.convergence_ps is None else self._steps(now_ps + self.convergence_ps)
+        if self._damping is None:
+            return self._move(now_ps, self.failed - event.up | event.down)
+        return self._move(now_ps, self._damping.on_change(now_ps, event.down, event.up))
+
+    @property
+    def next_release_ps(self) -> int | None:
+        """Return when the next damped link will have been quiet for long enough."""
+        return None if self._damping is None else self._damping.next_release_ps
+
+    def release(self, now_ps: int) -> list[Step]:
+        """Use the links again that have been quiet for long enough, and return the updates that follow."""
+        return self._move(now_ps, self._damping.release(now_ps)) if self._damping else []
+
+    def adopt(self, switch: int, entries: Entries) -> None:
+        """Take what a switch holds, as read back from it, for what is installed there: nothing where it has just started."""
+        plan, home = (self._planner.plan(state, switch) for state in (self.forwarding(), self._whole()))
+        self._installed[switch] = adopted(self._planner, entries, home, plan)
+        self._epochs[switch] += 1
+
+    def epoch(self, switch: int) -> int:
+        """Return how often a switch has been read back."""
+        return self._epochs[switch]
+
+    def restore(self, now_ps: int, switch: int) -> list[Step]:
+        """Return what brings one switch alone to the plan of the present state of the links."""
+        return self._bring(now_ps, (switch,), self.forwarding())
 
     def entries(self, switch: int) -> Entries:
         """Return what a switch holds once all steps so far have been sent."""
@@ -62,17 +101,30 @@ class FabricController:
 
     def forwarding(self) -> Forwarding:
         """Return groups, schedules and starts for the present state of the links."""
-        tree, scheme = self.scenario.tree, self.scenario.scheme
-        links = LinkState.without(tree, self.failed)
-        return forwarding(tree, links, scheme, self.scenario.seed, self.scenario.load_balancer.schedule_orders)
+        return scenario_forwarding(self.scenario, LinkState.without(self.scenario.tree, self.failed), self._drawn)
+
+    def _whole(self) -> Forwarding:
+        """Return the forwarding of a fabric without failures."""
+        if self._home is None:
+            self._home = scenario_forwarding(self.scenario, LinkState.without(self.scenario.tree), self._drawn)
+        return self._home
+
+    def _move(self, now_ps: int, failed: frozenset[int]) -> list[Step]:
+        self.failed = failed
+        return [] if self.convergence_ps is None else self._steps(now_ps + self.convergence_ps)
 
     def _steps(self, time_ps: int) -> list[Step]:
-        state = self.forwarding()
-        return [
-            Step(time_ps, switch, batch) for switch in range(self.scenario.tree.switches) for batch in self._move(switch, state)
-        ]
+        return self._bring(time_ps, range(self.scenario.tree.switches), self.forwarding())
 
-    def _move(self, switch: int, state: Forwarding) -> list[Batch]:
+    def _bring(self, time_ps: int, switches: Iterable[int], state: Forwarding) -> list[Step]:
+        steps = [
+            Step(time_ps, switch, part.changes, part.phase, self._epochs[switch])
+            for switch in switches
+            for part in self._parts(switch, state)
+        ]
+        return sorted(steps, key=lambda step: step.phase)
+
+    def _parts(self, switch: int, state: Forwarding) -> list[Part]:
         plan = self._planner.plan(state, switch)
-        self._installed[switch], batches = reconcile(self._planner, switch, self._installed[switch], plan)
-        return batches
+        self._installed[switch], parts = reconcile(self._installed[switch], plan)
+        return parts

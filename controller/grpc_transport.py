@@ -66,6 +66,7 @@ class GrpcStream:
     def __init__(self, open_channel: Callable[..., Any], send: Send) -> None:
         self._outgoing: SimpleQueue[p4runtime_pb2.StreamMessageRequest | None] = SimpleQueue()
         self._call = open_channel(self._requests(), wait_for_ready=True)
+        self.is_open = True
         self._listener = Thread(target=self._listen, args=(send,), daemon=True)
         self._listener.start()
 
@@ -88,6 +89,9 @@ class GrpcStream:
             for message in self._call:
                 send(message)
         except grpc.RpcError:
+            pass
+        finally:
+            self.is_open = False
             self._outgoing.put(None)
 
 

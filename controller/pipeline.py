@@ -87,6 +87,10 @@ class Pipeline:
         counts: dict[str, int] = {}
         for table, key in entries:
             counts[table] = counts.get(table, 0) + bool(key)
+        self.check_counts(switch, counts)
+
+    def check_counts(self, switch: str, counts: Mapping[str, int]) -> None:
+        """Raise PlanError where a switch needs more entries, given by table, than a table holds."""
         for table, count in counts.items():
             if count > self._table(table).size:
                 raise PlanError(f"{switch}: table {table} holds {self._table(table).size} entries, {count} are needed")

@@ -4,24 +4,28 @@ A plan speaks of schedules by their place in the forwarding arrays; `reconcile` 
 A program gets entries for the tables that it has, so a program of the user's needs no change here.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controller.entries import Call, Entries, Key, Prefix
 from controller.errors import PlanError
 from controller.pipeline import Pipeline
 from fabric.addressing import NETWORK, host_ip, switch_ip, switch_name
 from fabric.experiment import Scenario
-from fabric.forwarding import NONE, Forwarding, hash_multiplier
+from fabric.forwarding import NONE, Forwarding, PointerLevel, hash_multiplier
 from fabric.policies import RESHUFFLE_WRAPS, Chooser
 from fabric.topology import FatTree, Tier
 
 HOST, SWITCH_NETWORK, POD = 32, 24, 16
+# IEEE 802's local experimental EtherType 1: what probes of links carry (`controller.liveness`).
+PROBE_ETHERTYPE = 0x88B5
 SCHEMES = {Chooser.RANDOM: 0, Chooser.SHORTEST: 1, Chooser.BINNED: 2}
 
 Block: TypeAlias = tuple[bytes, ...]
@@ -37,18 +41,104 @@ class Group:
     ack_start: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SwitchPlan:
-    """What one switch should hold.
+    """What one switch should hold, made from the arrays of a forwarding when it is asked for: thousands of plans cost nothing.
 
-    `ports` and `groups` are its routes south and north; a block is what one group walks: one sequence of uplinks, or 16 of
-    one length for Switch Pkt; `settings` are all other entries.
+    Plans of one switch are equal where their rows of the forwarding are.
     """
 
-    ports: Mapping[Prefix, int]
-    groups: Mapping[Prefix, Group]
-    blocks: tuple[Block, ...]
-    settings: Entries
+    planner: "Planner"
+    forwarding: Forwarding
+    switch: int
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, SwitchPlan)
+            and (self.planner.scenario is other.planner.scenario and self.switch == other.switch)
+            and (self.forwarding is other.forwarding or not self.is_balancing or _same_rows(self, other))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def is_balancing(self) -> bool:
+        """Return whether the switch has a choice to make: an edge or an agg, unless hosts choose its ports."""
+        return self.switch < 2 * self.planner.tree.edges and self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT
+
+    @property
+    def ports(self) -> Mapping[Prefix, int]:
+        """Return the routes that lead to a port: south, and to waypoints."""
+        tree = self.planner.tree
+        ports = dict(_southbound(tree, self.switch))
+        if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT:
+            ports.update(_ways_to_waypoints(tree, self.switch))
+        return ports
+
+    @property
+    def port_count(self) -> int:
+        """Return how many `ports` there are."""
+        tier, half = self.planner.tree.tier(self.switch), self.planner.tree.half
+        ways = {Tier.EDGE: 2 * half, Tier.AGG: half, Tier.CORE: 0}[tier]
+        south = 2 * half if tier is Tier.CORE else half
+        return south + (ways if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT else 0)
+
+    @property
+    def groups(self) -> Mapping[Prefix, Group]:
+        """Return the routes that lead north."""
+        pairs = zip(self.prefixes, self.group_rows().T.tolist(), strict=True)
+        return {prefix: Group(*row) for prefix, row in pairs if row[0] != NONE}
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Return what groups walk: one sequence of uplinks each, or 16 of one length for Switch Pkt."""
+        return _blocks(self.forwarding, self.switch) if self.is_balancing else ()
+
+    @property
+    def settings(self) -> Entries:
+        """Return all other entries."""
+        return self.planner.settings(self.switch)
+
+    @property
+    def prefixes(self) -> tuple[Prefix, ...]:
+        """Return the prefix of each destination that `group_rows` has."""
+        if not self.is_balancing:
+            return ()
+        columns = self.forwarding.columns
+        return self.planner.prefixes(columns.edge if self.switch < self.planner.tree.edges else columns.agg)
+
+    def group_rows(self) -> NDArray[np.int32]:
+        """Return (number, block, data start, ACK start) of each destination's group, (4, destinations); NONE where it has none."""
+        state, edges = self.forwarding, self.planner.tree.edges
+        if not self.is_balancing:
+            return np.zeros((4, 0), dtype=np.int32)
+        local = state.edge_group[self.switch] if self.switch < edges else state.agg_group[self.switch - edges]
+        first, last = state.first_group[self.switch : self.switch + 2].tolist()
+        if first == last:
+            return np.full((4, len(local)), NONE, dtype=np.int32)
+        block = state.group_schedule[first:last] // state.orders
+        own = np.stack([np.arange(last - first, dtype=np.int32), block, *state.group_start[first:last].T])
+        rows: NDArray[np.int32] = own.take(local, axis=1, mode="clip")
+        rows[:, local == NONE] = NONE
+        return rows
+
+
+def _same_rows(one: SwitchPlan, other: SwitchPlan) -> bool:
+    pairs = zip(_rows(one.forwarding, one.switch), _rows(other.forwarding, other.switch), strict=True)
+    return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+
+def _rows(state: Forwarding, switch: int) -> Iterator[NDArray[Any]]:
+    """Yield all that a forwarding says of one edge or agg, cheapest first."""
+    first, last = state.first_schedule[switch : switch + 2].tolist()
+    offsets = state.schedule_offset[first : last + 1]
+    yield np.diff(offsets)
+    yield state.slots[offsets[0] : offsets[-1]]
+    edges = len(state.edge_group)
+    yield state.edge_group[switch] if switch < edges else state.agg_group[switch - edges]
+    groups = slice(*state.first_group[switch : switch + 2].tolist())
+    yield state.group_schedule[groups]
+    yield state.group_start[groups]
 
 
 class Planner:
@@ -60,6 +150,9 @@ class Planner:
         self._tables = frozenset(pipeline.tables)
         self._pipeline = pipeline
         self._max_uplinks = pipeline.max_uplinks
+        self._prefixes: dict[PointerLevel, tuple[Prefix, ...]] = {}
+        self._shared_settings = dict(_shared_settings(scenario))
+        self._take_port = [("take_port", (self.tree.uplink_port(uplink),)) for uplink in range(self.tree.half)]
         if self._max_uplinks is not None and self._max_uplinks < self.tree.half:
             raise PlanError(
                 f"the program compares {self._max_uplinks} uplinks, k = {self.tree.k} has {self.tree.half}:"
@@ -68,62 +161,78 @@ class Planner:
 
     def plan(self, forwarding: Forwarding, switch: int) -> SwitchPlan:
         """Return what a switch should hold under `forwarding`."""
-        tree, policy = self.tree, self.scenario.scheme
-        ports = dict(_southbound(tree, switch))
-        if policy.chooser is Chooser.WAYPOINT:
-            ports.update(_ways_to_waypoints(tree, switch))
-            return SwitchPlan(ports, {}, (), self._settings(switch))
-        if tree.tier(switch) is Tier.CORE:
-            return SwitchPlan(ports, {}, (), self._settings(switch))
-        groups = dict(_groups(forwarding, switch))
-        return SwitchPlan(ports, groups, _blocks(forwarding, switch), self._settings(switch))
+        return SwitchPlan(self, forwarding, switch)
 
-    def entries(self, switch: int, plan: SwitchPlan, ids: Sequence[int]) -> dict[tuple[str, Key], Call]:
+    def prefixes(self, level: PointerLevel) -> tuple[Prefix, ...]:
+        """Return the prefixes of all pods, edges or hosts."""
+        if level not in self._prefixes:
+            counts = {"pod": self.tree.k, "edge": self.tree.edges, "host": self.tree.hosts}
+            self._prefixes[level] = tuple(_prefix(self.tree, level, number) for number in range(counts[level]))
+        return self._prefixes[level]
+
+    def entries(self, plan: SwitchPlan, ids: Sequence[int]) -> dict[tuple[str, Key], Call]:
         """Return a plan's table entries; `ids[block]` is the id of the block's first schedule."""
         entries: dict[tuple[str, Key], Call] = {}
-        for block, first in zip(plan.blocks, ids, strict=True):
+        blocks = plan.blocks
+        for block, first in zip(blocks, ids, strict=True):
             for order, uplinks in enumerate(block):
-                entries.update(self._schedule(first + order, uplinks))
+                entries.update(self.schedule(first + order, uplinks))
         for prefix, port in plan.ports.items():
             entries["routes", (prefix,)] = "to_port", (port,)
         for prefix, group in plan.groups.items():
-            length = len(plan.blocks[group.block][0])
+            length = len(blocks[group.block][0])
             arguments = group.number, ids[group.block], length, group.data_start, group.ack_start
             entries["routes", (prefix,)] = "to_group", arguments
         entries.update(plan.settings)
-        self._check(switch, plan, entries)
         return entries
 
-    def _schedule(self, schedule: int, uplinks: bytes) -> Iterator[tuple[tuple[str, Key], Call]]:
-        first = self.tree.uplink_port(0)
+    def rows(self, length: int) -> int:
+        """Return how many entries a schedule of so many slots has."""
+        return length * ("schedule" in self._tables) + (self._max_uplinks is not None)
+
+    def schedule(self, schedule: int, uplinks: bytes) -> Iterator[tuple[tuple[str, Key], Call]]:
+        """Yield the entries of one schedule: its slots, and what the program wants to know of its uplinks."""
         if "schedule" in self._tables:
+            take_port = self._take_port
             for slot, uplink in enumerate(uplinks):
-                yield ("schedule", (schedule, slot)), ("take_port", (first + uplink,))
+                yield ("schedule", (schedule, slot)), take_port[uplink]
         if self._max_uplinks is not None:
             weights = np.bincount(np.frombuffer(uplinks, dtype=np.uint8), minlength=self._max_uplinks)
             if self.scenario.scheme.chooser is Chooser.ROTATION_SHORTEST_START:
                 weights = np.minimum(weights, 1)
-            yield ("uplinks_of", (schedule,)), ("weigh", (first, *weights.tolist()))
+            yield ("uplinks_of", (schedule,)), ("weigh", (self.tree.uplink_port(0), *weights.tolist()))
 
-    def _settings(self, switch: int) -> dict[tuple[str, Key], Call]:
-        scheme = self.scenario.scheme
-        wanted: dict[tuple[str, Key], Call] = {
-            ("ecn", ()): ("mark_above", (ecn_threshold(self.scenario),)),
-            ("hashing", ()): ("multiply_by", (hash_multiplier(self.scenario.seed, switch),)),
-            ("orders", ()): ("reshuffle_after", (RESHUFFLE_WRAPS if scheme.chooser is Chooser.RESHUFFLED else 0,)),
-            ("quanta", ()): ("set_quanta", (SCHEMES.get(scheme.chooser, 0), *bin_thresholds(self.scenario))),
-        }
-        if scheme.chooser is Chooser.WAYPOINT and self.tree.tier(switch) is not Tier.EDGE:
+    def settings(self, switch: int) -> dict[tuple[str, Key], Call]:
+        """Return the entries that no failure changes."""
+        wanted = dict(self._shared_settings)
+        wanted["hashing", ()] = "multiply_by", (hash_multiplier(self.scenario.seed, switch),)
+        if self.scenario.scheme.chooser is Chooser.WAYPOINT and self.tree.tier(switch) is not Tier.EDGE:
             wanted["waypoint", (switch_ip(self.tree, switch),)] = "unwrap", ()
         return {place: call for place, call in wanted.items() if place[0] in self._tables}
 
-    def _check(self, switch: int, plan: SwitchPlan, entries: Entries) -> None:
-        name = switch_name(self.tree, switch)
-        self._pipeline.check_sizes(name, entries)
-        cells = self._pipeline.registers.get("pointers")
-        highest = max((group.number for group in plan.groups.values()), default=0)
+    def check(self, plan: SwitchPlan, lengths: Sequence[int], groups: NDArray[np.int32]) -> None:
+        """Raise PlanError where the program has too little room for a plan: the lengths of its schedules, its groups' numbers."""
+        name = switch_name(self.tree, plan.switch)
+        counts = Counter(table for table, key in plan.settings if key)
+        counts["routes"] += plan.port_count + int((groups != NONE).sum())
+        if "schedule" in self._tables:
+            counts["schedule"] += sum(lengths)
+        if self._max_uplinks is not None:
+            counts["uplinks_of"] += len(lengths)
+        self._pipeline.check_counts(name, counts)
+        cells, highest = self._pipeline.registers.get("pointers"), int(groups.max(initial=0))
         if cells is not None and 2 * highest + 1 >= cells.size:
             raise PlanError(f"{name}: register pointers has {cells.size} cells, group {highest} needs two of its own")
+
+
+def _shared_settings(scenario: Scenario) -> Iterator[tuple[tuple[str, Key], Call]]:
+    """Yield the settings that are the same on all switches, for any program."""
+    chooser = scenario.scheme.chooser
+    yield ("ecn", ()), ("mark_above", (ecn_threshold(scenario),))
+    yield ("orders", ()), ("reshuffle_after", (RESHUFFLE_WRAPS if chooser is Chooser.RESHUFFLED else 0,))
+    yield ("quanta", ()), ("set_quanta", (SCHEMES.get(chooser, 0), *bin_thresholds(scenario)))
+    if scenario.controller.detection == "probe":
+        yield ("punt", (PROBE_ETHERTYPE,)), ("to_controller", ())
 
 
 def ecn_threshold(scenario: Scenario) -> int:
@@ -171,19 +280,14 @@ def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int
             return
 
 
-def _groups(forwarding: Forwarding, switch: int) -> Iterator[tuple[Prefix, Group]]:
-    """Yield the groups of an edge's destination edges, or of an agg's destination pods."""
-    tree = forwarding.tree
-    is_edge = switch < tree.edges
-    local = forwarding.edge_group[switch] if is_edge else forwarding.agg_group[switch - tree.edges]
-    first = int(forwarding.first_group[switch])
-    for destination, number in enumerate(local.tolist()):
-        if number == NONE:
-            continue
-        data_start, ack_start = forwarding.group_start[first + number].tolist()
-        block = int(forwarding.group_schedule[first + number]) // forwarding.orders
-        prefix = edge_prefix(tree, destination) if is_edge else pod_prefix(destination)
-        yield prefix, Group(number, block, data_start, ack_start)
+def _prefix(tree: FatTree, level: PointerLevel, destination: int) -> Prefix:
+    match level:
+        case "pod":
+            return pod_prefix(destination)
+        case "edge":
+            return edge_prefix(tree, destination)
+        case _:
+            return host_ip(tree, destination), HOST
 
 
 def _blocks(forwarding: Forwarding, switch: int) -> tuple[Block, ...]:

@@ -2,16 +2,44 @@
 
 A schedule is never changed in place. What is new gets an id that nobody uses, then the routes move to it, each in one
 update, then what nobody uses any more goes: at any instant every packet walks a whole schedule, the old or the new one.
+So a controller may die between any two messages; the next one reads back what is there (`adopted`) and goes on from it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
 
+from controller.difference import Placed, difference
 from controller.entries import Batch, Call, Change, Entries, Entry, Key, Kind
+from controller.parts import MOST_UPDATES, Part, Phase
 from controller.plan import Block, Planner, SwitchPlan
 
 SCHEDULE_TABLES = frozenset({"schedule", "uplinks_of"})
 Place = tuple[str, Key]
+Content: TypeAlias = frozenset[tuple[str, Key, Call]]
+NOTHING: Content = frozenset()
+
+
+class Wanted(Mapping[Place, Call]):
+    """The entries of a plan, made when somebody first looks at them."""
+
+    def __init__(self, plan: SwitchPlan, ids: Sequence[int]) -> None:
+        self._plan = plan
+        self._ids = ids
+
+    @cached_property
+    def _made(self) -> dict[Place, Call]:
+        return self._plan.planner.entries(self._plan, self._ids)
+
+    def __getitem__(self, place: Place) -> Call:
+        return self._made[place]
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +55,74 @@ class Installed:
     plan: SwitchPlan | None = None
 
 
-def reconcile(planner: Planner, switch: int, installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[Batch]]:
-    """Return what the switch will hold and the batches that bring it there, in order; none where nothing changes."""
+def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPlan) -> Installed:
+    """Return what is known of a switch that holds `entries`, whoever wrote them.
+
+    `home` is the plan of the whole fabric; what `plan` wants and is there already keeps its id. Ids that are in use for
+    anything else count as taken, so that nobody gets them before it is gone.
+    """
+    orders = len(home.blocks[0]) if home.blocks else 1
+    reserved = len(home.blocks) * orders
+    there = _schedules(entries)
+    firsts = sorted({schedule - (schedule - reserved) % orders for schedule in there if schedule >= reserved})
+    held = {first: tuple(there.get(first + order, NOTHING) for order in range(orders)) for first in firsts}
+    routed = _routed(entries, plan)
+    ids: dict[tuple[int, Block], int] = {}
+    for index, block in enumerate(plan.blocks):
+        wanted = tuple(_content(planner.schedule(0, uplinks)) for uplinks in block)
+        candidates = [*routed.get(index, ()), *held]
+        first = next((first for first in candidates if held.get(first) == wanted), None)
+        if first is not None:
+            ids[index, block] = first
+            del held[first]
+    strangers = {(-1 - first, ()): first for first in held}
+    return Installed(home.blocks, ids | strangers, entries)
+
+
+def _routed(entries: Entries, plan: SwitchPlan) -> dict[int, list[int]]:
+    """Return where the switch's routes lead now, for each block of the plan."""
+    found: dict[int, list[int]] = {}
+    for prefix, group in plan.groups.items():
+        action, arguments = entries.get(("routes", (prefix,)), ("", ()))
+        if action == "to_group":
+            found.setdefault(group.block, []).append(arguments[1])
+    return found
+
+
+def _schedules(entries: Entries) -> dict[int, Content]:
+    """Return the content of every schedule that is there, by id."""
+    found: dict[int, list[tuple[Place, Call]]] = {}
+    for (table, key), call in entries.items():
+        if table in SCHEDULE_TABLES and isinstance(key[0], int):
+            found.setdefault(key[0], []).append(((table, key), call))
+    return {schedule: _content(rows) for schedule, rows in found.items()}
+
+
+def _content(rows: Iterable[tuple[Place, Call]]) -> Content:
+    """Return a schedule's rows without its id."""
+    return frozenset((table, key[1:], call) for (table, key), call in rows)
+
+
+def reconcile(installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[Part]]:
+    """Return what the switch will hold and the messages that bring it there, in order; none where nothing changes."""
     if plan == installed.plan:
         return installed, []
-    home = plan.blocks if installed.plan is None else installed.home
-    ids = assign(home, installed.ids, plan.blocks)
-    entries = planner.entries(switch, plan, ids)
-    keys = {(index, block): first for index, (block, first) in enumerate(zip(plan.blocks, ids, strict=True))}
-    return Installed(home, keys, entries, plan), ordered(installed.entries, entries)
+    blocks = plan.blocks
+    home = installed.home or blocks
+    new = Placed(plan, blocks, assign(home, installed.ids, blocks))
+    keys = {(index, block): first for index, (block, first) in enumerate(zip(blocks, new.ids, strict=True))}
+    entries = Wanted(plan, new.ids)
+    if installed.plan is None and installed.entries:
+        new.checked_calls()
+        return Installed(home, keys, entries, plan), ordered(installed.entries, entries)
+    return Installed(home, keys, entries, plan), difference(_placed(installed), new)
+
+
+def _placed(installed: Installed) -> Placed | None:
+    """Return the plan that a switch holds; nothing where it is empty."""
+    if installed.plan is None:
+        return None
+    return Placed(installed.plan, [block for _, block in installed.ids], list(installed.ids.values()))
 
 
 def assign(home: Sequence[Block], used: dict[tuple[int, Block], int], blocks: Sequence[Block]) -> list[int]:
@@ -60,14 +147,27 @@ def assign(home: Sequence[Block], used: dict[tuple[int, Block], int], blocks: Se
     return ids
 
 
-def ordered(old: Entries, new: Entries) -> list[Batch]:
-    """Return the updates from `old` to `new`: schedules and settings made, routes moved, schedules removed."""
+def ordered(old: Entries, new: Entries) -> list[Part]:
+    """Return the updates from `old` to `new`: what is new is made, routes move, what is old goes.
+
+    Default entries stay: they can be changed, not removed.
+    """
     made = [Change(_making(old, place), _entry(place, call)) for place, call in new.items() if old.get(place) != call]
-    gone = [Change(Kind.DELETE, _entry(place, call)) for place, call in old.items() if place not in new]
-    make = (change for change in made if not _is_route(change))
-    move = (change for change in made + gone if _is_route(change))
-    remove = (change for change in gone if not _is_route(change))
-    return [batch for batch in (tuple(make), tuple(move), tuple(remove)) if batch]
+    gone = [Change(Kind.DELETE, _entry(place, call)) for place, call in old.items() if place not in new and place[1]]
+    moved = [change for change in made if _is_route(change) and change.kind is Kind.MODIFY]
+    added = [change for change in made if not (_is_route(change) and change.kind is Kind.MODIFY)]
+    parts = {
+        Phase.ADD: sorted(added, key=_is_route),
+        Phase.MOVE: moved,
+        Phase.REMOVE: sorted(gone, key=_is_route, reverse=True),
+    }
+    return [Part(phase, batch) for phase, changes in parts.items() for batch in _batches(changes)]
+
+
+def _batches(changes: Sequence[Change]) -> Iterator[Batch]:
+    """Yield messages that a switch takes in well within a deadline."""
+    for start in range(0, len(changes), MOST_UPDATES):
+        yield tuple(changes[start : start + MOST_UPDATES])
 
 
 def _making(old: Entries, place: Place) -> Kind:

@@ -5,20 +5,29 @@ from threading import Event
 from typing import Any, Protocol
 
 from p4.v1 import p4runtime_pb2
+from p4.v1.p4runtime_pb2 import GetForwardingPipelineConfigRequest as GetRequest
 from p4.v1.p4runtime_pb2 import SetForwardingPipelineConfigRequest as SetRequest
 
-from controller.entries import Batch, Change, Entry, Kind
-from controller.errors import OK, CallError, Failure, NotPrimaryError, RpcFailure, UnreachableError, WriteError
+from controller.entries import Change, Entry, Kind
+from controller.errors import OK, CallError, Failure, NotPrimaryError, RpcFailure, SwitchError, UnreachableError, WriteError
 from controller.pipeline import Pipeline
 
 DEADLINE_S = 20.0
-UNAVAILABLE = 14
 DEADLINE_EXCEEDED = 4
+NO_PRIMARY = 5
+PERMISSION_DENIED = 7
+FAILED_PRECONDITION = 9
+UNAVAILABLE = 14
+LOW_64_BITS = 2**64 - 1
 Send = Callable[[p4runtime_pb2.StreamMessageResponse], None]
 
 
 class Stream(Protocol):
     """An open stream channel."""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the other end is still there, as far as is known."""
 
     def receive(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
         """Hand a message to the switch."""
@@ -44,6 +53,9 @@ class Transport(Protocol):
 
     def open_stream(self, send: Send) -> Stream:
         """Open a stream; what the switch says is given to `send`, possibly from another thread."""
+
+    def close(self) -> None:
+        """Close the connection."""
 
 
 class InProcess:
@@ -76,6 +88,9 @@ class InProcess:
         """Open a stream."""
         return _InProcessStream(self._service.open_stream(send), self._call)
 
+    def close(self) -> None:
+        """Leave the service to its owner."""
+
     def _call(self, method: Callable[[Any], Any], request: Any) -> Any:
         try:
             return method(request)
@@ -87,11 +102,13 @@ class _InProcessStream:
     def __init__(self, stream: Any, call: Callable[[Callable[[Any], Any], Any], Any]) -> None:
         self._stream = stream
         self._call = call
+        self.is_open = True
 
     def receive(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
         self._call(self._stream.receive, message)
 
     def close(self) -> None:
+        self.is_open = False
         self._stream.close()
 
 
@@ -114,17 +131,47 @@ class Session:
         self._answered = Event()
         self._arbitration: Any = None
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether the switch is still connected, as far as is known; a session that is not cannot be revived."""
+        return self._stream is not None and self._stream.is_open
+
+    @property
+    def is_primary(self) -> bool:
+        """Return whether the switch obeys this controller and no other."""
+        return self._arbitration is not None and self._arbitration.status.code == OK
+
+    @property
+    def is_without_primary(self) -> bool:
+        """Return whether no controller is in charge: the one that took the switch over has left."""
+        return self._arbitration is not None and self._arbitration.status.code == NO_PRIMARY
+
     def open(self, deadline_s: float = DEADLINE_S) -> None:
         """Become the primary controller of the switch; raises NotPrimaryError or UnreachableError."""
         self._stream = self._guard(lambda: self._transport.open_stream(self._received))
+        self._arbitrate(deadline_s)
+
+    def reclaim(self, deadline_s: float = DEADLINE_S) -> None:
+        """Become primary again where nobody is; raises NotPrimaryError if somebody was quicker."""
+        self._election_id = max(self._election_id, _number(self._arbitration.election_id))
+        self._answered.clear()
+        self._arbitrate(deadline_s)
+
+    def _arbitrate(self, deadline_s: float) -> None:
         message = p4runtime_pb2.StreamMessageRequest()
         message.arbitration.device_id = self.device_id
-        message.arbitration.election_id.low = self._election_id
+        self._elect(message.arbitration.election_id)
         self._send(message)
         if not self._answered.wait(deadline_s):
             raise UnreachableError(self.name, f"no answer within {deadline_s:g} s")
-        if self._arbitration.status.code != OK:
+        self._refuse_unless_primary()
+
+    def _refuse_unless_primary(self) -> None:
+        if not self.is_primary:
             raise NotPrimaryError(self.name, f"election id {self._election_id} lost against another controller's")
+
+    def _elect(self, election: p4runtime_pb2.Uint128) -> None:
+        election.high, election.low = self._election_id >> 64, self._election_id & LOW_64_BITS
 
     def close(self) -> None:
         """End the session; the switch keeps forwarding."""
@@ -135,18 +182,29 @@ class Session:
     def push(self, device_config: bytes, cookie: int = 0) -> None:
         """Set the pipeline; its tables are empty afterwards."""
         request = SetRequest(device_id=self.device_id, action=SetRequest.VERIFY_AND_COMMIT)
-        request.election_id.low = self._election_id
+        self._elect(request.election_id)
         request.config.p4info.CopyFrom(self.pipeline.p4info)
         request.config.p4_device_config = device_config
         request.config.cookie.cookie = cookie
         self._guard(lambda: self._transport.set_pipeline(request))
 
-    def write(self, changes: Batch) -> None:
+    def cookie(self) -> int | None:
+        """Return the cookie of the pipeline that the switch runs, None where it has none."""
+        request = GetRequest(device_id=self.device_id, response_type=GetRequest.COOKIE_ONLY)
+        try:
+            config = self._guard(lambda: self._transport.get_pipeline(request)).config
+        except CallError as error:
+            if error.code == FAILED_PRECONDITION:
+                return None
+            raise
+        return int(config.cookie.cookie) if config.HasField("cookie") else None
+
+    def write(self, changes: Sequence[Change]) -> None:
         """Apply a batch; raises WriteError with what was refused. Nothing is sent for an empty one."""
         if not changes:
             return
         request = p4runtime_pb2.WriteRequest(device_id=self.device_id)
-        request.election_id.low = self._election_id
+        self._elect(request.election_id)
         for change in changes:
             update = request.updates.add(type=int(change.kind))
             self.pipeline.fill(update.entity.table_entry, change.entry, change.kind is not Kind.DELETE)
@@ -201,13 +259,19 @@ class Session:
         except RpcFailure as failure:
             raise self._error(failure, changes) from None
 
-    def _error(self, failure: RpcFailure, changes: Sequence[Change]) -> CallError | UnreachableError:
+    def _error(self, failure: RpcFailure, changes: Sequence[Change]) -> SwitchError:
         if failure.code in (UNAVAILABLE, DEADLINE_EXCEEDED):
             return UnreachableError(self.name, failure.message)
+        if failure.code == PERMISSION_DENIED and not self.is_primary:
+            return NotPrimaryError(self.name, "another controller has taken it over")
         refused = unwrap(failure, changes)
         if refused:
             return WriteError(self.name, failure.code, refused, len(changes))
         return CallError(self.name, failure.code, failure.message)
+
+
+def _number(election: p4runtime_pb2.Uint128) -> int:
+    return int(election.high) << 64 | int(election.low)
 
 
 def unwrap(failure: RpcFailure, changes: Sequence[Change]) -> list[Failure]:

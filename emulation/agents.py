@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from emulation.errors import EmulationError, StartError
@@ -26,6 +26,7 @@ class Agent:
     process: subprocess.Popen[bytes]
     channel: Channel
     report: dict[str, Any] | None = None
+    progress: list[list[int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Agents:
     def arm(self, scenario: Scenario, limit_ps: int, quiet_ps: int) -> None:
         """Have every agent build its part of a run; raises EmulationError with an agent's complaint."""
         for agent in self._agents:
-            agent.report = None
+            agent.report, agent.progress = None, []
             agent.channel.send({"run": json.loads(scenario.model_dump_json()), "limit_ps": limit_ps, "quiet_ps": quiet_ps})
         for agent in self._agents:
             _expect(agent, "armed")
@@ -76,6 +77,20 @@ class Agents:
             if agent.report is None:
                 agent.channel.send({"stop": True})
 
+    def progress(self) -> list[list[int]]:
+        """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again: the answers come to the loop.
+
+        At the end of a run what is not known to be acknowledged is what was sent.
+        """
+        rows: list[list[int]] = []
+        for agent in self._agents:
+            if agent.report is None:
+                agent.channel.send({"progress": True})
+                rows += agent.progress
+            else:
+                rows += [[flow, sent, start_ps, done_ps] for flow, start_ps, done_ps, sent in agent.report["flows"]]
+        return sorted(rows)
+
     def have_reported(self) -> bool:
         """Return whether the run has ended everywhere."""
         return all(agent.report for agent in self._agents)
@@ -89,11 +104,17 @@ class Agents:
         return Report(all(report["finished"] for report in reports), flows, freezes, Counts(**counts))
 
     def _listen(self, agent: Agent) -> None:
-        message = agent.channel.receive()
-        if message is None:
-            self._loop.unwatch(agent.channel)
-            raise EmulationError(f"a host agent has ended with code {agent.process.wait()}")
-        agent.report = message
+        while True:
+            message = agent.channel.receive()
+            if message is None:
+                self._loop.unwatch(agent.channel)
+                raise EmulationError(f"a host agent has ended with code {agent.process.wait()}")
+            if "progress" in message:
+                agent.progress = message["progress"]
+            else:
+                agent.report = message
+            if not agent.channel.has_message:
+                return
 
 
 def _expect(agent: Agent, word: str) -> None:

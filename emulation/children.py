@@ -66,7 +66,7 @@ class Children:
         """Raise StartError where a process has ended, with what it said last."""
         self.listen()
         for name, code in self.exited.items():
-            raise StartError(f"{name} {_ending(code)}: {last_words(self.logs[name])}")
+            raise StartError(f"{name} {ending(code)}: {last_words(self.logs[name])}")
 
     def refuse_ending(self, seconds: float = REPORT_SECONDS) -> None:
         """Raise StartError if a process turns out to have ended; for use when one has stopped to answer."""
@@ -84,7 +84,8 @@ class Children:
             time.sleep(0.02)
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
+    """Return how a process has ended, in words."""
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
 
 

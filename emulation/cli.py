@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import click
 from rich.console import Console
@@ -16,13 +17,13 @@ from emulation.compiler import CompileError
 from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Finished, keep, reporting, run_experiment, virtually
 from emulation.options import names
-from emulation.own_program import DEFAULT_LIKE, LIKE, Runners, alone, keep_beside, own_program, run_beside
+from emulation.own_program import DEFAULT_LIKE, Runners, alone, keep_beside, own_program, run_beside, with_program
 from emulation.results import results_folder
 from emulation.softswitch.errors import SoftswitchError
 from emulation.switch_processes import SwitchKind
 from emulation.tables import results_table
 from fabric.errors import FabricError
-from fabric.experiment import Experiment
+from fabric.experiment import LIKE, Detection, Experiment
 from fabric.experiment_file import load_experiment
 from fabric.policies import POLICIES
 
@@ -39,9 +40,11 @@ EXAMPLES = """
 \b
 Examples:
   ofan emulate experiments/demo.toml
+  ofan emulate experiments/demo.toml --set fabric.queue_bytes=0       (0: queues without a limit)
   ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,host_pkt --seeds 3
   ofan emulate experiments/demo_failure.toml --json | jq '.records[] | {policy, cct_ps}'
   sudo .venv/bin/ofan emulate experiments/mininet_k4.toml --network mininet --set policies=ofan --hold
+  sudo .venv/bin/ofan emulate experiments/mininet_k4.toml --network mininet --set policies=ofan --hold --detection netlink
   ofan emulate --program my_lb.p4 --compare-with ofan,jsq
   ofan emulate --program my_lb.p4 --like ofan experiments/demo_failure.toml
 """
@@ -56,9 +59,9 @@ def one_line_errors() -> Iterator[None]:
         raise click.ClickException(str(error)) from None
 
 
-def read_experiment(file: Path, settings: tuple[str, ...], seeds: int | None) -> Experiment:
+def read_experiment(file: Path, settings: tuple[str, ...], seeds: int | None, takes_program: bool = False) -> Experiment:
     """Read an experiment file with the overrides of the command line; raises ExperimentError."""
-    return load_experiment(file, [*settings, *([f"seeds={seeds}"] if seeds is not None else [])])
+    return load_experiment(file, [*settings, *([f"seeds={seeds}"] if seeds is not None else [])], takes_program)
 
 
 def show(finished: Finished, folder: Path, as_json: bool, picture: Path | None = None) -> None:
@@ -79,15 +82,12 @@ def refuse_contradictions(
     file: Path | None,
     settings: tuple[str, ...],
     program: Path | None,
-    of_program: tuple[str | None, ...],
     of_mininet: tuple[object, ...],
     network: str,
 ) -> None:
     """Raise UsageError for options that need others, or that others leave without a meaning."""
     if network != MININET and any(of_mininet):
         raise click.UsageError("--switch, --hold and --pcap need --network mininet")
-    if program is None and any(of_program):
-        raise click.UsageError("--like and --compare-with need --program")
     if program is None and file is None:
         raise click.UsageError("which experiment? Name a file, as in ofan emulate experiments/demo.toml")
     if program is not None and any(setting.partition("=")[0].strip() == "policies" for setting in settings):
@@ -113,6 +113,7 @@ def refuse_contradictions(
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Results folder [results/NAME].")
 @click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
 @click.option("--switch", type=click.Choice(["softswitch", "bmv2"]), help="Mininet: which switch [softswitch].")
+@click.option("--detection", type=click.Choice(get_args(Detection)), help="How the controller learns of failures [announced].")
 @click.option("--hold", is_flag=True, help="Mininet: keep the network for commands (ofan status, link, traffic, ...).")
 @click.option("--pcap", "ports", multiple=True, metavar="PORT", help="Mininet: capture edge0_1:3 or h0_1_0; repeatable.")
 def emulate(
@@ -126,28 +127,30 @@ def emulate(
     output: Path | None,
     as_json: bool,
     switch: SwitchKind | None,
+    detection: str | None,
     hold: bool,
     ports: tuple[str, ...],
 ) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet; keep its results in a folder."""
-    refuse_contradictions(file, settings, program, (like, *rivals), (switch, hold, *ports), network)
+    refuse_contradictions(file, settings, program, (switch, hold, *ports), network)
     if hold and rivals:
         raise click.UsageError("--hold keeps one network: leave out --compare-with")
+    settings = (*settings, f"controller.detection={detection}") if detection else settings
     with one_line_errors():
-        experiment = read_experiment(file or DEMO, settings, seeds)
-        own = own_program(program, like or DEFAULT_LIKE, experiment.fabric.k // 2) if program else None
-        experiment = alone(experiment, own) if own else experiment
-        folder = results_folder(output or Path("results") / (f"{experiment.name}_{own.path.stem}" if own else experiment.name))
+        experiment = with_program(read_experiment(file or DEMO, settings, seeds, True), program, like, rivals)
+        own = own_program(experiment.program, experiment.fabric.k // 2) if experiment.program else None
+        folder = results_folder(output or Path("results") / (f"{experiment.name}_{own.folder_suffix}" if own else experiment.name))
         runners: Runners = virtually
         if network == MININET:
             place = partial(mininet_run.setup, experiment, switch or "softswitch", ports, folder)
             if hold:
-                mininet_run.hold_on_mininet(experiment, place(own.program if own else None), click.echo)
+                held = alone(experiment, own) if own else experiment
+                mininet_run.hold_on_mininet(held, place(own.program if own else None), click.echo)
                 return
             runners = lambda program: mininet_run.runner(place(program))  # noqa: E731
         with reporting() as reporter:
             if own:
-                finished = run_beside(experiment, own, rivals, runners, reporter, network)
+                finished = run_beside(experiment, own, runners, reporter, network)
             else:
                 finished = run_experiment(experiment, reporter, runners(None), network)
         keep(finished, folder)

@@ -14,9 +14,8 @@ from emulation.comparison import Row, compared, comparison_table, differences, v
 from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
 from emulation.options import names
-from emulation.results import EXPERIMENT, RESULTS, results_folder
+from emulation.results import EXPERIMENT, RESULTS, kept_toml, results_folder
 from fabric.experiment import Experiment
-from fabric.experiment_file import experiment_toml
 from fabric.policies import POLICIES
 from fabric.record import Record, table
 
@@ -69,7 +68,7 @@ def keep(folder: Path, experiment: Experiment, records: Sequence[Record], rows: 
     from emulation.plots import save
 
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / EXPERIMENT).write_text(experiment_toml(experiment), encoding="utf-8")
+    (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
     table(records).write_parquet(folder / RESULTS)
     return save(networks_figure(rows), folder, PICTURE)[0]
 

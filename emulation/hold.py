@@ -5,15 +5,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from controller.convergence import Convergence
 from controller.fabric_controller import LinkChange
 from emulation import switch_view
 from emulation.control_server import Answer, Handler, control_server
 from emulation.errors import EmulationError
-from emulation.mininet_fabric import PS_PER_MS, Installation, MininetFabric, Run
+from emulation.live.held import held_state
+from emulation.mininet_fabric import PS_PER_MS, MininetFabric, Run
 from emulation.outcome import Outcome
 from emulation.switch_processes import SwitchCounters, address
 from fabric.addressing import device_id, link_name, link_named, switch_name, switch_named
 
+RECENT = 50
 Echo = Callable[[str], object]
 
 
@@ -34,6 +37,7 @@ class Held:
         self._fabric = fabric
         self._echo = echo
         self._run: Run | None = None
+        self._scenario = fabric.scenario
         self._waiting: list[Answer] = []
         self._last = "none yet"
 
@@ -49,12 +53,13 @@ class Held:
             "address": self.address,
             "traffic_start": self.traffic_start,
             "traffic_stop": self.traffic_stop,
+            "live": self.live,
         }
 
     def tick(self) -> bool:
         """Finish a run that has ended; raises StartError where a switch has. Returns False: a held network goes on."""
         if self._run is None:
-            self._fabric.switches.processes.refuse_dead()
+            self._fabric.tend()
         elif self._run.is_over:
             self._finish(self._run)
         return False
@@ -70,8 +75,8 @@ class Held:
             answer(self._last)
         self._waiting.clear()
 
-    def link(self, answer: Answer, name: str, up: bool) -> None:
-        """Break or mend a link, and answer when the new schedules are in."""
+    def link(self, answer: Answer, name: str, up: bool, wait: bool = True) -> None:
+        """Break or mend a link, and answer when the new schedules are in, or at once."""
         fabric = self._fabric
         link = link_named(fabric.tree, name)
         if up is (link not in fabric.failed):
@@ -80,13 +85,15 @@ class Held:
         change = LinkChange(up=links) if up else LinkChange(down=links)
         text = f"{link_name(fabric.tree, link)} is {'up' if up else 'down'}"
 
-        def installed(installation: Installation) -> None:
+        def installed(installation: Convergence) -> None:
             self._echo(f"{text}; new schedules are in after {_milliseconds(installation)} ms")
-            answer(_installed(link_name(fabric.tree, link), installation))
+            if wait:
+                answer(_installed(link_name(fabric.tree, link), installation))
 
         installation = fabric.change_links(change, installed)
         if fabric.controller.convergence_ps is None:
             self._echo(text)
+        if fabric.controller.convergence_ps is None or not wait:
             answer(_installed(link_name(fabric.tree, link), installation))
 
     def links(self, answer: Answer) -> None:
@@ -112,6 +119,9 @@ class Held:
                 "process": os.getpid(),
                 "traffic": "running" if self._run else self._last,
                 "failed": [link_name(fabric.tree, link) for link in sorted(fabric.failed)],
+                "detection": scenario.controller.detection,
+                "avoided": [link_name(fabric.tree, link) for link in sorted(fabric.routed)],
+                "convergences": [change.row(fabric.tree) for change in fabric.installations[-RECENT:]],
                 "switches": [self._switch_status(switch, own) for switch, own in enumerate(counters)],
             }
         )
@@ -124,7 +134,8 @@ class Held:
             "name": switch_name(tree, switch),
             "address": address(fabric.folder, switch_name(tree, switch)),
             "pipeline": fabric.scenario.scheme.program,
-            "entries": len(fabric.entries(switch)),
+            "lost_contact": str(fabric.fleet.lost[switch]) if switch in fabric.fleet.lost else None,
+            "entries": 0 if switch in fabric.fleet.lost else len(fabric.entries(switch)),
             "received": sum(port.received for port in ports),
             "sent": sum(port.packets for port in ports),
             "drops": sum(port.drops + port.missed for port in ports) + counters.unrouted,
@@ -153,6 +164,10 @@ class Held:
         number = switch_named(self._fabric.tree, switch)
         answer({"address": address(self._fabric.folder, switch), "device_id": device_id(number)})
 
+    def live(self, answer: Answer) -> None:
+        """Tell whoever looks on (`emulation.live`) everything that can be counted at this moment."""
+        answer(held_state(self._fabric, self._scenario, self._run is not None, self._last))
+
     def traffic_start(self, answer: Answer, message_bytes: int | None = None, wait: bool = False) -> None:
         """Run the collective once more."""
         if self._run is not None:
@@ -161,7 +176,7 @@ class Held:
         if message_bytes is not None:
             collective = scenario.collective.model_copy(update={"message_bytes": message_bytes})
             scenario = scenario.model_copy(update={"collective": collective})
-        self._run = Run(self._fabric, scenario)
+        self._scenario, self._run = scenario, Run(self._fabric, scenario)
         self._run.start(with_events=False)
         if wait:
             self._waiting.append(answer)
@@ -176,17 +191,25 @@ class Held:
         self._waiting.append(answer)
 
 
-def _milliseconds(installation: Installation) -> str:
-    return f"{(installation.took_ps or 0) / PS_PER_MS:.1f}"
+def _milliseconds(installation: Convergence) -> str:
+    return f"{_after_ps(installation) / PS_PER_MS:.1f}"
 
 
-def _installed(link: str, installation: Installation) -> dict[str, Any]:
-    after = None if installation.took_ps is None else installation.took_ps / PS_PER_MS
+def _after_ps(installation: Convergence) -> int:
+    """Return how long it took from the change of the link, detection included."""
+    return (installation.installed_ps or installation.at_ps) - installation.at_ps
+
+
+def _installed(link: str, installation: Convergence | None) -> dict[str, Any]:
+    if installation is None:
+        return {"link": link, "installed_ms": None, "updates": 0, "switches": 0}
+    after = None if installation.installed_ps is None else _after_ps(installation) / PS_PER_MS
     return {"link": link, "installed_ms": after, "updates": installation.updates, "switches": installation.switches}
 
 
 def hold(fabric: MininetFabric, echo: Echo) -> None:
     """Serve commands until Ctrl-C."""
     held = Held(fabric, echo)
+    fabric.switches.may_restart, fabric.on_news = True, echo
     with control_server(fabric.folder, fabric.loop.selector, held.handlers):
         fabric.loop.run(held.tick)

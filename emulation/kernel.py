@@ -14,6 +14,7 @@ import struct
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,10 +69,24 @@ def ip_batch(commands: Iterable[str]) -> None:
         raise NetworkError(f"ip: {_reason(done.stderr)}")
 
 
-def refused_frames() -> dict[str, int]:
-    """Return how many frames the interfaces of this namespace have refused to carry, because their link was down."""
+@dataclass(frozen=True, slots=True)
+class InterfaceCounts:
+    """What the kernel has counted at an interface; frames are `refused` because their link was down."""
+
+    sent: int
+    sent_bytes: int
+    refused: int
+    received: int
+
+
+def interface_counts() -> dict[str, InterfaceCounts]:
+    """Return the counts of every interface of this namespace."""
     done = subprocess.run(["ip", "-j", "-s", "link"], capture_output=True, text=True, check=True)
-    return {row["ifname"]: row["stats64"]["tx"]["dropped"] for row in json.loads(done.stdout)}
+    found = {}
+    for row in json.loads(done.stdout):
+        out, into = row["stats64"]["tx"], row["stats64"]["rx"]
+        found[row["ifname"]] = InterfaceCounts(out["packets"], out["bytes"], out["dropped"], into["packets"])
+    return found
 
 
 def _reason(stderr: str) -> str:

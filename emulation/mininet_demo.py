@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from controller.convergence import Convergence
 from emulation.control_server import control_server
 from emulation.errors import EmulationError
 from emulation.hold import Held
-from emulation.mininet_fabric import PS_PER_MS, PS_PER_NS, Installation, MininetFabric, Run, mininet_fabric
+from emulation.mininet_fabric import PS_PER_MS, MininetFabric, Run, mininet_fabric
 from emulation.mininet_run import only_scenario
 from emulation.outcome import Outcome
 from emulation.virtual_fabric import VirtualFabric
-from fabric.experiment import Failures, LinkEvent, Scenario
+from fabric.experiment import PS_PER_NS, Failures, LinkEvent, Scenario
 from fabric.experiment_file import load_experiment
 
 LINK = "agg0_0-core0_0"
@@ -29,7 +30,7 @@ class Twins:
 
     real: Outcome
     virtual: Outcome
-    installation: Installation
+    installation: Convergence
 
     def words(self) -> str:
         """Say in one line what happened."""

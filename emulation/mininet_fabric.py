@@ -8,16 +8,17 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from controller.control import RUN_FOLDER
+from controller.convergence import Convergence
 from controller.entries import Entries
 from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
 from emulation.agents import Agents, Report, agents
@@ -25,48 +26,46 @@ from emulation.capture import Tap, captures
 from emulation.errors import EmulationError
 from emulation.kernel import ip_batch, own_namespace, refuse_if_unable
 from emulation.loop import Action, Loop
+from emulation.mininet_detection import Listening, Probing, detector, monotonic_ps, refuse_too_many_probes
 from emulation.mininet_limits import limit_ps, refuse_unsupported
 from emulation.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
-from emulation.programs import SwitchProgram, built_in
+from emulation.programs import Compiler, Priorities, SwitchProgram, built_in
 from emulation.run_folder import run_folder
-from emulation.switch_processes import SwitchCounters, Switches, SwitchKind, address, switches
+from emulation.switch_processes import PortCounters, SwitchCounters, Switches, SwitchKind, address, listens, switches
 from emulation.virtual import layer_of
 from fabric import traffic
-from fabric.addressing import device_id, host_name, interface_name, switch_name
-from fabric.experiment import Scenario
+from fabric.addressing import host_name, interface_name, switch_name
+from fabric.experiment import PS_PER_NS, Scenario
 from fabric.failures import Links, Timeline, timeline
 from fabric.flows import Flows
 from fabric.topology import FatTree
 from hostagent.state import NEVER
 
-PS_PER_NS = 1000
 PS_PER_MS = 10**9
 LEAD_NS = 200_000_000
 QUIET_PS = 10**11
-WRITERS = 8
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
 ELECTION_ID = 1000
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(slots=True)
-class Installation:
-    """One change of links on its way into the switches; `took_ps` is known when the last switch has acknowledged."""
-
-    change: LinkChange
-    at_ps: int
-    failed: Links
-    updates: int
-    switches: int
-    took_ps: int | None = None
-    on_installed: list[Callable[["Installation"], None]] = field(default_factory=list)
+OnInstalled: TypeAlias = Callable[[Convergence], None]
 
 
 class MininetFabric:
-    """The running network of one scenario; made by `mininet_fabric`."""
+    """The running network of one scenario; made by `mininet_fabric`.
+
+    `failed` are the links that are down, `routed` those that the switches' routes avoid. A switch that ends ends the run, unless
+    `switches.may_restart`: then it is started again and brought back to the plan. `on_news` gets a line about such things.
+    """
 
     def __init__(
-        self, scenario: Scenario, loop: Loop, switches: Switches, agents: Agents, program: SwitchProgram, folder: Path
+        self,
+        scenario: Scenario,
+        loop: Loop,
+        switches: Switches,
+        agents: Agents,
+        program: SwitchProgram,
+        folder: Path,
+        election_id: int = ELECTION_ID,
     ) -> None:
         self.scenario = scenario
         self.tree: FatTree = scenario.tree
@@ -75,78 +74,115 @@ class MininetFabric:
         self.agents = agents
         self.folder = folder
         self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
-        self.controller = FabricController(scenario, program.pipeline, self.timeline.first_routes)
-        self.installations: list[Installation] = []
-        self.failed = self.routed = self.timeline.first_routes
-        self.sessions: list[Session] = []
-        self._program = program
-        self._transports: list[GrpcTransport] = []
+        is_announced = scenario.controller.detection == "announced"
+        self.failed = self.timeline.first_routes
+        self.routed: Links = self.failed if is_announced else frozenset()
+        self.controller = FabricController(scenario, program.pipeline, self.routed)
+        self.fleet = Fleet(self.controller, _access(scenario, program, folder, election_id))
+        self.installations: list[Convergence] = []
+        self.on_news: Callable[[str], object] = lambda _line: None
+        self._is_announced = is_announced
+        self._detector: Probing | Listening | None = None
+        self._waiting: list[tuple[LinkChange, OnInstalled]] = []
+        self._changed_ps: dict[int, int] = {}
         self._origin_ns = time.monotonic_ns()
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Return the sessions with the switches."""
+        return self.fleet.sessions
 
     def now_ps(self) -> int:
         """Return the time since the start of the run."""
         return (time.monotonic_ns() - self._origin_ns) * PS_PER_NS
 
     def connect(self) -> None:
-        """Open a session with every switch, push the program, and install the first plan."""
-        with ThreadPoolExecutor(WRITERS) as pool:
-            self.sessions = list(pool.map(self._session, range(self.tree.switches)))
+        """Open a session with every switch, push the program, install the first plan, and watch the links.
+
+        Raises the SwitchError of a switch that cannot be had.
+        """
+        self.fleet.open()
         for link in sorted(self.failed):
             set_link(self.tree, link, False)
-        self._write(self.controller.start())
-
-    def _session(self, switch: int) -> Session:
-        name = switch_name(self.tree, switch)
-        transport = GrpcTransport(address(self.folder, name))
-        self._transports.append(transport)
-        session = Session(transport, self._program.pipeline, device_id(switch), name, ELECTION_ID)
-        session.open()
-        session.push(self._program.bmv2_json)
-        return session
+        self.fleet.write(self.controller.start(monotonic_ps()))
+        for error in self.fleet.lost.values():
+            raise error
+        self._detector = detector(self.scenario, self.fleet, self.loop, self.routed, self.learn)
 
     def close(self) -> None:
         """End the sessions."""
-        for session in self.sessions:
-            session.close()
-        for transport in self._transports:
-            transport.close()
+        if self._detector is not None:
+            self._detector.close()
+        self.fleet.close()
 
-    def _write(self, steps: Sequence[Step]) -> None:
-        """Send steps, in order within a switch, to different switches at once."""
-        per_switch: dict[int, list[Step]] = {}
-        for step in steps:
-            per_switch.setdefault(step.switch, []).append(step)
-        with ThreadPoolExecutor(WRITERS) as pool:
-            for done in [pool.submit(self._write_one, own) for own in per_switch.values()]:
-                done.result()
+    def tend(self) -> None:
+        """Look after switches that have ended, do not answer, or obey somebody else.
 
-    def _write_one(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            self.sessions[step.switch].write(step.changes)
+        Raises StartError for a switch that has ended and is not to be restarted, CallError where one refuses its plan.
+        """
+        processes = self.switches.processes
+        if not self.switches.may_restart:
+            processes.refuse_dead()
+        processes.listen()
+        for name in list(processes.exited):
+            self.on_news(f"{self.switches.restart(name)}; it is started again")
+        lost = set(self.fleet.lost)
+        back = self.fleet.poll(monotonic_ps())
+        for switch in sorted(set(self.fleet.lost) - lost):
+            self.on_news(f"{self.fleet.lost[switch]}; the others go on")
+        for switch, updates in back.items():
+            self.on_news(f"{switch_name(self.tree, switch)} is back: {updates} updates have brought it to the plan")
 
-    def change_links(self, change: LinkChange, on_installed: Callable[[Installation], None] | None = None) -> Installation:
-        """Break and mend links in the kernel, tell the controller, and install what it decides when it says so."""
+    def change_links(self, change: LinkChange, on_installed: OnInstalled | None = None) -> Convergence | None:
+        """Break and mend links in the kernel; return what becomes of it where the controller is told, else None.
+
+        `on_installed` is called when the routes follow, whoever finds out how.
+        """
         for link in sorted(change.down | change.up):
+            self._changed_ps[link] = self.now_ps()
             set_link(self.tree, link, link in change.up)
         self.failed = self.failed - change.up | change.down
+        self._waiting += [(change, on_installed)] if on_installed else []
+        return self.learn(change) if self._is_announced else None
+
+    def learn(self, change: LinkChange) -> Convergence:
+        """Tell the controller that links have changed, and install what it decides when it says so."""
         at_ns, at_ps = time.monotonic_ns(), self.now_ps()
-        steps = self.controller.on_event(at_ps, change)
-        updates, switches = sum(len(step.changes) for step in steps), len({step.switch for step in steps})
-        installation = Installation(change, at_ps, self.failed, updates, switches)
-        installation.on_installed += [on_installed] if on_installed else []
-        self.installations.append(installation)
+        return self._plan(change, self.controller.on_event(at_ns * PS_PER_NS, change), at_ns, at_ps)
+
+    def _plan(self, change: LinkChange, steps: Sequence[Step], at_ns: int, at_ps: int) -> Convergence:
+        known = [self._changed_ps[link] for link in change.down | change.up if link in self._changed_ps]
+        detection = self.scenario.controller.detection
+        convergence = Convergence(change, detection, self.controller.failed, at_ps, max(known, default=None))
+        convergence.planned(self.now_ps(), steps)
+        self.installations.append(convergence)
         if self.controller.convergence_ps is not None:
             due_ns = at_ns + self.controller.convergence_ps // PS_PER_NS
-            self.loop.at(due_ns, partial(self._install, installation, steps, at_ns))
-        return installation
+            self.loop.at(due_ns, partial(self._install, convergence, steps))
+        if self.controller.next_release_ps is not None:
+            self.loop.at(self.controller.next_release_ps // PS_PER_NS + 1, self._release)
+        return convergence
 
-    def _install(self, installation: Installation, steps: Sequence[Step], asked_ns: int) -> None:
-        self.routed = installation.failed
+    def _release(self) -> None:
+        """Use the links again that have been quiet for long enough."""
+        before, at_ns, at_ps = self.controller.failed, time.monotonic_ns(), self.now_ps()
+        steps = self.controller.release(at_ns * PS_PER_NS)
+        if before != self.controller.failed:
+            self._plan(LinkChange(up=before - self.controller.failed), steps, at_ns, at_ps)
+
+    def _install(self, convergence: Convergence, steps: Sequence[Step]) -> None:
+        self.routed = convergence.failed
         self.agents.converge(self.routed)
-        self._write(steps)
-        installation.took_ps = (time.monotonic_ns() - asked_ns) * PS_PER_NS
-        for call in installation.on_installed:
-            call(installation)
+        self.fleet.write(steps)
+        convergence.installed(self.now_ps())
+        served = [entry for entry in self._waiting if entry[0].down <= self.routed and not entry[0].up & self.routed]
+        self._waiting = [entry for entry in self._waiting if entry not in served]
+        for _, call in served:
+            call(convergence)
+
+    def lost_probes(self) -> int:
+        """Return how many packets of the controller's own have been lost on links so far."""
+        return self._detector.lost() if self._detector else 0
 
     def entries(self, switch: int) -> Entries:
         """Return the entries that a switch holds, read back from it."""
@@ -165,6 +201,8 @@ class MininetFabric:
 
     def set_origin(self, origin_ns: int) -> None:
         """Make an instant of CLOCK_MONOTONIC the run's time 0."""
+        for seen in self.installations:
+            seen.shift((self._origin_ns - origin_ns) * PS_PER_NS)
         self._origin_ns = origin_ns
 
     def cpu_seconds(self) -> float:
@@ -184,17 +222,19 @@ class Run:
 
     def __init__(self, fabric: MininetFabric, scenario: Scenario) -> None:
         self._fabric = fabric
-        self._scenario = scenario
+        self.scenario = scenario
         self._flows = traffic.flows(scenario)
         self._before: list[SwitchCounters] = []
+        self._lost_probes = 0
         self._cpu_seconds = 0.0
 
     def start(self, with_events: bool) -> None:
         """Set everything going."""
         fabric = self._fabric
-        quiet_ps = max(QUIET_PS, 2 * self._scenario.zero_load_rtt_ps)
-        fabric.agents.arm(self._scenario, limit_ps(self._scenario, self._flows), quiet_ps)
+        quiet_ps = max(QUIET_PS, 2 * self.scenario.zero_load_rtt_ps)
+        fabric.agents.arm(self.scenario, limit_ps(self.scenario, self._flows), quiet_ps)
         fabric.agents.converge(fabric.routed)
+        self._lost_probes = fabric.lost_probes()
         self._before = fabric.switches.counters()
         self._cpu_seconds = fabric.cpu_seconds()
         origin_ns = time.monotonic_ns() + LEAD_NS
@@ -208,7 +248,7 @@ class Run:
     @property
     def is_over(self) -> bool:
         """Return whether the run has ended; raises StartError where a switch has."""
-        self._fabric.switches.processes.refuse_dead()
+        self._fabric.tend()
         return self._fabric.agents.have_reported()
 
     def outcome(self) -> Outcome:
@@ -216,14 +256,15 @@ class Run:
         report = self._fabric.agents.report()
         if not report.is_finished:
             raise EmulationError(_complaint(self._fabric.tree, self._flows, report))
+        lost_probes = self._fabric.lost_probes() - self._lost_probes
         ports, unrouted, missed = self._counted()
         end_ps = max(done_ps for _, _, done_ps, _ in report.flows)
         return Outcome(
-            scenario=self._scenario,
+            scenario=self.scenario,
             flows=tuple(self._flow_result(row) for row in report.flows),
             ports=tuple(ports),
             samples=QueueSamples((), ()),
-            accounts=_accounts(report, ports, unrouted, missed),
+            accounts=_accounts(report, ports, unrouted, missed, lost_probes),
             digest="",
             end_ps=end_ps,
             hops=sum(port.packets for port in ports),
@@ -244,7 +285,7 @@ class Run:
         for switch, (before, after) in enumerate(pairs):
             unrouted += after.unrouted - before.unrouted
             for number, now in after.ports.items():
-                was = before.ports[number]
+                was = before.ports[number] if now.packets >= before.ports[number].packets else PortCounters()
                 missed += now.missed - was.missed
                 counts = now.packets - was.packets, now.bytes - was.bytes, now.drops - was.drops, 0, now.lost - was.lost
                 layer = layer_of(self._fabric.tree, switch, number)
@@ -252,14 +293,14 @@ class Run:
         return ports, unrouted, missed
 
 
-def _accounts(report: Report, ports: Sequence[PortResult], unrouted: int, missed: int) -> Accounts:
+def _accounts(report: Report, ports: Sequence[PortResult], unrouted: int, missed: int, lost_probes: int) -> Accounts:
     counts = report.counts
     return Accounts(
         sent=counts.data_sent + counts.acks_sent,
         received=counts.received,
         dropped=sum(port.drops for port in ports) + missed + counts.missed,
         unrouted=unrouted,
-        lost=sum(port.lost for port in ports) + counts.refused,
+        lost=sum(port.lost for port in ports) + counts.refused - lost_probes,
     )
 
 
@@ -287,6 +328,19 @@ class Setup:
     captured: Path = Path()
     agents: int = 1
     folder: Path = RUN_FOLDER
+    compiler: Compiler = "ofan"
+
+
+def _access(scenario: Scenario, program: SwitchProgram, folder: Path, election_id: int) -> Access:
+    """Return how to get at the switches of a network."""
+
+    def connect(switch: int) -> GrpcTransport:
+        return GrpcTransport(address(folder, switch_name(scenario.tree, switch)))
+
+    def is_reachable(switch: int) -> bool:
+        return listens(folder / f"{switch_name(scenario.tree, switch)}.grpc")
+
+    return Access(program.bmv2_json, program.pipeline, connect, is_reachable, election_id)
 
 
 @contextmanager
@@ -298,7 +352,10 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     """
     refuse_unsupported(scenario)
     refuse_if_unable()
-    program = setup.program or built_in(scenario.scheme.program, scenario.tree.half)
+    refuse_too_many_probes(scenario)
+    has_two_queues = scenario.controller.detection == "probe" or setup.switch == "bmv2"
+    priorities = Priorities(int(has_two_queues), int(setup.switch == "bmv2"))
+    program = setup.program or built_in(scenario.scheme.program, scenario.tree.half, priorities, setup.compiler)
     from emulation.mininet_network import fat_tree, host_processes
 
     with ExitStack() as stack:

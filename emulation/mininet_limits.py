@@ -17,7 +17,9 @@ STARTING_PS = 10**13
 def refuse_unsupported(scenario: Scenario) -> None:
     """Raise UnsupportedError where a scenario needs more than real processes can give."""
     if scenario.failures.local_repair:
-        raise UnsupportedError("failures.local_repair: only the simulator repairs locally (--network sim)")
+        raise UnsupportedError(
+            "failures.local_repair: only virtual switches and the simulator repair locally (--network virtual or sim)"
+        )
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError("load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)")
     offered = switch_packets_per_second(scenario)

@@ -3,10 +3,14 @@
 The controller serves it as it serves one of ours that it is like (`--like`): that decides its groups (next-hop sets, or
 destinations as for Ofan), their schedules and settings, and what the hosts do. The controller fills the tables that it
 knows by name, and leaves all others alone.
+
+The kept experiment names the program in a table `[program]`, and the results folder has its files, so that
+`ofan emulate results/NAME/experiment.toml` runs it again.
 """
 
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,11 +18,10 @@ from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
 from emulation.experiment_run import Finished, Reporter, Runner, run_experiment
 from emulation.programs import SwitchProgram, load_program
-from fabric.experiment import Experiment
-from fabric.policies import POLICIES, Chooser
+from fabric.experiment import Experiment, OwnProgram
 
-LIKE = tuple(slug for slug, row in POLICIES.items() if row.chooser is not Chooser.WAYPOINT)
-DEFAULT_LIKE = "simple_rr"
+DEFAULT_LIKE = OwnProgram.model_fields["like"].default
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 Runners = Callable[[SwitchProgram | None], Runner]
 ACTIONS = {
     "routes": ("to_port", "to_group"),
@@ -33,22 +36,44 @@ ACTIONS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnProgram:
+class Loaded:
     """A user's program, ready to run, and the load balancer whose groups and hosts it gets."""
 
     path: Path
     program: SwitchProgram
     like: str
 
+    @property
+    def folder_suffix(self) -> str:
+        """Return what tells the results of this program from others': its name, and its kind if it is not P4 source."""
+        return self.path.stem if self.path.suffix == ".p4" else self.path.name.replace(".", "_")
 
-def own_program(path: Path, like: str, uplinks: int) -> OwnProgram:
+
+def own_program(wanted: OwnProgram, uplinks: int) -> Loaded:
     """Compile (or read) a program for switches of so many uplinks.
 
     Raises CompileError, PlanError and EmulationError as `load_program`, ProgramError where it lacks what it needs.
     """
+    path = Path(wanted.file)
     program = load_program(path, uplinks)
     check(path.name, program.pipeline)
-    return OwnProgram(path, program, like)
+    return Loaded(path, program, wanted.like)
+
+
+def with_program(experiment: Experiment, file: Path | None, like: str | None, rivals: tuple[str, ...]) -> Experiment:
+    """Return the experiment with the command line's program in place of its load balancers, rivals beside it.
+
+    Without a `file` on the command line, that of the experiment's `[program]` stays; raises ProgramError without either.
+    """
+    if file is not None:
+        own = OwnProgram(file=str(file), like=like or DEFAULT_LIKE)
+        return experiment.model_copy(update={"program": own, "policies": rivals})
+    if experiment.program is None:
+        if like or rivals:
+            raise ProgramError("--like and --compare-with need --program")
+        return experiment
+    own = OwnProgram(file=experiment.program.file, like=like or experiment.program.like)
+    return experiment.model_copy(update={"program": own, "policies": rivals or experiment.policies})
 
 
 def check(name: str, pipeline: Pipeline) -> None:
@@ -67,33 +92,54 @@ def check(name: str, pipeline: Pipeline) -> None:
                 raise ProgramError(f"{name}: its table {table} has no action {action}, which the controller uses")
 
 
-def runs_of(runner: Runner, own: OwnProgram) -> Runner:
+def runs_of(runner: Runner, own: Loaded) -> Runner:
     """Return a runner whose outcomes are called by the program's file name."""
     return lambda scenario, on_progress: replace(runner(scenario, on_progress), own_program=own.path.name)
 
 
-def run_beside(
-    experiment: Experiment, own: OwnProgram, rivals: tuple[str, ...], runners: Runners, reporter: Reporter, network: str
-) -> Finished:
-    """Run a user's program, then load balancers of ours, on one experiment; raises what the network raises."""
+def run_beside(experiment: Experiment, own: Loaded, runners: Runners, reporter: Reporter, network: str) -> Finished:
+    """Run a user's program, then the experiment's load balancers; raises what the network raises.
+
+    The experiment that comes back names the program by its file's name, as it lies in the results folder.
+    """
+    kept = experiment.model_copy(update={"program": OwnProgram(file=own.path.name, like=own.like)})
     mine = run_experiment(alone(experiment, own), reporter, runs_of(runners(own.program), own), network)
-    if not rivals:
-        return mine
-    ours = run_experiment(experiment.model_copy(update={"policies": rivals}), reporter, runners(None), network)
-    return Finished(ours.experiment, mine.outcomes + ours.outcomes, mine.records + ours.records)
+    if not experiment.policies:
+        return replace(mine, experiment=kept)
+    ours = run_experiment(experiment, reporter, runners(None), network)
+    return Finished(kept, mine.outcomes + ours.outcomes, mine.records + ours.records)
 
 
-def alone(experiment: Experiment, own: OwnProgram) -> Experiment:
+def alone(experiment: Experiment, own: Loaded) -> Experiment:
     """Return the experiment with the program's plan as its only load balancer."""
     return experiment.model_copy(update={"policies": (own.like,)})
 
 
-def keep_beside(finished: Finished, own: OwnProgram, folder: Path) -> Path:
+def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
     """Write the program and the picture of the comparison into a results folder; return the PNG."""
     from emulation.comparison_plots import program_figure
     from emulation.plots import save
 
-    copy = folder / own.path.name
-    if not (copy.exists() and copy.samefile(own.path)):
-        shutil.copyfile(own.path, copy)
+    for name in dict.fromkeys(files_of(own.path)):
+        source, copy = own.path.parent / name, folder / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if not (copy.exists() and copy.samefile(source)):
+            shutil.copyfile(source, copy)
     return save(program_figure(finished.outcomes, finished.records), folder, "comparison")[0]
+
+
+def files_of(path: Path) -> Iterator[str]:
+    """Yield the files that a program consists of, relative to its folder: with its P4Info if it is BMv2 JSON, else with
+    what it includes from its folder.
+    """
+    found = [path.name] if path.suffix == ".p4" else [path.name, path.with_suffix(".txtpb").name]
+    for name in found:
+        yield name
+        if path.suffix == ".p4":
+            included = INCLUDE.findall((path.parent / name).read_text(encoding="utf-8"))
+            found += [each for each in included if each not in found and _is_below(path.parent, each)]
+
+
+def _is_below(folder: Path, name: str) -> bool:
+    file = folder / name
+    return file.is_file() and file.resolve().is_relative_to(folder.resolve())

@@ -26,6 +26,7 @@ STYLES = ("-", "--", "-.", ":")
 PS_PER_US = 10**6
 KB = 1_000
 MOST_COLUMNS = 4
+MEAN = "mean of the layer"
 
 
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
@@ -52,7 +53,7 @@ def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
         places = start + np.arange(len(loads))
         axes.bar(places, loads, width=0.85, color=LAYER_COLOURS[layer])
         mean = sum(loads) / len(loads)
-        axes.plot([start - 0.5, places[-1] + 0.5], [mean, mean], color="black", linewidth=1)
+        axes.plot([start - 0.5, places[-1] + 0.5], [mean, mean], color="black", linewidth=1, label=MEAN if start == 0 else None)
         axes.text(places.mean(), -0.02, layer, ha="center", va="top", fontsize=8, transform=axes.get_xaxis_transform())
         start = int(places[-1]) + 3
     axes.set_xticks([])
@@ -103,7 +104,7 @@ def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
         axes.plot([place] * len(increases), increases, "o", color=BLUE, alpha=0.6)
         axes.text(place + 0.08, mean, f"{mean:.1f} %", fontsize=8, va="bottom")
     axes.set_xticks(range(len(policies)), [label_of(policy) for policy in policies], rotation=30, ha="right")
-    axes.set_xlim(-0.6, len(policies) - 0.2)
+    axes.set_xlim(-0.8, len(policies) - 0.2)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("CCT increase over the bound (%)", fontsize=9)
     tidy(axes)
@@ -112,7 +113,7 @@ def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
 def experiment_figures(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Iterator[tuple[str, Figure]]:
     """Yield (file stem, figure) of an experiment; loads and queues are those of its first seed."""
     first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
-    increases = Figure(figsize=(2 + 1.1 * len(first), 4), layout="constrained")
+    increases = Figure(figsize=(2.6 + 1.1 * len(first), 4), layout="constrained")
     draw_increases(increases.subplots(), records)
     yield "cct", increases
     yield "link_load", _loads_figure(first)
@@ -135,6 +136,8 @@ def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
         draw_loads(axes, outcome, label_of(outcome.policy))
         if number % columns == 0:
             axes.set_ylabel("load of each link, sorted (KB)", fontsize=9)
+    handles = [line for line in figure.axes[0].lines if line.get_label() == MEAN]
+    figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
     return figure
 
 

@@ -7,6 +7,7 @@ from emulation.softswitch.queue import OutputQueue
 from fabric.experiment import Scenario
 
 Outage = tuple[int, int]
+ALWAYS = 2**62
 
 
 class Port:
@@ -54,7 +55,14 @@ class Port:
             self.packets += 1
         return departure
 
+    def set_link(self, now_ps: int, up: bool) -> None:
+        """Break the link from now on, or mend it, whatever was foreseen; nothing changes where it is in that state."""
+        if up is not self.is_down(now_ps):
+            return
+        past = [(down_ps, min(up_ps, now_ps)) for down_ps, up_ps in self._outages if down_ps < now_ps]
+        self._outages = past if up else [*past, (now_ps, ALWAYS)]
+
     def is_down(self, start_ps: int) -> bool:
         """Return whether a packet whose transmission starts now is lost."""
-        index = bisect_right(self._outages, (start_ps, 2**63))
+        index = bisect_right(self._outages, (start_ps, ALWAYS + 1))
         return index > 0 and start_ps < self._outages[index - 1][1]

@@ -121,10 +121,18 @@ def results_folder(folder: Path) -> Path:
         raise EmulationError(f"cannot write results to {folder}: {error.strerror}") from None
 
 
+def kept_toml(experiment: Experiment) -> str:
+    """Return an experiment as TOML that can be run from the results folder: the connection matrix's file by its full path."""
+    collective = experiment.collective
+    if collective.file:
+        collective = collective.model_copy(update={"file": str(Path(collective.file).absolute())})
+    return experiment_toml(experiment.model_copy(update={"collective": collective}))
+
+
 def write_folder(folder: Path, experiment: Experiment, outcomes: Sequence[Outcome], records: Sequence[Record]) -> None:
     """Write everything but the plots; an older run's files of the same names are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / EXPERIMENT).write_text(experiment_toml(experiment), encoding="utf-8")
+    (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
     (folder / LOG).write_text("".join(f"{line}\n" for line in log_lines(outcomes)), encoding="utf-8")
     table(records).write_parquet(folder / RESULTS)
     for name, rows_of in ((FLOWS, flow_rows), (PORTS, port_rows), (QUEUES, queue_rows)):

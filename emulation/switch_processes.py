@@ -1,29 +1,25 @@
 """The switches of a Mininet network as processes: their command lines, their start in parallel, their counters.
 
-`softswitch` is ours; `bmv2` is simple_switch_grpc with the same options, whose rates are packets per second, set
-through its own tool, and whose links have a latency only where the kernel offers netem.
+`softswitch` is ours; `bmv2` is simple_switch_grpc, which takes the same options (`emulation.bmv2` has what differs).
 """
 
 import json
-import shutil
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from emulation.children import SOFTSWITCH, Children, children
-from emulation.errors import EmulationError, NetworkError, StartError
-from emulation.kernel import add_latency, refused_frames
-from fabric.addressing import device_id, interface_name, switch_name
+from emulation import bmv2
+from emulation.children import SOFTSWITCH, Children, children, ending
+from emulation.errors import EmulationError
+from emulation.kernel import InterfaceCounts, add_latency, interface_counts
+from fabric.addressing import device_id, interface_name, switch_name, switch_named
 from fabric.draws import Stream, component, mix
-from fabric.experiment import PS_PER_SECOND, Scenario
+from fabric.experiment import Scenario
 
 SwitchKind = Literal["softswitch", "bmv2"]
-BMV2, BMV2_TOOL = "simple_switch_grpc", "simple_switch_CLI"
-FIRST_THRIFT_PORT = 9090
 CPU_PORT = 510
 UNLIMITED_BYTES = 2**62
 PS_PER_US = 10**6
@@ -45,6 +41,7 @@ def softswitch_command(scenario: Scenario, switch: int, folder: Path) -> list[st
         "--gap-bytes": scenario.packets.gap_bytes,
         "--delay-us": round(scenario.latency_ps / PS_PER_US),
         "--stats-socket": folder / f"{name}.stats",
+        "--priority-queues": 2 if scenario.controller.detection == "probe" else 1,
         "--seed": int(mix(scenario.seed, component(Stream.SWITCH, switch), 0)),
     }
     return [SOFTSWITCH, *_common(scenario, switch, folder), *(str(word) for pair in options.items() for word in pair)]
@@ -52,8 +49,7 @@ def softswitch_command(scenario: Scenario, switch: int, folder: Path) -> list[st
 
 def bmv2_command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
     """Return the command line of simple_switch_grpc."""
-    general = [BMV2, "--thrift-port", str(FIRST_THRIFT_PORT + switch), "--log-console", "-L", "warn"]
-    return [*general, *_common(scenario, switch, folder)]
+    return bmv2.command(switch, _common(scenario, switch, folder))
 
 
 def _common(scenario: Scenario, switch: int, folder: Path) -> list[str]:
@@ -74,6 +70,7 @@ class PortCounters:
     missed: int = 0
     received: int = 0
     max_queue_bytes: int = 0
+    queue_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,33 +83,67 @@ class SwitchCounters:
 
 @dataclass(slots=True)
 class Switches:
-    """The running switches of a network."""
+    """The running switches of a network; where they `may_restart`, one that does not answer has counted nothing."""
 
     scenario: Scenario
     kind: SwitchKind
     folder: Path
     processes: Children
+    may_restart: bool = False
+
+    def restart(self, name: str) -> str:
+        """Start a switch that has ended again; return how it had ended. It comes up empty, and its counters at 0."""
+        for kind in ("grpc", "stats"):
+            (self.folder / f"{name}.{kind}").unlink(missing_ok=True)
+        ended = f"{name} {ending(self.processes.exited.pop(name))}"
+        switch = switch_named(self.scenario.tree, name)
+        self._start(switch)
+        if self.kind == "bmv2":
+            self.await_ready()
+            bmv2.set_queues(self.scenario, switch)
+        return ended
+
+    def await_ready(self) -> None:
+        """Wait until every switch listens; raises StartError, naming one that has ended or is late."""
+        self.processes.await_all(lambda name: listens(self.folder / f"{name}.grpc"), START_SECONDS)
+
+    def start(self) -> None:
+        """Start all switches."""
+        for switch in range(self.scenario.tree.switches):
+            self._start(switch)
+
+    def _start(self, switch: int) -> None:
+        command = softswitch_command if self.kind == "softswitch" else bmv2_command
+        name = switch_name(self.scenario.tree, switch)
+        self.processes.start(name, command(self.scenario, switch, self.folder), self.folder / "logs" / f"{name}.log")
 
     def counters(self) -> list[SwitchCounters]:
         """Return the counters of all switches; what the kernel refused to carry on a link counts as lost there."""
-        tree, refused = self.scenario.tree, refused_frames()
+        tree, counts = self.scenario.tree, interface_counts()
         found = []
         for switch in range(tree.switches):
-            own = self._own_counters(switch)
-            names = {port: interface_name(tree, switch, port) for port in own.ports}
-            ports = {port: replace(count, lost=count.lost + refused[names[port]]) for port, count in own.ports.items()}
+            kernel = {port: counts[interface_name(tree, switch, port)] for port in tree.ports(switch)}
+            own = self._own_counters(switch) if self.kind == "softswitch" else _kernel_counters(kernel)
+            ports = {port: replace(count, lost=count.lost + kernel[port].refused) for port, count in own.ports.items()}
             found.append(SwitchCounters(ports, own.unrouted))
         return found
 
     def _own_counters(self, switch: int) -> SwitchCounters:
-        """Ask a switch for its counters; BMv2 has none outside of programs."""
-        if self.kind == "bmv2":
-            return SwitchCounters({port: PortCounters() for port in self.scenario.tree.ports(switch)}, 0)
+        """Ask a switch for its counters."""
         try:
             return _read_counters(_statistics(self.folder / f"{switch_name(self.scenario.tree, switch)}.stats"))
         except EmulationError:
+            if self.may_restart:
+                return SwitchCounters({port: PortCounters() for port in self.scenario.tree.ports(switch)}, 0)
             self.processes.refuse_ending()
             raise
+
+
+def _kernel_counters(kernel: dict[int, InterfaceCounts]) -> SwitchCounters:
+    """Return what the kernel knows of BMv2, which counts nothing outside of programs and drops from full queues silently."""
+    ports = {port: PortCounters(count.sent, count.sent_bytes, received=count.received) for port, count in kernel.items()}
+    leaving = sum(count.sent + count.refused for count in kernel.values())
+    return SwitchCounters(ports, max(0, sum(count.received for count in kernel.values()) - leaving))
 
 
 def _statistics(path: Path) -> dict[str, Any]:
@@ -140,33 +171,33 @@ def _read_port(row: dict[str, Any]) -> PortCounters:
         packets=row["tx_packets"],
         bytes=row["tx_bytes"],
         drops=row["queue_drops"] + row["priority_drops"],
-        # A frame refused with ENOBUFS is among those that the kernel counts (`refused_frames`).
+        # A frame refused with ENOBUFS is among those that the kernel counts (`interface_counts`).
         lost=row["tx_failed"] - row.get("tx_no_buffers", 0),
         missed=row["kernel_drops"],
         received=row["rx_packets"],
         max_queue_bytes=row.get("max_queue_bytes", 0),
+        queue_bytes=row.get("queue_bytes", 0),
     )
 
 
 @contextmanager
 def switches(scenario: Scenario, kind: SwitchKind, folder: Path) -> Iterator[Switches]:
     """Start all switches of a scenario in this thread's network namespace; raises StartError, naming one that fails."""
-    tree = scenario.tree
-    command = softswitch_command if kind == "softswitch" else bmv2_command
     if kind == "bmv2":
-        refuse_without_bmv2()
+        bmv2.refuse_without_bmv2()
+        _delay_links(scenario)
     (folder / "logs").mkdir()
     with children() as processes:
-        for switch in range(tree.switches):
-            name = switch_name(tree, switch)
-            processes.start(name, command(scenario, switch, folder), folder / "logs" / f"{name}.log")
-        processes.await_all(lambda name: _listens(folder / f"{name}.grpc"), START_SECONDS)
+        started = Switches(scenario, kind, folder, processes)
+        started.start()
+        started.await_ready()
         if kind == "bmv2":
-            _set_queues(scenario)
-        yield Switches(scenario, kind, folder, processes)
+            bmv2.set_all_queues(scenario)
+        yield started
 
 
-def _listens(path: Path) -> bool:
+def listens(path: Path) -> bool:
+    """Return whether somebody answers at a Unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
         try:
             channel.connect(str(path))
@@ -175,24 +206,9 @@ def _listens(path: Path) -> bool:
     return True
 
 
-def refuse_without_bmv2() -> None:
-    """Raise NetworkError where BMv2's programs are missing."""
-    for program in (BMV2, BMV2_TOOL):
-        if shutil.which(program) is None:
-            raise NetworkError(f"{program} is not on PATH: install BMv2 (`ofan doctor` says how), or use --switch softswitch")
-
-
-def _set_queues(scenario: Scenario) -> None:
-    """Give BMv2's ports the scenario's rate in data packets per second and its depth in data packets."""
-    rate = max(1, round(PS_PER_SECOND / scenario.slot_ps))
-    depth = scenario.fabric.queue_bytes // scenario.data_bytes or 1 << 20
-    script = f"set_queue_depth {depth}\nset_queue_rate {rate}\n"
-    tree = scenario.tree
-    for switch in range(tree.switches):
-        command = [BMV2_TOOL, "--thrift-port", str(FIRST_THRIFT_PORT + switch)]
-        done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
-        if done.returncode or "Invalid" in done.stdout:
-            raise StartError(f"{switch_name(tree, switch)}: {BMV2_TOOL} could not set rates: {done.stdout[-200:].strip()}")
-    if scenario.latency_ps:
+def _delay_links(scenario: Scenario) -> None:
+    """Give links the latency that our switch makes by itself, where it is a microsecond or more; raises NetworkError."""
+    if microseconds := round(scenario.latency_ps / PS_PER_US):
+        tree = scenario.tree
         names = [interface_name(tree, switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
-        add_latency(names, round(scenario.latency_ps / PS_PER_US))
+        add_latency(names, microseconds)

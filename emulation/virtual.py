@@ -6,7 +6,7 @@ same bytes in the same order; `Network.digest` says so.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol
@@ -109,6 +109,7 @@ class Network:
         self.hosts = endpoints(scenario, flows, range(self.tree.hosts))
         self.done_ps = [NEVER] * len(self._plans)
         self._samples: dict[int, tuple[int, ...]] = {}
+        self._sample_ps, self._next_sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT, 0
         self._sizes = (scenario.data_bytes, scenario.ack_bytes)
         gap = scenario.packets.gap_bytes
         self._tx_ps = tuple(scenario.tx_ps(size) for size in self._sizes)
@@ -135,26 +136,64 @@ class Network:
 
         Raises EmulationError, naming flows, at the horizon or when nothing happens any more.
         """
-        events, handlers, clock = self._events, self._handlers, self.clock
-        sample_ps, next_sample_ps = self.scenario.zero_load_rtt_ps // SAMPLES_PER_RTT, 0
+        events, clock = self._events, self.clock
         limit_ps = NEVER if horizon_ps is None else horizon_ps
         while self._unfinished or (events and events[0][0] == clock.now_ps):
             if not events or events[0][0] > limit_ps:
                 raise EmulationError(self._complaint())
-            time_ps, kind, node, port, _, payload = heappop(events)
-            while next_sample_ps <= time_ps:
-                self._sample(next_sample_ps)
-                next_sample_ps += sample_ps
-                if on_progress:
-                    on_progress(self._acknowledged())
-            clock.now_ps = time_ps
-            handlers[kind](time_ps, node, port, payload)
+            self._step(on_progress)
         self._count_marks_in_queues()
 
+    def advance(self, until_ps: int, most_events: int) -> bool:
+        """Let at most `most_events` happen, none after `until_ps`, for whoever looks on; return whether more was due."""
+        events = self._events
+        for _ in range(most_events):
+            if not events or events[0][0] > until_ps:
+                self.clock.now_ps = max(self.clock.now_ps, until_ps)
+                return False
+            self._step()
+        return True
+
+    @property
+    def unfinished(self) -> int:
+        """Return how many flows are not complete."""
+        return self._unfinished
+
+    def acknowledged(self, flow: int) -> int:
+        """Return how many packets of a flow its sender knows to have arrived."""
+        plan = self._plans[flow]
+        acked: int = min(self.hosts[plan.source].sender(flow).acked, plan.packets)
+        return acked
+
+    def set_links(self, links: Iterable[int], up: bool) -> None:
+        """Break or mend links now; what waits for them is judged anew (design, decision 8)."""
+        ends = {end for link in links for end in self.tree.link_ends(link)}
+        for end in ends:
+            self.ports[end.switch][end.port].set_link(self.clock.now_ps, up)
+        for index, (time_ps, kind, node, number, sequence, payload) in enumerate(self._events):
+            if kind == LEAVE and (node, number) in ends:
+                self._events[index] = (time_ps, kind, node, number, sequence, self._judged(node, number, time_ps, payload))
+
+    def _judged(self, node: int, number: int, departure_ps: int, queued: Queued) -> Queued:
+        port = self.ports[node][number]
+        is_lost = port.is_down(departure_ps - port.queue.tx_ps(queued.size))
+        change = is_lost - queued.is_lost
+        port.lost += change
+        self.lost += change
+        return queued._replace(is_lost=is_lost)
+
+    def _step(self, on_progress: Callable[[float], None] | None = None) -> None:
+        time_ps, kind, node, port, _, payload = heappop(self._events)
+        while self._next_sample_ps <= time_ps:
+            self._sample(self._next_sample_ps)
+            self._next_sample_ps += self._sample_ps
+            if on_progress:
+                on_progress(self._acknowledged())
+        self.clock.now_ps = time_ps
+        self._handlers[kind](time_ps, node, port, payload)
+
     def _acknowledged(self) -> float:
-        plans, hosts = self._plans, self.hosts
-        acked: int = sum(min(hosts[plan.source].sender(plan.flow).acked, plan.packets) for plan in plans)
-        return acked / sum(plan.packets for plan in plans)
+        return sum(map(self.acknowledged, range(len(self._plans)))) / sum(plan.packets for plan in self._plans)
 
     def _push(self, time_ps: int, kind: int, node: int, port: int, payload: Any) -> None:
         self._sequence += 1

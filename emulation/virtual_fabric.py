@@ -4,7 +4,10 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from controller.convergence import Convergence
 from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.liveness import liveness
+from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.errors import UnsupportedError
 from emulation.outcome import Outcome
@@ -13,6 +16,7 @@ from emulation.programs import SwitchProgram, built_in
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
 from emulation.virtual import Clock, Kind, Network, SwitchDraws
+from emulation.virtual_probes import VirtualProbes
 from fabric import failures, traffic
 from fabric.addressing import device_id, switch_name
 from fabric.bounds import bound_ps
@@ -21,6 +25,7 @@ from hostagent.build import paced_gaps
 from hostagent.state import NEVER
 
 QUEUE_LENGTHS = "queue_bytes"
+CPU_PORT = 510
 HORIZON_BOUNDS = 100
 
 
@@ -38,22 +43,75 @@ class VirtualFabric:
         self.clock = Clock()
         self.switches = [_switch(scenario, switch, self.clock) for switch in range(scenario.tree.switches)]
         self.sessions = [_session(scenario, number, switch, program) for number, switch in enumerate(self.switches)]
+        self._writers = [LocalAgent(session) if scenario.failures.local_repair else session for session in self.sessions]
         line = failures.timeline(scenario, traffic.flows(scenario))
-        self.controller = FabricController(scenario, program.pipeline, line.first_routes)
+        first_routes = line.first_routes if self.is_announced else frozenset()
+        self.controller = FabricController(scenario, program.pipeline, first_routes)
+        self.installations: list[Convergence] = []
         self.network = Network(scenario, self.switches, self.clock, outages(line.changes))
         self.network.on_drop = self._forget
+        self._failed_ps: dict[int, int] = {}
         self._apply(self.controller.start())
+        self._tell_hosts(first_routes)
         for change in line.changes:
-            if not line.first_routes or change.time_ps:
-                event = LinkChange(change.down, change.up)
-                self.network.at(change.time_ps, Kind.LINK, partial(self.change_links, event))
-        for route in line.routes:
-            self.network.at(route.time_ps, Kind.CONTROL, partial(self._tell_hosts, route.failed))
+            is_known = change.time_ps == 0 and bool(first_routes)
+            event = LinkChange(change.down, change.up)
+            self.network.at(change.time_ps, Kind.LINK, partial(self._links_change, event, is_known))
+        probing = liveness(scenario)
+        if probing:
+            VirtualProbes(self.network, self.switches, self.sessions, probing, self.change_links)
+
+    @property
+    def is_announced(self) -> bool:
+        """Return whether the network tells the controller of its failures."""
+        return self.scenario.controller.detection == "announced"
+
+    def _links_change(self, change: LinkChange, is_known: bool = False) -> None:
+        """Let the switches at a link, and in an announced world the controller, know that it has changed."""
+        self._failed_ps.update(dict.fromkeys(change.down | change.up, self.clock.now_ps))
+        for link in sorted(change.down | change.up):
+            for end in self.scenario.tree.link_ends(link):
+                writer = self._writers[end.switch]
+                if isinstance(writer, LocalAgent):
+                    writer.set_port(end.port, link in change.up)
+        if self.is_announced and not is_known:
+            self.change_links(change)
 
     def change_links(self, change: LinkChange) -> None:
         """Tell the controller that links have failed or come back, and install what it decides, when it says so."""
-        for step in self.controller.on_event(self.clock.now_ps, change):
+        now_ps = self.clock.now_ps
+        self._install(change, self.controller.on_event(now_ps, change))
+
+    def _install(self, change: LinkChange, steps: list[Step]) -> None:
+        """Let steps take effect when they are due; a damped link is looked at again when it has been quiet."""
+        now_ps, controller = self.clock.now_ps, self.controller
+        failed_ps = min((self._failed_ps.get(link, now_ps) for link in change.down | change.up), default=None)
+        convergence = Convergence(change, self.scenario.controller.detection, controller.failed, now_ps, failed_ps)
+        convergence.planned(now_ps, steps)
+        self.installations.append(convergence)
+        for step in steps:
             self.network.at(step.time_ps, Kind.CONTROL, partial(self._apply, (step,)))
+        if controller.convergence_ps is not None:
+            self.network.at(now_ps + controller.convergence_ps, Kind.CONTROL, partial(self._installed, convergence))
+        if controller.next_release_ps is not None:
+            self.network.at(max(now_ps, controller.next_release_ps), Kind.CONTROL, self._release)
+
+    def _installed(self, convergence: Convergence) -> None:
+        self._tell_hosts(convergence.failed)
+        convergence.installed(self.clock.now_ps)
+
+    def _release(self) -> None:
+        """Use the links again that have been quiet for long enough."""
+        before = self.controller.failed
+        steps = self.controller.release(self.clock.now_ps)
+        if before != self.controller.failed:
+            self._install(LinkChange(up=before - self.controller.failed), steps)
+
+    def inject(self, change: LinkChange) -> None:
+        """Break and mend links now, in the middle of a run, as if the experiment had said so."""
+        self.network.set_links(change.down, up=False)
+        self.network.set_links(change.up, up=True)
+        self._links_change(change)
 
     def run(self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None) -> Outcome:
         """Run until all flows are done; raises EmulationError where they are not by the horizon.
@@ -83,20 +141,21 @@ class VirtualFabric:
 
     def _apply(self, steps: Iterable[Step]) -> None:
         for step in steps:
-            self.sessions[step.switch].write(step.changes)
+            self._writers[step.switch].write(step.changes)
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
     """Raise UnsupportedError where the scenario needs more than the virtual network offers."""
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError("load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)")
-    if scenario.failures.local_repair:
-        raise UnsupportedError("failures.local_repair: only the simulator repairs locally (--network sim)")
+    if scenario.controller.detection == "netlink":
+        raise UnsupportedError('controller.detection = "netlink": virtual links have no kernel interfaces (--network mininet)')
 
 
 def _switch(scenario: Scenario, number: int, clock: Clock) -> Switch:
     draws = SwitchDraws(scenario.seed, number)
-    return Switch(device_id(number), clock, draws, scenario.tree.ports(number))
+    cpu_port = CPU_PORT if scenario.controller.detection == "probe" else None
+    return Switch(device_id(number), clock, draws, scenario.tree.ports(number), cpu_port)
 
 
 def _session(scenario: Scenario, number: int, switch: Switch, program: SwitchProgram) -> Session:

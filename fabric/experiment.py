@@ -7,9 +7,9 @@ networks runs as it is.
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from fabric.policies import POLICIES, Policy
+from fabric.policies import POLICIES, Chooser, Policy
 from fabric.topology import FatTree
 
 PS_PER_NS = 1_000
@@ -18,8 +18,11 @@ DEFAULT_QUEUE_BYTES = 800_000
 MOST_BYTES = 2**40
 MOST_RTTS = 10_000
 LATEST_NS = 10**14
+DAMPING_SUPPRESS, DAMPING_REUSE = 3.0, 1.0
 
+LIKE = tuple(slug for slug, row in POLICIES.items() if row.chooser is not Chooser.WAYPOINT)
 Matrix = Literal["permutation", "inter_pod_permutation", "all_to_all", "ring", "hierarchical_ring", "fsdp", "pairs", "file"]
+Detection = Literal["announced", "netlink", "probe"]
 
 
 class Section(BaseModel):
@@ -49,9 +52,11 @@ class Packets(Section):
 
 
 class LoadBalancer(Section):
-    """Options of the schemes; which scheme runs is `Scenario.policy`."""
+    """Options of the schemes; which one runs is `Scenario.policy`. `label_timeout_rtt`: labels (REPS, PLB) time out no sooner."""
 
     schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
+    edge_pointers: Literal["pod", "edge", "host"] = "edge"
+    agg_pointers: Literal["pod", "edge", "host"] = "pod"
     queue_staleness_ns: Annotated[float, Field(ge=0, le=10**9)] = 0
     bins_percent: tuple[float, float, float] = (5, 10, 20)
     ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
@@ -59,6 +64,14 @@ class LoadBalancer(Section):
     plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
     plb_gaps: Annotated[int, Field(ge=1, le=10**6)] = 10
     freeze_us: Annotated[float, Field(ge=0, le=10**9)] = 100
+    label_timeout_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 1
+
+    @field_validator("edge_pointers")
+    @classmethod
+    def _one_order_per_pointer(cls, level: str, others: ValidationInfo) -> str:
+        if level == "pod" and others.data.get("schedule_orders") == "per_pointer":
+            raise ValueError('"pod" needs schedule_orders = "per_pod": a pod\'s edges share a pointer, so they share an order')
+        return level
 
 
 class Collective(Section):
@@ -113,6 +126,45 @@ class Failures(Section):
         return rtts
 
 
+class Controller(Section):
+    """How the controller learns of failures, and how it treats links that come and go (`controller.detection`).
+
+    G (`failures.convergence_rtt`) runs from the moment at which it learns of a change: with `announced` that is the change itself.
+    """
+
+    detection: Detection = "announced"
+    probe_interval_us: Annotated[float, Field(ge=0.001, le=10**9)] | None = None
+    probe_misses: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    damping_half_life_us: Annotated[float, Field(ge=0.001, le=10**12)] | None = None
+    damping_suppress: Annotated[float, Field(gt=0, le=1_000)] | None = None
+    damping_reuse: Annotated[float, Field(gt=0, le=1_000)] | None = None
+
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> "Controller":
+        if self.detection != "probe" and (self.probe_interval_us, self.probe_misses) != (None, None):
+            raise ValueError(f'probe_interval_us and probe_misses need detection = "probe", not "{self.detection}"')
+        if self.damping_half_life_us is None and (self.damping_suppress, self.damping_reuse) != (None, None):
+            raise ValueError("damping_suppress and damping_reuse need damping_half_life_us")
+        suppress, reuse = self.damping_suppress or DAMPING_SUPPRESS, self.damping_reuse or DAMPING_REUSE
+        if reuse >= suppress:
+            raise ValueError(f"damping_reuse = {reuse:g} must be below damping_suppress = {suppress:g}")
+        return self
+
+
+class OwnProgram(Section):
+    """A P4 program of the user's that runs in place of ours: its file, and the load balancer whose groups and hosts it gets."""
+
+    file: Annotated[str, Field(min_length=1)]
+    like: str = "simple_rr"
+
+    @field_validator("like")
+    @classmethod
+    def _has_groups(cls, slug: str) -> str:
+        if slug not in LIKE:
+            raise ValueError(f"must be one of {', '.join(LIKE)}")
+        return slug
+
+
 class Settings(Section):
     """What experiments and scenarios share."""
 
@@ -123,6 +175,7 @@ class Settings(Section):
     collective: Collective = Collective()
     transport: Transport = Transport()
     failures: Failures = Failures()
+    controller: Controller = Controller()
 
 
 class Scenario(Settings):
@@ -206,9 +259,10 @@ class Scenario(Settings):
 
 
 class Experiment(Settings):
-    """A file: the shared settings, the load balancers and the seeds to run."""
+    """A file: the shared settings, the load balancers and the seeds to run; a program of the user's runs before them."""
 
     policies: tuple[str, ...] = ("ofan",)
+    program: OwnProgram | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
 

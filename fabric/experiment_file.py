@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from fabric.errors import ExperimentError, FabricError
-from fabric.experiment import Experiment, Settings
+from fabric.experiment import LIKE, Experiment, Settings
 from fabric.failures import named_outages
 from fabric.policies import POLICIES
 from fabric.text_file import read_text
@@ -48,15 +48,21 @@ class _Place:
         return f"{self.source}:{line}" if line else self.source
 
 
-def load_experiment(path: str | Path, overrides: Iterable[str] = ()) -> Experiment:
+def load_experiment(path: str | Path, overrides: Iterable[str] = (), takes_program: bool = False) -> Experiment:
     """Read an experiment file and apply overrides such as `fabric.k=8` or `policies=ofan,jsq`; raises ExperimentError.
 
-    A `collective.file` is sought in the experiment's folder, one in an override in the current folder.
+    A `collective.file` is sought in the experiment's folder, one in an override in the current folder; so is `program.file`.
+    A `[program]` is refused unless the caller runs P4.
     """
-    return parse_experiment(read_text(path, ExperimentError), str(path), overrides, Path(path).parent)
+    text = read_text(path, ExperimentError)
+    if not _parse_toml(text, str(path)):
+        raise ExperimentError(f"{path}: the file sets nothing: experiments/demo.toml is an example")
+    return parse_experiment(text, str(path), overrides, Path(path).parent, takes_program)
 
 
-def parse_experiment(text: str, source: str, overrides: Iterable[str] = (), folder: Path | None = None) -> Experiment:
+def parse_experiment(
+    text: str, source: str, overrides: Iterable[str] = (), folder: Path | None = None, takes_program: bool = False
+) -> Experiment:
     """Read an experiment from TOML text; `source` names it in errors, relative paths start at `folder`."""
     values = _parse_toml(text, source)
     _anchor(values, folder)
@@ -67,6 +73,8 @@ def parse_experiment(text: str, source: str, overrides: Iterable[str] = (), fold
         raise ExperimentError(_explain(error, place)) from None
     for path, problem in _problems(experiment):
         raise ExperimentError(f"{place.of(path)}: {problem}")
+    if experiment.program and not takes_program:
+        raise ExperimentError(f"{place.of(('program',))}: only `ofan emulate` runs a program of yours")
     return experiment
 
 
@@ -79,9 +87,9 @@ def _parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def _anchor(values: dict[str, Any], folder: Path | None) -> None:
-    collective = values.get("collective")
-    if folder is not None and isinstance(collective, dict) and isinstance(collective.get("file"), str):
-        collective["file"] = str(folder / collective["file"])
+    for table in (values.get(name) for name in ("collective", "program")):
+        if folder is not None and isinstance(table, dict) and isinstance(table.get("file"), str):
+            table["file"] = str(folder / table["file"])
 
 
 def _override(values: dict[str, Any], override: str) -> KeyPath:
@@ -132,12 +140,14 @@ def size_in_bytes(text: str) -> int:
 
 def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
     """Yield what pydantic cannot see, with its key: unknown load balancers and links, traffic that does not fit the fat-tree."""
-    if not experiment.policies:
+    if not experiment.policies and not experiment.program:
         yield ("policies",), "policies is empty: name at least one load balancer"
     for slug in experiment.policies:
         if slug not in POLICIES:
             yield ("policies",), f"no load balancer {slug!r}{_nearest(slug, POLICIES)}; there are {', '.join(POLICIES)}"
-    scenario = next(experiment.scenarios())
+        if experiment.policies.count(slug) > 1:
+            yield ("policies",), f"policies names {slug} twice"
+    scenario = next(experiment.model_copy(update={"policies": experiment.policies or LIKE[:1]}).scenarios())
     try:
         named_outages(scenario)
     except FabricError as error:

@@ -5,14 +5,16 @@ random starts and orders are written once. A group is what owns a pointer: a des
 for Ofan, a distinct set of (uplink, weight) for everyone else. Schedules are sequences of uplinks (from 0).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabric.draws import Stream, below, component, mix
+from fabric.experiment import Scenario
 from fabric.flows import offsets
 from fabric.iwrr import interleave, simplify
 from fabric.policies import RESHUFFLE_ORDERS, Chooser, Policy
@@ -24,14 +26,27 @@ Int64 = NDArray[np.int64]
 Slots = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 ScheduleOrders = Literal["per_pod", "per_pointer"]
+PointerLevel = Literal["pod", "edge", "host"]
+LEVELS: tuple[PointerLevel, ...] = ("pod", "edge", "host")
 NONE = -1
+
+
+class Consolidation(NamedTuple):
+    """For what kind of destination a rotation keeps a pointer in edges and in aggs; Ofan's are the highest (appendix F)."""
+
+    edge: PointerLevel = "edge"
+    agg: PointerLevel = "pod"
+
+
+OFAN = Consolidation()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forwarding:
     """The northbound state of all edges and aggs (switches 0 .. 2 E - 1); southbound routes follow from the addresses.
 
-    edge_group (E, E) and agg_group (E, k): local group of a destination edge or pod, NONE without a path;
+    edge_group (E, E) and agg_group (E, k): local group of a destination edge or pod, NONE without a path; with a finer
+    consolidation a column is what `columns` says (edges', aggs'), down to a host;
     first_group (2 E + 1): a switch's groups are first_group[switch] + local group;
     group_schedule (groups,): local schedule of a group, NONE where it is unused; group_start (groups, 2): where the
     pointers of data and ACKs start; first_schedule (2 E + 1), schedule_offset (schedules + 1,), slots: flat schedules.
@@ -49,6 +64,7 @@ class Forwarding:
     first_schedule: Int64
     schedule_offset: Int64
     slots: Slots
+    columns: Consolidation = OFAN
 
     def schedule(self, switch: int, schedule: int) -> Slots:
         """Return the uplinks of a switch's local schedule."""
@@ -59,10 +75,36 @@ class Forwarding:
         """Return the global group indices of a switch."""
         return range(int(self.first_group[switch]), int(self.first_group[switch + 1]))
 
+    def group_towards(self, switch: int, host: int) -> int:
+        """Return the local group of packets to a host that is not below the switch, NONE without one."""
+        columns = self.columns.edge if switch < self.tree.edges else self.columns.agg
+        return self.group_of(switch, host // self.tree.half ** (2 - LEVELS.index(columns)))
+
     def group_of(self, switch: int, destination: int) -> int:
         """Return the local group of a destination edge (at an edge) or pod (at an agg), NONE without one."""
         edges = self.tree.edges
         return int(self.edge_group[switch, destination] if switch < edges else self.agg_group[switch - edges, destination])
+
+
+class Drawn:
+    """The random orders and starts of one scenario, which depend on no link: what is drawn once need not be drawn again."""
+
+    def __init__(self) -> None:
+        self._orders: dict[int, Slots] = {}
+        self._starts: tuple[bytes, NDArray[np.uint32]] = b"", np.zeros(0, dtype=np.uint32)
+
+    def orders(self, first: int, draw: Callable[[], Int64]) -> Slots:
+        """Return the port orders of a pod's switches, of which `first` is the first."""
+        if first not in self._orders:
+            self._orders[first] = draw().astype(np.uint8)
+        return self._orders[first]
+
+    def starts(self, counts: Int64, draw: Callable[[], Int64]) -> Int64:
+        """Return a draw for each group of switches that have so many groups."""
+        layout = counts.tobytes()
+        if self._starts[0] != layout:
+            self._starts = layout, draw().astype(np.uint32)
+        return self._starts[1].astype(np.int64)
 
 
 def hash_multiplier(seed: int, switch: int) -> int:
@@ -142,6 +184,30 @@ def _rotation_per_pointer(weights: Slots, reach: Bools | None, orders: Int64, ow
     return _Switch(slots, lengths, chosen, chosen)
 
 
+def _split(state: _Switch, copies: int) -> _Switch:
+    """Give each of `copies` parts of every destination a group of its own, on the destination's schedule."""
+    numbers = state.groups[:, None] * copies + np.arange(copies)
+    groups = np.where(state.groups[:, None] == NONE, NONE, numbers).ravel().astype(np.int32)
+    return replace(state, group_schedule=np.repeat(state.group_schedule, copies), groups=groups)
+
+
+def _merged(state: _Switch) -> _Switch:
+    """Give all destinations that walk one schedule, those of a pod, one group."""
+    schedules = np.where(state.groups == NONE, NONE, state.group_schedule[state.groups])
+    used, numbers = np.unique(schedules[schedules != NONE], return_inverse=True)
+    groups = np.full_like(state.groups, NONE)
+    groups[schedules != NONE] = numbers
+    return replace(state, group_schedule=used.astype(np.int32), groups=groups)
+
+
+def _consolidated(state: _Switch, own: PointerLevel, wanted: PointerLevel, half: int) -> _Switch:
+    """Regroup a switch whose columns are of the level `own`; merged columns stay."""
+    finer = LEVELS.index(wanted) - LEVELS.index(own)
+    if finer == 0:
+        return state
+    return _split(state, half**finer) if finer > 0 else _merged(state)
+
+
 def _of_destinations(weights: Slots, reach: Bools | None) -> Slots:
     return weights if reach is None else np.repeat(weights, reach.shape[1], axis=0) * reach
 
@@ -178,24 +244,35 @@ def _number(rows: Slots, of_destination: Int64) -> tuple[Int32, list[int]]:
     return group_of_row, row_of_group
 
 
-def _switches(tree: FatTree, links: LinkState, policy: Policy, seed: int, schedule_orders: ScheduleOrders) -> Iterator[_Switch]:
+def _switches(
+    tree: FatTree,
+    links: LinkState,
+    policy: Policy,
+    seed: int,
+    schedule_orders: ScheduleOrders,
+    wanted: Consolidation,
+    drawn: Drawn,
+) -> Iterator[_Switch]:
     build = _rotation if policy.per_destination else _next_hop_sets
     edge_blocks = agg_blocks = tree.k if policy.per_destination else order_count(policy)
     if policy.per_destination and schedule_orders == "per_pointer":
         build, edge_blocks = _rotation_per_pointer, tree.edges
     to_pods = _weights_of(policy, pod_weights(tree, links))
     through_cores = _weights_of(policy, agg_weights(tree, links)).reshape(tree.edges, tree.k, tree.half)
-    for edge, orders in _orders_of(tree, policy, seed, 0, edge_blocks):
-        yield build(to_pods[edge], links.edge_agg, orders, edge)
-    for agg, orders in _orders_of(tree, policy, seed, tree.edges, agg_blocks):
-        yield build(through_cores[agg], None, orders, agg // tree.half)
+    for edge, orders in _orders_of(tree, policy, seed, 0, edge_blocks, drawn):
+        yield _consolidated(build(to_pods[edge], links.edge_agg, orders, edge), "edge", wanted.edge, tree.half)
+    for agg, orders in _orders_of(tree, policy, seed, tree.edges, agg_blocks, drawn):
+        yield _consolidated(build(through_cores[agg], None, orders, agg // tree.half), "pod", wanted.agg, tree.half)
 
 
-def _orders_of(tree: FatTree, policy: Policy, seed: int, first: int, blocks: int) -> Iterator[tuple[int, Int64]]:
+def _orders_of(
+    tree: FatTree, policy: Policy, seed: int, first: int, blocks: int, drawn: Drawn
+) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield every switch of a tier, from 0, with its orders; drawn pod by pod, which bounds the memory."""
     for pod in range(0, tree.edges, tree.half):
         switches = np.arange(pod, pod + tree.half)
-        yield from zip(switches.tolist(), port_orders(tree, policy, seed, first + switches, blocks), strict=True)
+        orders = drawn.orders(first + pod, partial(port_orders, tree, policy, seed, first + switches, blocks))
+        yield from zip(switches.tolist(), orders, strict=True)
 
 
 def order_count(policy: Policy) -> int:
@@ -204,13 +281,23 @@ def order_count(policy: Policy) -> int:
 
 
 def forwarding(
-    tree: FatTree, links: LinkState, policy: Policy, seed: int, schedule_orders: ScheduleOrders = "per_pod"
+    tree: FatTree,
+    links: LinkState,
+    policy: Policy,
+    seed: int,
+    schedule_orders: ScheduleOrders = "per_pod",
+    consolidation: Consolidation = OFAN,
+    drawn: Drawn | None = None,
 ) -> Forwarding:
     """Compute groups, schedules and starts of all edges and aggs for one state of the links.
 
-    `schedule_orders` is Ofan's: one shuffled order per destination pod (appendix F) or per pointer (section 6).
+    Rotations alone have these options: `schedule_orders`, one shuffled order per destination pod (appendix F) or per pointer
+    (section 6), and `consolidation`; pods at edges need an order per pod. `drawn` remembers what the links do not change, for
+    calls that differ in `links` only.
     """
-    states = list(_switches(tree, links, policy, seed, schedule_orders))
+    wanted = consolidation if policy.per_destination else OFAN
+    drawn = drawn or Drawn()
+    states = list(_switches(tree, links, policy, seed, schedule_orders, wanted, drawn))
     lengths = np.concatenate([state.lengths for state in states])
     first_group = offsets(np.array([len(state.group_schedule) for state in states]))
     first_schedule = offsets(np.array([len(state.lengths) for state in states]))
@@ -223,19 +310,32 @@ def forwarding(
         agg_group=np.stack([state.groups for state in states[tree.edges :]]),
         first_group=first_group,
         group_schedule=group_schedule,
-        group_start=_starts(policy, seed, first_group, first_schedule, group_schedule, lengths),
+        group_start=_starts(seed, first_group, first_schedule, group_schedule, lengths, drawn),
         first_schedule=first_schedule,
         schedule_offset=offsets(lengths),
         slots=np.concatenate([state.slots for state in states]),
+        columns=wanted._replace(edge="host" if wanted.edge == "host" else "edge"),
     )
 
 
-def _starts(policy: Policy, seed: int, first_group: Int64, first_schedule: Int64, group_schedule: Int32, lengths: Int64) -> Int32:
+def scenario_forwarding(scenario: Scenario, links: LinkState, drawn: Drawn | None = None) -> Forwarding:
+    """Compute a scenario's forwarding for one state of the links; `drawn` is kept by who computes several."""
+    options = scenario.load_balancer
+    consolidation = Consolidation(options.edge_pointers, options.agg_pointers)
+    return forwarding(scenario.tree, links, scenario.scheme, scenario.seed, options.schedule_orders, consolidation, drawn)
+
+
+def _starts(seed: int, first_group: Int64, first_schedule: Int64, group_schedule: Int32, lengths: Int64, drawn: Drawn) -> Int32:
     """Return random starts (groups, 2); the ACKs' start is half a schedule after the data's (load balancers, Ofan)."""
     counts = np.diff(first_group)
     switch = np.repeat(np.arange(len(counts)), counts)
-    local = np.arange(len(group_schedule)) - np.repeat(first_group[:-1], counts)
     used = group_schedule != NONE
     length = np.where(used, lengths[first_schedule[switch] + np.maximum(group_schedule, 0)], 1)
-    data = below(mix(seed, component(Stream.START, 0) + switch, local), length)
+    data = below(drawn.starts(counts, partial(_start_draws, seed, switch, first_group)), length)
     return np.stack([data, (data + length // 2) % length], axis=1).astype(np.int32)
+
+
+def _start_draws(seed: int, switch: Int64, first_group: Int64) -> Int64:
+    local = np.arange(len(switch)) - first_group[switch]
+    draws: Int64 = mix(seed, component(Stream.START, 0) + switch, local)
+    return draws

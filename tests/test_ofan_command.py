@@ -3,10 +3,17 @@
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import ofan
+
+
+@click.command()
+def wait() -> None:
+    """Stand for a command that Ctrl-C ends."""
+    raise KeyboardInterrupt
 
 
 def test_help_lists_every_command_and_examples() -> None:
@@ -25,6 +32,14 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     result = CliRunner().invoke(ofan.cli, [name, "--help"])
     assert result.exit_code == 0
     assert f"ofan {name}" in result.stdout
+
+
+def test_an_interruption_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(ofan.COMMANDS, "wait", ofan.Lazy("tests.test_ofan_command", "wait", ""))
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(["wait"])
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == "ofan: interrupted\n"
 
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["emulate"], ["emulate", "x.toml", "--seeds", "0"], ["p4", "explain"]])

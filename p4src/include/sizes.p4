@@ -17,6 +17,14 @@
 #define MAX_SCHEDULES (64 * MAX_UPLINKS * MAX_UPLINKS)
 #define MAX_SLOTS (32768 * MAX_UPLINKS)
 
+// The priorities of packet-outs and of ACKs. More than 0 only for switches with more queues than one: others would drop them.
+#ifndef CONTROL_PRIORITY
+#define CONTROL_PRIORITY 0
+#endif
+#ifndef ACK_PRIORITY
+#define ACK_PRIORITY 0
+#endif
+
 const bit<9> CPU_PORT = 510;
 const bit<9> DROP_PORT = 511;
 

@@ -48,7 +48,15 @@ control SwitchIngress(inout headers_t headers, inout metadata_t meta, inout stan
         } else {
             punt.apply(headers, standard_metadata);
         }
-        if (standard_metadata.egress_spec != DROP_PORT) {
+        if (headers.packet_out.isValid()) {
+            // In a queue of its own, where there is one, and no load to balance.
+            standard_metadata.priority = CONTROL_PRIORITY;
+        } else if (standard_metadata.egress_spec != DROP_PORT) {
+#if ACK_PRIORITY > 0
+            if (headers.ipv4.isValid() && meta.packet_class == ACK) {
+                standard_metadata.priority = ACK_PRIORITY;
+            }
+#endif
             enqueue.apply(meta, standard_metadata);
             ecn.apply(headers, meta);
         }
@@ -59,7 +67,9 @@ control SwitchEgress(inout headers_t headers, inout metadata_t meta, inout stand
     Dequeue() dequeue;
 
     apply {
-        dequeue.apply(meta, standard_metadata);
+        if (!headers.packet_out.isValid()) {
+            dequeue.apply(meta, standard_metadata);
+        }
         if (standard_metadata.egress_port == CPU_PORT) {
             headers.packet_in.setValid();
             headers.packet_in.ingress_port = standard_metadata.ingress_port;

@@ -84,14 +84,14 @@ def test_bins_are_rounded_up_exactly() -> None:
 
 def test_weights_of_a_schedule_count_its_uplinks() -> None:
     planner, plan = planned(scenario("jsq", k=8), 0, frozenset({32 * 4}))
-    entries = planner.entries(0, plan, [0, 1])
+    entries = planner.entries(plan, [0, 1])
     (pod_7,) = {group.block for group in plan.groups.values() if group.number != plan.groups[(10 << 24 | 1 << 8), 24].number}
     assert entries["uplinks_of", (pod_7,)] == ("weigh", (5, 3, 4, 4, 4, 0, 0, 0, 0))
 
 
 def test_weights_of_ofan_jsq_start_say_only_what_is_used() -> None:
     planner, plan = planned(scenario("ofan_jsq_start", k=8), 0, frozenset({32 * 4, 3}))
-    entries = planner.entries(0, plan, list(range(len(plan.blocks))))
+    entries = planner.entries(plan, list(range(len(plan.blocks))))
     assert entries["uplinks_of", (7,)] == ("weigh", (5, 1, 1, 1, 0, 0, 0, 0, 0))
 
 
@@ -122,6 +122,24 @@ def test_a_program_built_for_too_few_uplinks_is_refused() -> None:
 
 def test_a_program_with_too_few_pointers_is_refused() -> None:
     chosen = scenario("ofan", k=32)
-    planner, plan = planned(chosen, 0)
+    _, plan = planned(chosen, 0)
     with pytest.raises(PlanError, match=r"edge0_0: (table routes holds 256 entries, 527 are needed|register pointers)"):
-        reconcile(planner, 0, Installed(), plan)
+        reconcile(Installed(), plan)
+
+
+@pytest.mark.parametrize("policy", ["ofan", "host_dr"])
+@pytest.mark.parametrize("switch", [0, 40, 70], ids=["edge", "agg", "core"])
+def test_ports_are_counted_without_making_them(policy: str, switch: int) -> None:
+    _, plan = planned(scenario(policy, k=8), switch)
+    assert plan.port_count == len(plan.ports)
+
+
+def test_plans_of_a_switch_are_equal_where_its_part_of_the_fabric_is() -> None:
+    chosen = scenario("ofan")
+    planner = Planner(chosen, pipeline("ofan"))
+    whole, cut = (
+        forwarding(chosen.tree, LinkState.without(chosen.tree, failed), chosen.scheme, chosen.seed)
+        for failed in (frozenset[int](), frozenset({0}))
+    )
+    assert [planner.plan(whole, switch) == planner.plan(cut, switch) for switch in range(20)] == [False] * 8 + [True] * 12
+    assert planner.plan(whole, 1) != planner.plan(whole, 2)

@@ -10,7 +10,7 @@ import p4src
 from controller.entries import Batch, Call, Change, Entries, Entry, Key, Kind
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
-from controller.reconcile import assign, ordered
+from controller.reconcile import Phase, assign, ordered
 from fabric.experiment import Fabric, Scenario
 from fabric.policies import POLICIES
 
@@ -121,4 +121,4 @@ def test_nothing_is_sent_where_nothing_changes() -> None:
 
 def test_default_entries_are_modified_even_at_first() -> None:
     call = ("mark_above", (7,))
-    assert ordered({}, {("ecn", ()): call}) == [(Change(Kind.MODIFY, Entry("ecn", (), *call)),)]
+    assert ordered({}, {("ecn", ()): call}) == [(Phase.ADD, (Change(Kind.MODIFY, Entry("ecn", (), *call)),))]

@@ -24,6 +24,7 @@ class Peer:
     """A switch that notes what it is sent; `outcomes` are the codes of the next write's updates."""
 
     arbitration: int = OK
+    is_open: bool = True
     outcomes: list[int] | None = None
     failure: RpcFailure | None = None
     sent: list[Any] = field(default_factory=list)

@@ -119,6 +119,20 @@ def test_a_program_of_the_users_own_runs_in_place_of_ours(tmp_path: Path) -> Non
     assert ours["cct_ps"] == theirs["cct_ps"]
 
 
+def test_json_without_its_p4info_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.json").write_text("{}")
+    said = refused(capsys, "emulate", str(DEMO), "--program", str(tmp_path / "mine.json"))
+    assert "mine.json needs its P4Info beside it, mine.txtpb" in said
+
+
+def test_a_kept_experiment_finds_its_connection_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.cm").write_text("Nodes 16\nConnections 1\n0->9 start 0 size 9\n")
+    (tmp_path / "x.toml").write_text('[fabric]\nk = 4\n[collective]\nmatrix = "file"\nfile = "t.cm"\n')
+    monkeypatch.chdir(tmp_path)
+    for file in ("x.toml", "1/experiment.toml"):
+        assert CliRunner().invoke(ofan.cli, ("emulate", file, "--output", "1"), catch_exceptions=False).exit_code == 0
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in EXPERIMENTS.glob("*.toml") if "[sweep]" not in path.read_text()))
 def test_every_shipped_experiment_is_valid(name: str) -> None:
     assert list(load_experiment(EXPERIMENTS / name).scenarios())

@@ -1,6 +1,7 @@
 """Bring your own: a user's program gets the groups and hosts it asks for, stands beside ours, and is refused in one line."""
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +14,10 @@ import ofan
 import p4src
 from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
-from emulation.own_program import ACTIONS, LIKE, check
+from emulation.own_program import ACTIONS, Loaded, check
+from emulation.programs import load_program
+from fabric.experiment import LIKE
+from fabric.experiment_file import load_experiment
 from fabric.policies import PROGRAMS
 
 DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
@@ -68,6 +72,29 @@ def test_a_program_may_be_bmv2_json_with_its_p4info(tmp_path: Path) -> None:
     CliRunner().invoke(ofan.cli, (*command, "--p4runtime-files", str(infos)), catch_exceptions=False)
     compiled = emulated(tmp_path / "1", "--program", str(tmp_path / "first.json"))
     assert list(compiled.values()) == list(emulated(tmp_path / "2", "--program", str(tmp_path / "first.p4")).values())
+    infos.unlink()
+    shutil.rmtree(tmp_path / "2")
+    assert emulated(tmp_path / "2", str(tmp_path / "1" / "experiment.toml")) == compiled
+
+
+def test_a_kept_experiment_runs_its_program_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine", "part.p4").write_text(HEAD)
+    Path("mine", "first.p4").write_text('#include "part.p4"\n' + SWITCH)
+    first = emulated(Path("1"), "--program", "mine/first.p4", "--like", "ofan", "--compare-with", "rsq,jsq")
+    shutil.rmtree("mine")
+    again = emulated(Path("2"), "1/experiment.toml")
+    assert list(again) == ["first.p4", "rsq", "jsq"]
+    assert again == first
+    kept = [load_experiment(Path(folder, "experiment.toml"), takes_program=True) for folder in "12"]
+    assert [Path(each.program.file).name for each in kept if each.program] == ["first.p4", "first.p4"]
+
+
+def test_source_and_json_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
+    program = load_program(p4src.path("ecmp"), 2)
+    suffixes = [Loaded(tmp_path / name, program, "flow").folder_suffix for name in ("first.p4", "first.json")]
+    assert suffixes == ["first", "first_json"]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +126,7 @@ def test_what_a_program_lacks_is_said(source: str, complaint: str, tmp_path: Pat
         (("--program", "x.p4", "--like", "host_dr"), "'host_dr' is not one of"),
         (("--program", "x.p4", "--set", "policies=ofan"), "use --like and --compare-with"),
         (("--program", "no such.p4"), "cannot read the program"),
+        (("--program", "x.p4", "--compare-with", "jsq,ofan,jsq"), "jsq is named twice"),
     ],
 )
 def test_options_that_make_no_sense_are_one_line(

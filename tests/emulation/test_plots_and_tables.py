@@ -43,6 +43,7 @@ def test_an_experiment_is_drawn_as_three_figures_with_units(outcomes: list[Outco
     for figure, unit in zip(figures.values(), ("(%)", "(KB)", "(KB)"), strict=True):
         assert unit in figure.axes[0].get_ylabel()
     assert figures["queues"].axes[0].get_xlabel() == "time (µs)"
+    assert [text.get_text() for text in figures["link_load"].legends[0].get_texts()] == ["mean of the layer"]
 
 
 def test_the_demo_marks_the_failure_and_the_change_of_routes(outcomes: list[Outcome]) -> None:

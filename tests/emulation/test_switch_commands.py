@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from emulation import switch_processes
+from emulation import bmv2
+from emulation.bmv2 import queue_settings, refuse_without_bmv2
 from emulation.errors import NetworkError
 from emulation.softswitch.daemon.options import parse
-from emulation.switch_processes import bmv2_command, refuse_without_bmv2, softswitch_command
+from emulation.switch_processes import bmv2_command, softswitch_command
 from fabric.experiment import Scenario
 
 SCENARIO = Scenario(fabric={"k": 4, "rate_gbps": 0.002, "latency_ns": 5e6, "queue_bytes": 0})
@@ -35,10 +36,19 @@ def test_bmv2_gets_general_options_before_the_dashes_and_target_options_after():
     general, target = command[: command.index("--")], command[command.index("--") + 1 :]
     assert general[:3] == ["simple_switch_grpc", "--thrift-port", "9109"]
     assert general[-2:] == ["-i", "4@c1_1-4"]
-    assert target == ["--grpc-server-addr", "unix:/run/ofan/core1_1.grpc", "--cpu-port", "510"]
+    assert target == ["--grpc-server-addr", "unix:/run/ofan/core1_1.grpc", "--cpu-port", "510", "--priority-queues", "2"]
 
 
 def test_without_bmv2_the_remedy_is_named(monkeypatch):
-    monkeypatch.setattr(switch_processes.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(bmv2.shutil, "which", lambda _name: None)
     with pytest.raises(NetworkError, match="simple_switch_grpc is not on PATH: install BMv2"):
         refuse_without_bmv2()
+
+
+def test_bmv2_gives_acks_a_queue_that_is_faster_by_as_much_as_they_are_shorter():
+    assert list(queue_settings(SCENARIO, [1])) == [
+        "set_queue_rate 60 1 0",
+        "set_queue_depth 1048576 1 0",
+        "set_queue_rate 2976 1 1",
+        "set_queue_depth 1048576 1 1",
+    ]

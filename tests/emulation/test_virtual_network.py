@@ -16,7 +16,7 @@ from emulation.virtual_fabric import VirtualFabric, outages
 from fabric import failures
 from fabric.bounds import bound_ps
 from fabric.draws import Stream, component, mix
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, LoadBalancer, Scenario
+from fabric.experiment import Collective, Controller, Fabric, Failures, LinkEvent, LoadBalancer, Scenario
 from fabric.topology import LAYERS, FatTree
 from fabric.traffic import flows
 
@@ -83,10 +83,14 @@ def test_a_flow_that_routes_never_lead_around_a_dead_link_is_named_at_the_horizo
 
 
 @pytest.mark.parametrize(
-    "option", [{"load_balancer": LoadBalancer(queue_staleness_ns=1)}, {"failures": Failures(local_repair=True)}]
+    ("option", "reason"),
+    [
+        ({"load_balancer": LoadBalancer(queue_staleness_ns=1)}, "only the simulator"),
+        ({"controller": Controller(detection="netlink")}, "no kernel interfaces"),
+    ],
 )
-def test_what_virtual_time_does_not_offer_is_refused(option: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedError, match="only the simulator"):
+def test_what_virtual_time_does_not_offer_is_refused(option: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnsupportedError, match=reason):
         VirtualFabric(scenario(**option))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.errors import ExperimentError
-from fabric.experiment import Experiment, Settings
+from fabric.experiment import Experiment, OwnProgram, Settings
 from fabric.experiment_file import experiment_toml, load_experiment, parse_experiment, size_in_bytes
 from fabric.policies import POLICIES
 from fabric.traffic import flows
@@ -57,6 +57,9 @@ def test_an_empty_file_is_the_papers_default() -> None:
         ("[collective]\nmatrix = 'ring'\nsteps = 0", "x.toml:3: collective.steps = 0: must be greater than or equal to 1"),
         ("policies = ['ofn']", "x.toml:1: no load balancer 'ofn' (did you mean ofan?); there are flow, "),
         ("policies = []", "x.toml:1: policies is empty"),
+        ("policies = ['ofan', 'jsq', 'ofan']", "x.toml:1: policies names ofan twice"),
+        ("[program]\nfile = 'x.p4'\nlike = 'host_dr'", "x.toml:3: program.like = 'host_dr': must be one of flow, "),
+        ("seed = 2\n[program]\nfile = 'x.p4'", "x.toml:2: only `ofan emulate` runs a program of yours"),
         ("policies = 'ofan'", "x.toml:1: policies = 'ofan': must be a list"),
         ("fabric = 4", "x.toml:1: fabric = 4: must be a table"),
         ("name = ", "x.toml: not TOML: Invalid value"),
@@ -132,6 +135,19 @@ def test_matrix_files_are_sought_beside_the_experiment(tmp_path: Path) -> None:
         load_experiment(path)
 
 
+def test_a_file_that_sets_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("# k = 4\n")
+    with pytest.raises(ExperimentError, match=r"x\.toml: the file sets nothing"):
+        load_experiment(tmp_path / "x.toml", ["fabric.k=4"])
+
+
+def test_a_program_is_sought_beside_the_experiment_and_needs_no_load_balancer_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("policies = []\n[program]\nfile = 'mine.p4'\nlike = 'ofan'\n")
+    found = load_experiment(tmp_path / "x.toml", takes_program=True)
+    assert found.program == OwnProgram(file=str(tmp_path / "mine.p4"), like="ofan")
+    assert parse_experiment(experiment_toml(found), "again.toml", takes_program=True) == found
+
+
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
 def test_unreadable_files_are_one_line(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "x.toml"
@@ -162,7 +178,7 @@ experiments = st.builds(
         }
     ),
     names,
-    st.lists(st.sampled_from(sorted(POLICIES)), min_size=1, max_size=3),
+    st.lists(st.sampled_from(sorted(POLICIES)), min_size=1, max_size=3, unique=True),
     st.sampled_from([2, 4, 64]),
     st.integers(1, 2**40),
     st.floats(0.001, 10**9),

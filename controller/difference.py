@@ -1,0 +1,112 @@
+"""The difference of two plans of a switch as messages, found on arrays: what both plans have in common costs nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.entries import Change, Entry, Kind
+from controller.parts import Part, Phase, Piece, packed
+from controller.plan import Block, SwitchPlan
+from fabric.forwarding import NONE
+
+Int32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """A plan with the ids that its blocks have on the switch: that of each block's first schedule."""
+
+    plan: SwitchPlan
+    blocks: Sequence[Block]
+    ids: Sequence[int]
+
+    def calls(self) -> Int32:
+        """Return the arguments of each destination's `to_group`, (5, destinations); columns of NONE where there is no route."""
+        number, block, *starts = rows = self.plan.group_rows()
+        if not self.blocks:
+            return np.full((5, rows.shape[1]), NONE, dtype=np.int32)
+        lengths = np.array([len(block[0]) for block in self.blocks], dtype=np.int32)
+        found = np.stack([number, np.array(self.ids, dtype=np.int32)[block], lengths[block], *starts])
+        found[:, number == NONE] = NONE
+        return found
+
+    def checked_calls(self) -> Int32:
+        """Return `calls`; raises PlanError where the program has too little room for the plan."""
+        calls = self.calls()
+        self.plan.planner.check(self.plan, [len(uplinks) for block in self.blocks for uplinks in block], calls[0])
+        return calls
+
+
+def difference(old: Placed | None, new: Placed) -> list[Part]:
+    """Return the messages that bring a switch from one plan to another; an empty switch is None.
+
+    A schedule is never changed in place: an id that both have stands for the same one in both. Raises PlanError where the
+    program has too little room for the new plan.
+    """
+    wanted = new.checked_calls()
+    held = np.full_like(wanted, NONE) if old is None else old.calls()
+    changed = (wanted != held).any(axis=0)
+    was, will_be = held[0] != NONE, wanted[0] != NONE
+    add = [*_schedules(Kind.INSERT, new, old), *_settings(old, new), *_ports(old, new)]
+    parts = [
+        *packed(Phase.ADD, [*add, *_routes(Kind.INSERT, new, changed & ~was)]),
+        *packed(Phase.MOVE, _routes(Kind.MODIFY, new, changed & was & will_be)),
+    ]
+    if old is not None:
+        gone = [*_routes(Kind.DELETE, old, changed & ~will_be), *_schedules(Kind.DELETE, old, new)]
+        parts += packed(Phase.REMOVE, gone)
+    return parts
+
+
+def _schedules(kind: Kind, placed: Placed, other: Placed | None) -> Iterator[Piece]:
+    """Yield the schedules of a plan that the other has not."""
+    shared = frozenset(other.ids) if other else frozenset[int]()
+    planner = placed.plan.planner
+    for first, block in zip(placed.ids, placed.blocks, strict=True):
+        if first not in shared:
+            for order, uplinks in enumerate(block):
+                yield Piece(planner.rows(len(uplinks)), partial(_rows, kind, placed.plan, first + order, uplinks))
+
+
+def _rows(kind: Kind, plan: SwitchPlan, schedule: int, uplinks: bytes) -> Iterator[Change]:
+    for (table, key), (action, arguments) in plan.planner.schedule(schedule, uplinks):
+        yield Change(kind, Entry(table, key, action, arguments))
+
+
+def _settings(old: Placed | None, new: Placed) -> Iterator[Piece]:
+    """Yield the settings of an empty switch: no failure changes them, and defaults exist always."""
+    if old is None:
+        made = [
+            Change(Kind.INSERT if key else Kind.MODIFY, Entry(table, key, *call))
+            for (table, key), call in new.plan.settings.items()
+        ]
+        yield Piece(len(made), partial(iter, made))
+
+
+def _ports(old: Placed | None, new: Placed) -> Iterator[Piece]:
+    """Yield the southbound routes of an empty switch: no failure changes them."""
+    if old is None:
+        yield Piece(new.plan.port_count, partial(_port_routes, new.plan))
+
+
+def _port_routes(plan: SwitchPlan) -> Iterator[Change]:
+    for prefix, port in plan.ports.items():
+        yield Change(Kind.INSERT, Entry("routes", (prefix,), "to_port", (port,)))
+
+
+def _routes(kind: Kind, placed: Placed, chosen: NDArray[np.bool_]) -> Iterator[Piece]:
+    """Yield the chosen destinations' routes as one piece."""
+    destinations = np.flatnonzero(chosen).astype(np.int32)
+    if len(destinations):
+        yield Piece(len(destinations), partial(_group_routes, kind, placed, destinations))
+
+
+def _group_routes(kind: Kind, placed: Placed, destinations: Int32) -> Iterator[Change]:
+    prefixes = placed.plan.prefixes
+    calls = placed.calls()[:, destinations].T.tolist()
+    for destination, arguments, action in zip(destinations.tolist(), calls, repeat("to_group")):
+        yield Change(kind, Entry("routes", (prefixes[destination],), action, tuple(arguments)))

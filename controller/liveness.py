@@ -1,0 +1,139 @@
+"""Liveness of links in the dataplane: a probe a link, direction and interval, sent and caught by the controller.
+
+A probe is a packet-out through one port; the switch at the other end punts it. Both directions of a link must be heard. A
+link is dead when what was sent over it for `misses` intervals has not arrived, so that after a failure `misses` to
+`misses` + 1 intervals pass, and the latency of a link. It is alive again when it was heard in `misses` intervals since.
+
+No I/O and no clock: the driver calls `tick` at `next_tick_ps`, sends what it returns, and hands in what arrives.
+"""
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.fabric_controller import LinkChange
+from controller.plan import PROBE_ETHERTYPE
+from fabric.addressing import switch_mac
+from fabric.errors import ExperimentError
+from fabric.experiment import Scenario
+from fabric.topology import FatTree, LinkEnd
+
+# The group address that no bridge forwards.
+NEAREST_BRIDGE = 0x0180C200000E
+PAYLOAD = struct.Struct("!4sIH")
+MAGIC = b"OFAN"
+LEAST_FRAME = 60
+DEFAULT_MISSES = 3
+MOST_PROBES_PER_SECOND = 5_000
+PS_PER_US = 10**6
+PS_PER_SECOND = 10**12
+
+
+class Probe(NamedTuple):
+    """A frame to be sent through a port of a switch."""
+
+    switch: int
+    port: int
+    frame: bytes
+
+
+@dataclass(slots=True)
+class Direction:
+    """One direction of a link: since when what was sent has not been heard, and in how many intervals it was since it was dead."""
+
+    link: int
+    probe: Probe
+    waiting_since_ps: int | None = None
+    is_heard: bool = False
+    streak: int = 0
+
+
+class Liveness:
+    """Follows all inter-switch links, which count as alive at first, unless they are in `down`."""
+
+    def __init__(self, tree: FatTree, interval_ps: int, misses: int, now_ps: int = 0, down: Iterable[int] = ()) -> None:
+        self.interval_ps = interval_ps
+        self.misses = misses
+        self.next_tick_ps = now_ps
+        self.sent = self.heard = 0
+        self._down = frozenset(down)
+        self._tree = tree
+        self._directions = {end: Direction(link, _probe(tree, *end)) for link in range(tree.links) for end in tree.link_ends(link)}
+
+    def tick(self, now_ps: int) -> tuple[list[Probe], LinkChange]:
+        """Return the probes to send now, and the links that have turned out to be dead or alive.
+
+        A tick that comes late judges nobody: then the controller itself has been away, not the links.
+        """
+        is_late = now_ps >= self.next_tick_ps + self.interval_ps
+        self.next_tick_ps = (now_ps if is_late else self.next_tick_ps) + self.interval_ps
+        change = LinkChange() if is_late else self._judge(now_ps)
+        for direction in self._directions.values():
+            if is_late or direction.waiting_since_ps is None:
+                direction.waiting_since_ps = now_ps
+        self.sent += len(self._directions)
+        return [direction.probe for direction in self._directions.values()], change
+
+    def on_probe(self, switch: int, port: int, frame: bytes) -> bool:
+        """Take in a frame that a switch has punted; return whether it is a probe of ours, from the port that is wired there."""
+        source = _source(frame)
+        direction = self._directions.get(source) if source else None
+        if source is None or direction is None or self._tree.neighbour(*source) != (switch, port):
+            return False
+        direction.waiting_since_ps, direction.is_heard = None, True
+        self.heard += 1
+        return True
+
+    def _judge(self, now_ps: int) -> LinkChange:
+        dead, unsure = set(), set()
+        for direction in self._directions.values():
+            direction.streak += direction.is_heard
+            direction.is_heard = False
+            since_ps = direction.waiting_since_ps
+            if since_ps is not None and now_ps - since_ps >= self.misses * self.interval_ps:
+                direction.streak = 0
+                dead.add(direction.link)
+            if direction.streak < self.misses:
+                unsure.add(direction.link)
+        change = LinkChange(frozenset(dead - self._down), self._down - dead - unsure)
+        self._down = self._down - change.up | change.down
+        return change
+
+
+def _probe(tree: FatTree, switch: int, port: int) -> Probe:
+    header = NEAREST_BRIDGE.to_bytes(6, "big") + switch_mac(tree, switch).to_bytes(6, "big") + PROBE_ETHERTYPE.to_bytes(2, "big")
+    return Probe(switch, port, (header + PAYLOAD.pack(MAGIC, switch, port)).ljust(LEAST_FRAME, b"\0"))
+
+
+def _source(frame: bytes) -> LinkEnd | None:
+    """Return the switch and port from which a probe was sent; None for other frames."""
+    if int.from_bytes(frame[12:14], "big") != PROBE_ETHERTYPE or len(frame) < 14 + PAYLOAD.size:
+        return None
+    magic, switch, port = PAYLOAD.unpack_from(frame, 14)
+    return LinkEnd(switch, port) if magic == MAGIC else None
+
+
+def liveness(scenario: Scenario, now_ps: int = 0, down: Iterable[int] = ()) -> Liveness | None:
+    """Return what follows a scenario's links, None where its controller does not probe; by default every zero-load RTT.
+
+    Raises ExperimentError where no link could ever pass.
+    """
+    settings = scenario.controller
+    if settings.detection != "probe":
+        return None
+    asked_us = settings.probe_interval_us
+    interval_ps = scenario.zero_load_rtt_ps if asked_us is None else round(asked_us * PS_PER_US)
+    misses = settings.probe_misses or DEFAULT_MISSES
+    flight_ps = scenario.latency_ps + scenario.tx_ps(LEAST_FRAME)
+    if misses * interval_ps <= flight_ps:
+        raise ExperimentError(
+            f"controller.probe_interval_us x probe_misses = {misses * interval_ps / PS_PER_US:g} us: "
+            f"a probe is on its way for {flight_ps / PS_PER_US:g} us, so every link would seem dead"
+        )
+    return Liveness(scenario.tree, interval_ps, misses, now_ps, down)
+
+
+def probes_per_second(scenario: Scenario, probing: Liveness) -> float:
+    """Return how many probes the whole fabric sends."""
+    return 2 * scenario.tree.links * PS_PER_SECOND / probing.interval_ps

@@ -1,0 +1,14 @@
+"""Hypothesis for all tests: no deadlines, as machines differ in speed; under CI the same examples every time.
+
+New random examples are for whoever works on the code. CI says whether a change breaks something, so it must not turn red
+by a draw (`CI=true`, as all CI services set it).
+"""
+
+import os
+
+from hypothesis import settings
+
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+settings.register_profile("ofan", deadline=None, derandomize=IN_CI, database=None if IN_CI else settings().database)
+settings.load_profile("ofan")
