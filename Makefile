@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh 2>/dev/null | cksum | cut -d' ' -f1)
 export PYTHONPATH :=
 
-.PHONY: help setup shell-setup demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean
+.PHONY: help setup shell-setup demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean support
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,8 +46,14 @@ format: setup  ## format and fix what can be fixed
 p4info: setup  ## write p4src/p4info/ again after a change of a program's API
 	@for p in p4src/*.p4; do $(BIN)/ofan p4 compile $$p -o /dev/null --p4runtime-files p4src/p4info/$$(basename $$p .p4).txtpb; done
 
+support: setup  ## write docs/p4-support.md again after a change of the language cases
+	@$(BIN)/python tests/emulation/compiler/support.py
+
 bench: setup  ## the benchmarks (minutes)
 	@for b in benchmarks/*.py; do $(BIN)/python $$b; done
+
+report: setup  ## the paper's figures and claims: build/report/index.html (half an hour; resumable)
+	@$(BIN)/ofan report
 
 clean:  ## remove what setup and runs made
 	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

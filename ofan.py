@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -29,8 +29,11 @@ COMMANDS = {
     "pointers": Lazy("controller.cli", "pointers", "Show where a switch's pointers are."),
     "traffic": Lazy("controller.cli", "traffic", "Start and stop traffic on a held emulation."),
     "shell": Lazy("controller.cli", "shell", "Open p4runtime-shell on a switch of a held emulation."),
+    "watch": Lazy("emulation.live.cli", "watch", "Watch a held emulation, or a run in virtual time, in the terminal."),
+    "serve": Lazy("emulation.live.cli", "serve", "The same as a page on this machine: click a link to break it."),
     "pcap": Lazy("emulation.pcap", "pcap", "Print the packets of a capture, decoded."),
     "demo": Lazy("emulation.demo", "demo", "Three load balancers, a link failure, one table, one picture."),
+    "report": Lazy("sim.report.cli", "report", "Reproduce the paper: every figure, every claim, one page."),
     "doctor": Lazy("emulation.doctor", "doctor", "Say what this machine can run, and how to get the rest."),
 }
 SIM_COMMANDS = {
@@ -38,7 +41,11 @@ SIM_COMMANDS = {
     "sweep": Lazy("sim.cli", "sweep_command", "Simulate every combination in a sweep file; resumable."),
     "results": Lazy("sim.cli", "results", "Show or export what a sweep has found so far."),
 }
-P4_COMMANDS = {"compile": Lazy("emulation.compiler.cli", "compile_command", "Compile P4_16 (v1model) to BMv2 JSON and P4Info.")}
+P4_COMMANDS = {
+    "compile": Lazy("emulation.compiler.cli", "compile_command", "Compile P4_16 (v1model) to BMv2 JSON and P4Info."),
+    "stf": Lazy("emulation.stf.cli", "stf_command", "Run tests in the STF format on our compiler and switch."),
+    "trace": Lazy("emulation.trace_command", "trace", "Show how packets walk through a program."),
+}
 
 EXAMPLES = """
 \b
@@ -51,6 +58,10 @@ Examples:
   ofan emulate --program my_lb.p4 --compare-with ofan,jsq
   ofan compare experiments/demo.toml --policies all   virtual time against the simulator
   ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
+  ofan p4 trace router.p4 --entries router.stf        how packets walk through a program
+  ofan watch experiments/demo_failure.toml            see it happen, 15 s per load balancer
+  ofan serve experiments/demo_failure.toml            the same as a page: click a link to break it
+  ofan report --quick                                 the paper's figures and claims on one page
   ofan doctor                                         what runs here, what is missing
 """
 
@@ -74,6 +85,15 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(lazy.module), lazy.name)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a Ctrl-C starts a new line only where a terminal has shown ^C on this one."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                click.echo(err=True)
+            raise click.Abort from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of sub-commands without importing any."""
