@@ -119,6 +119,19 @@ def add_latency(interfaces: Iterable[str], microseconds: int) -> None:
     done = subprocess.run(["tc", "-batch", "-"], input=script, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NetworkError(
-            f"this kernel cannot delay links (netem: {_reason(done.stderr)}): set fabric.latency_ns = 0, "
-            "or use --switch softswitch, which delays by itself"
+            f"this kernel cannot delay links (netem: {_reason(done.stderr)}): --set fabric.latency_ns=100 for links without"
+            " a delay, or use --switch softswitch, which delays by itself"
         )
+
+
+def swallow(interfaces: Iterable[str], frames: bool) -> None:
+    """Let every frame that leaves through interfaces vanish, or none any more, while they stay up; raises NetworkError.
+
+    A token bucket that holds no frame drops them all. For switches that cannot bear an interface of theirs to go down.
+    """
+    action = "replace" if frames else "del"
+    bucket = " tbf rate 8bit burst 1 limit 1" if frames else ""
+    script = "".join(f"qdisc {action} dev {name} root{bucket}\n" for name in interfaces)
+    done = subprocess.run(["tc", "-batch", "-"], input=script, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NetworkError(f"tc: {_reason(done.stderr)}")

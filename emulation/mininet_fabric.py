@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,8 +23,8 @@ from controller.grpc_transport import GrpcTransport
 from controller.session import Session
 from emulation.agents import Agents, Report, agents
 from emulation.capture import Tap, captures
-from emulation.errors import EmulationError
-from emulation.kernel import ip_batch, own_namespace, refuse_if_unable
+from emulation.errors import EmulationError, UnsupportedError
+from emulation.kernel import ip_batch, own_namespace, refuse_if_unable, swallow
 from emulation.loop import Action, Loop
 from emulation.mininet_detection import Listening, Probing, detector, monotonic_ps, refuse_too_many_probes
 from emulation.mininet_limits import limit_ps, refuse_unsupported
@@ -77,8 +77,9 @@ class MininetFabric:
         is_announced = scenario.controller.detection == "announced"
         self.failed = self.timeline.first_routes
         self.routed: Links = self.failed if is_announced else frozenset()
+        self.access = _access(scenario, program, folder, election_id)
         self.controller = FabricController(scenario, program.pipeline, self.routed)
-        self.fleet = Fleet(self.controller, _access(scenario, program, folder, election_id))
+        self.fleet = Fleet(self.controller, self.access)
         self.installations: list[Convergence] = []
         self.on_news: Callable[[str], object] = lambda _line: None
         self._is_announced = is_announced
@@ -103,11 +104,25 @@ class MininetFabric:
         """
         self.fleet.open()
         for link in sorted(self.failed):
-            set_link(self.tree, link, False)
+            set_link(self.tree, link, False, self.switches.kind)
         self.fleet.write(self.controller.start(monotonic_ps()))
         for error in self.fleet.lost.values():
             raise error
         self._detector = detector(self.scenario, self.fleet, self.loop, self.routed, self.learn)
+
+    def restart_controller(self) -> None:
+        """Begin again with a controller that remembers nothing, as after a crash: it reads back what the switches hold.
+
+        One that probes leaves them alone until it has heard from every link.
+        """
+        self.close()
+        self.access = replace(self.access, election_id=self.access.election_id + 1)
+        self.controller = FabricController(self.scenario, self.access.pipeline, self.failed if self._is_announced else ())
+        self.fleet = Fleet(self.controller, self.access)
+        self.fleet.open()
+        self._detector = detector(self.scenario, self.fleet, self.loop, frozenset(), self.learn)
+        sure_ps = self._detector.sure_ps if self._detector else 0
+        self.loop.at((monotonic_ps() + sure_ps) // PS_PER_NS, lambda: self.fleet.write(self.controller.start(monotonic_ps())))
 
     def close(self) -> None:
         """End the sessions."""
@@ -140,7 +155,7 @@ class MininetFabric:
         """
         for link in sorted(change.down | change.up):
             self._changed_ps[link] = self.now_ps()
-            set_link(self.tree, link, link in change.up)
+            set_link(self.tree, link, link in change.up, self.switches.kind)
         self.failed = self.failed - change.up | change.down
         self._waiting += [(change, on_installed)] if on_installed else []
         return self.learn(change) if self._is_announced else None
@@ -211,10 +226,16 @@ class MininetFabric:
         return time.process_time() + sum(map(_process_seconds, pids))
 
 
-def set_link(tree: FatTree, link: int, up: bool) -> None:
-    """Set both ends of an inter-switch link up or down, in this thread's network namespace; raises NetworkError."""
-    state = "up" if up else "down"
-    ip_batch(f"link set {interface_name(tree, *end)} {state}" for end in tree.link_ends(link))
+def set_link(tree: FatTree, link: int, up: bool, kind: SwitchKind = "softswitch") -> None:
+    """Set both ends of an inter-switch link up or down, in this thread's network namespace; raises NetworkError.
+
+    BMv2 receives nothing more at any port while one of its interfaces is down, so its links lose their frames instead.
+    """
+    names = [interface_name(tree, *end) for end in tree.link_ends(link)]
+    if kind == "bmv2":
+        swallow(names, not up)
+    else:
+        ip_batch(f"link set {name} {'up' if up else 'down'}" for name in names)
 
 
 class Run:
@@ -353,6 +374,8 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     refuse_unsupported(scenario)
     refuse_if_unable()
     refuse_too_many_probes(scenario)
+    if setup.switch == "bmv2" and scenario.controller.detection == "netlink":
+        raise UnsupportedError("controller.detection = netlink: BMv2 cannot bear an interface to go down: take announced or probe")
     has_two_queues = scenario.controller.detection == "probe" or setup.switch == "bmv2"
     priorities = Priorities(int(has_two_queues), int(setup.switch == "bmv2"))
     program = setup.program or built_in(scenario.scheme.program, scenario.tree.half, priorities, setup.compiler)

@@ -5,15 +5,15 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from emulation import bmv2
-from emulation.children import SOFTSWITCH, Children, children, ending
-from emulation.errors import EmulationError
+from emulation.children import SOFTSWITCH, Children, children, ending, last_words
+from emulation.errors import EmulationError, StartError
 from emulation.kernel import InterfaceCounts, add_latency, interface_counts
 from fabric.addressing import device_id, interface_name, switch_name, switch_named
 from fabric.draws import Stream, component, mix
@@ -100,7 +100,7 @@ class Switches:
         self._start(switch)
         if self.kind == "bmv2":
             self.await_ready()
-            bmv2.set_queues(self.scenario, switch)
+            self.set_queues([switch])
         return ended
 
     def await_ready(self) -> None:
@@ -116,6 +116,16 @@ class Switches:
         command = softswitch_command if self.kind == "softswitch" else bmv2_command
         name = switch_name(self.scenario.tree, switch)
         self.processes.start(name, command(self.scenario, switch, self.folder), self.folder / "logs" / f"{name}.log")
+
+    def set_queues(self, switches: Iterable[int]) -> None:
+        """Set rates and depths of BMv2's queues; raises StartError with what the switch has said."""
+        for switch in switches:
+            try:
+                bmv2.set_queues(self.scenario, switch)
+            except OSError as error:  # noqa: PERF203
+                name = switch_name(self.scenario.tree, switch)
+                words = last_words(self.processes.logs[name])
+                raise StartError(f"{name}: BMv2 does not let its queues be set ({error}): {words}") from None
 
     def counters(self) -> list[SwitchCounters]:
         """Return the counters of all switches; what the kernel refused to carry on a link counts as lost there."""
@@ -192,7 +202,7 @@ def switches(scenario: Scenario, kind: SwitchKind, folder: Path) -> Iterator[Swi
         started.start()
         started.await_ready()
         if kind == "bmv2":
-            bmv2.set_all_queues(scenario)
+            started.set_queues(range(scenario.tree.switches))
         yield started
 
 

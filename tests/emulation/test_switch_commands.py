@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from emulation import bmv2
-from emulation.bmv2 import queue_settings, refuse_without_bmv2
+from emulation.bmv2 import Setting, queue_settings, refuse_without_bmv2
 from emulation.errors import NetworkError
 from emulation.softswitch.daemon.options import parse
 from emulation.switch_processes import bmv2_command, softswitch_command
@@ -46,9 +46,27 @@ def test_without_bmv2_the_remedy_is_named(monkeypatch):
 
 
 def test_bmv2_gives_acks_a_queue_that_is_faster_by_as_much_as_they_are_shorter():
-    assert list(queue_settings(SCENARIO, [1])) == [
-        "set_queue_rate 60 1 0",
-        "set_queue_depth 1048576 1 0",
-        "set_queue_rate 2976 1 1",
-        "set_queue_depth 1048576 1 1",
+    assert [
+        (setting.method.removeprefix("set_egress_priority_queue_"), setting.value) for setting in queue_settings(SCENARIO, [1])
+    ] == [
+        ("rate", 60),
+        ("depth", 1 << 20),
+        ("rate", 2976),
+        ("depth", 1 << 20),
     ]
+
+
+def test_a_setting_is_a_strict_thrift_call():
+    assert Setting("set_egress_priority_queue_rate", 3, 1, 60).call() == bytes.fromhex(
+        "80010001 0000002c" + b"simple_switch:set_egress_priority_queue_rate".hex() + "00000000"
+        "08 0001 00000003  08 0002 00000001  0a 0003 000000000000003c  00"
+    )
+
+
+def test_a_bmv2_that_misses_a_library_is_told_apart_from_none(monkeypatch, tmp_path):
+    fake = tmp_path / "simple_switch_grpc"
+    fake.write_text("#!/bin/sh\necho 'error while loading shared libraries: libpi.so.0' >&2\nexit 127\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(NetworkError, match="does not start: error while loading shared libraries: libpi"):
+        refuse_without_bmv2()

@@ -1,0 +1,139 @@
+"""BMv2 in the place of our switch, for the same tests: a process, a veth pair at every port, P4Runtime over a Unix socket.
+
+It cannot hold a queue still, lie about a packet's length or take its random numbers from a test, and refuses registers
+through P4Runtime: tests that need one of these are skipped, with that as the reason.
+"""
+
+import os
+import select
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from controller.grpc_transport import GrpcTransport
+from controller.session import Session
+from emulation.bmv2 import BMV2, FIRST_THRIFT_PORT
+from emulation.kernel import ip_batch
+
+IS_WANTED = os.environ.get("OFAN_TEST_SWITCH") == "bmv2"
+PACKET_IGNORE_OUTGOING = 23
+ETH_P_ALL = 3
+START_SECONDS = 20.0
+ANSWER_SECONDS = 1.0
+SILENCE_SECONDS = 0.15
+CPU_PORT = 510
+_numbers = count()
+
+
+def why_not() -> str | None:
+    """Return why this machine cannot test BMv2, None where it can."""
+    if shutil.which(BMV2) is None:
+        return f"{BMV2} is not on PATH"
+    return None if os.geteuid() == 0 else "veth pairs need root"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A packet that has left BMv2 already."""
+
+    egress_port: int
+    frame: bytes
+
+
+class Bmv2Session(Session):
+    """A session with BMv2, which refuses registers."""
+
+    def read_register(self, name: str, index: int | None = None) -> list[int]:
+        pytest.skip("BMv2 refuses registers through P4Runtime")
+
+
+class Bmv2Switch:
+    """A running BMv2 with empty tables; `ingress` sends a frame and returns what came out."""
+
+    def __init__(self, device_id: int, ports: Sequence[int]) -> None:
+        self.number = next(_numbers)
+        self._folder = tempfile.mkdtemp(prefix="bmv2-")
+        self.address = f"unix:{self._folder}/grpc"
+        near = {port: f"n{self.number}-{port}" for port in ports}
+        far = {port: f"f{self.number}-{port}" for port in ports}
+        ip_batch(f"link add {near[port]} type veth peer name {far[port]}" for port in ports)
+        ip_batch(f"link set {name} up" for names in (near, far) for name in names.values())
+        interfaces = [word for port in ports for word in ("-i", f"{port}@{near[port]}")]
+        target = ["--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
+        log = ["--log-file", f"{self._folder}/log", "-L", "error", "--thrift-port", str(FIRST_THRIFT_PORT + self.number)]
+        command = [BMV2, "--no-p4", "--device-id", str(device_id), *log, *interfaces, "--", *target]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._ends = {_packet_socket(far[port]): port for port in ports}
+        self._ports = {port: end for end, port in self._ends.items()}
+        self.end = weakref.finalize(self, _end, self._process, self._folder, list(self._ends), list(near.values()))
+        self._await()
+
+    def _await(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        with socket.socket(socket.AF_UNIX) as probe:
+            while probe.connect_ex(f"{self._folder}/grpc"):
+                assert self._process.poll() is None, f"BMv2 ended with code {self._process.returncode}"
+                assert time.monotonic() < deadline, "BMv2 does not listen"
+                time.sleep(0.02)
+
+    def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Arrived]:
+        """Send a frame to a port; return what came out, an empty list where nothing did."""
+        if length is not None and length != len(frame):
+            pytest.skip("BMv2 sees the true length of a packet")
+        if len(frame) < 14:
+            return []  # The kernel carries no frame that is shorter than an Ethernet header.
+        self._ports[port].send(frame)
+        return self.received()
+
+    def received(self) -> list[Arrived]:
+        """Return what has come out since the last call."""
+        found: list[Arrived] = []
+        while ready := select.select(list(self._ends), [], [], 0 if found else SILENCE_SECONDS)[0]:
+            found += [Arrived(self._ends[end], end.recv(1 << 16)) for end in ready]
+        return found
+
+    def egress(self, pending: Arrived, behind: int = 0) -> list[Any]:
+        """Return what has left."""
+        return [SimpleNamespace(port=pending.egress_port, frame=pending.frame)]
+
+    def take_requeued(self) -> list[Arrived]:
+        """Return what the controller has sent out."""
+        return self.received()
+
+
+def _packet_socket(interface: str) -> socket.socket:
+    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    end.setsockopt(263, PACKET_IGNORE_OUTGOING, 1)
+    end.bind((interface, ETH_P_ALL))
+    return end
+
+
+def _end(process: subprocess.Popen[bytes], folder: str, ends: list[socket.socket], interfaces: list[str]) -> None:
+    process.kill()
+    process.wait()
+    for end in ends:
+        end.close()
+    with suppress(Exception):
+        ip_batch(f"link del {name}" for name in interfaces)
+    shutil.rmtree(Path(folder), ignore_errors=True)
+
+
+def connect(switch: Bmv2Switch, pipeline: Any, device_id: int, name: str) -> Session:
+    """Return a session with a BMv2 switch; it ends with the switch."""
+    transport = GrpcTransport(switch.address)
+    session = Bmv2Session(transport, pipeline, device_id, name)
+    session.open()
+    weakref.finalize(switch, transport.close)
+    return session
