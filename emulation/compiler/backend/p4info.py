@@ -10,7 +10,7 @@ from p4.config.v1 import p4info_pb2, p4types_pb2
 from emulation.compiler.backend.identifiers import Symbols, field_ids
 from emulation.compiler.backend.json import tables_of
 from emulation.compiler.backend.typespecs import control_plane_width, struct_name, to_bytes, type_spec
-from emulation.compiler.diagnostics import Span
+from emulation.compiler.diagnostics import CompileError, Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.layout import flat_fields
 from emulation.compiler.semantics import typed as t
@@ -303,10 +303,10 @@ class _Writer:
             self._selector(made, annotations)
 
     def _selector(self, made: p4info_pb2.ActionProfile, annotations: Annotations) -> None:
-        made.max_group_size = int_annotation(annotations, "max_group_size") or 0
+        made.max_group_size = _limit(annotations, "max_group_size")
         semantics = (string_annotation(annotations, "selector_size_semantics") or "").lower()
         if semantics == "sum_of_members":
-            made.sum_of_members.max_member_weight = int_annotation(annotations, "max_member_weight") or 0
+            made.sum_of_members.max_member_weight = _limit(annotations, "max_member_weight")
         elif semantics == "sum_of_weights":
             made.sum_of_weights.SetInParent()
 
@@ -399,3 +399,12 @@ def _literal(token: Token, made: p4types_pb2.Expression) -> None:
             made.bool_value = token.text == "true"
         case _:
             fail("a structured annotation holds literals only", token.span)
+
+
+def _limit(annotations: Annotations, name: str) -> int:
+    """Return the number of an annotation, 0 without one; the format keeps it in 31 bits."""
+    limit = int_annotation(annotations, name) or 0
+    item = find_annotation(annotations, name)
+    if item is not None and limit >> 31:
+        raise CompileError(f"@{name} must be below 2**31, found {limit}", item.span)
+    return limit

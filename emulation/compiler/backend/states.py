@@ -166,7 +166,7 @@ def _operation(item: ir.Step) -> Json:
         case ir.Extract():
             return _extract(item)
         case ir.Advance(bits):
-            return {"op": "advance", "parameters": [expression(bits)]}
+            return {"op": "advance", "parameters": [rvalue(bits)]}
         case ir.Verify(condition, error):
             return {"op": "verify", "parameters": [expression(condition), expression(error)]}
         case ir.Primitive(name, args, span):

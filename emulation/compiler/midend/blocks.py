@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.expressions import lower
+from emulation.compiler.midend.expressions import constant, lower, size_of
 from emulation.compiler.midend.frame import Binding, Bindings, BlockObject, Frame
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
@@ -51,7 +51,9 @@ def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
     assert isinstance(instance.type, ty.Extern)
     name = instance.name if instance.anonymous else frame.qualify(instance.name, instance.annotations)
     signature = next(made for made in instance.type.definition.constructors if len(made.params) == len(instance.args))
-    args = {param.name: _object_argument(arg, frame) for param, arg in zip(signature.params, instance.args, strict=True)}
+    args = {
+        param.name: _object_argument(arg, param.name, frame) for param, arg in zip(signature.params, instance.args, strict=True)
+    }
     made = ir.Object(name, instance, args)
     if any(present.name == name and present.kind == made.kind for present in frame.builder.switch.objects):
         fail(f"there is more than one {made.kind} '{name}'", instance.span)
@@ -59,13 +61,12 @@ def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
     return made
 
 
-def _object_argument(arg: t.Expression | t.Instance, frame: Frame) -> int | str:
+def _object_argument(arg: t.Expression | t.Instance, name: str, frame: Frame) -> int | str:
     if isinstance(arg, t.Literal) and isinstance(arg.value, str):
         return arg.value
-    value = lower(arg, frame) if not isinstance(arg, t.Instance) else None
-    if not isinstance(value, ir.Num | ir.Flag):
+    if isinstance(arg, t.Instance):
         fail("a constructor argument must be known at compile time", arg.span)
-    return int(value.value)
+    return size_of(arg, frame, "'size'") if name == "size" else constant(arg, frame, "a constructor argument")
 
 
 def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) -> None:

@@ -14,6 +14,8 @@ from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
 
+MAX_SIZE = (1 << 31) - 1
+
 
 def lower(node: t.Expression, frame: Frame) -> ir.Operand:  # noqa: C901 one line for each kind of node
     """Return the operand that an expression stands for."""
@@ -74,6 +76,14 @@ def constant(node: t.Expression, frame: Frame, what: str) -> int:
     if not isinstance(value, ir.Num | ir.Flag):
         fail(f"{what} must be known at compile time", node.span)
     return int(value.value)
+
+
+def size_of(node: t.Expression, frame: Frame, what: str) -> int:
+    """Evaluate a number of entries or cells, which the formats keep in 31 bits."""
+    size = constant(node, frame, what)
+    if not 0 <= size <= MAX_SIZE:
+        fail(f"{what} must be between 0 and {MAX_SIZE}, found {size}", node.span)
+    return size
 
 
 def bound(declaration: t.Parameter | t.Variable | t.Instance, span: Span, frame: Frame) -> ir.Operand:

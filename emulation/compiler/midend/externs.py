@@ -11,7 +11,7 @@ from emulation.compiler.midend.assignments import as_value, assign, freeze_index
 from emulation.compiler.midend.expressions import constant, lower, lower_all, lower_value
 from emulation.compiler.midend.frame import Frame, Packet
 from emulation.compiler.midend.layout import SCALARS, STANDARD_METADATA, header_field
-from emulation.compiler.midend.operands import number
+from emulation.compiler.midend.operands import is_signed, number, reduce_to
 from emulation.compiler.midend.statements import store
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
@@ -80,16 +80,24 @@ def _to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> No
     place = freeze_index(lower(arg, call.frame), call.span, call.frame) if arg is not None and is_place else None
     if isinstance(place, ir.FieldRef):
         step(place)
+        _with_sign(place, call)
         return
     type_ = arg.type if arg is not None else ty.Bits(32)
     copy = call.frame.temporary(type_, call.span)
     if not isinstance(copy, ir.FieldRef):
         fail("the target writes this result to a single field only", call.span)
     step(copy)
+    _with_sign(copy, call)
     if place is not None:
         assign(place, copy, call.span, call.frame)
     elif arg is not None:
         store(arg, copy, call.span, call.frame)
+
+
+def _with_sign(field: ir.FieldRef, call: Call) -> None:
+    """Bring a signed field into its range: what the target writes there, from a register or a hash, has no sign."""
+    if is_signed(field.type):
+        call.frame.emit(ir.Assign(field, reduce_to(field, field.type), call.span))
 
 
 # Values of any shape as lists of fields

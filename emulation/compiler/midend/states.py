@@ -8,7 +8,7 @@ from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.assignments import as_value
 from emulation.compiler.midend.calls import bind, copy_out
-from emulation.compiler.midend.expressions import constant, lower_all
+from emulation.compiler.midend.expressions import constant, lower_all, size_of
 from emulation.compiler.midend.frame import Bindings, BlockObject, Frame
 from emulation.compiler.midend.statements import declare, lower_statement
 from emulation.compiler.semantics import typed as t
@@ -63,7 +63,7 @@ def _value_set(item: t.ValueSet, frame: Frame) -> None:
     name = frame.qualify(item.name, item.annotations)
     if any(present.name == name for present in frame.builder.switch.value_sets):
         return
-    size = constant(item.size, frame, "the size of a value set")
+    size = size_of(item.size, frame, "the size of a value set")
     frame.builder.switch.value_sets.append(ir.ValueSet(name, ty.width_of(item.type), size, item))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.assignments import as_value, freeze
 from emulation.compiler.midend.blocks import make_object
-from emulation.compiler.midend.expressions import constant, lower_value
+from emulation.compiler.midend.expressions import constant, lower_value, size_of
 from emulation.compiler.midend.frame import Bindings, Frame
 from emulation.compiler.midend.operands import is_signed, reduce_to
 from emulation.compiler.semantics import typed as t
@@ -57,7 +59,7 @@ def _table(node: t.Table, frame: Frame) -> ir.Table:
     keys, selectors = _keys(node, frame)
     actions = table_actions(node, frame)
     by_entry = dict(zip(node.actions, actions, strict=True))
-    size = constant(node.size, frame, "'size'") if node.size else 0
+    size = size_of(node.size, frame, "'size'") if node.size else 0
     return ir.Table(
         name,
         node,
@@ -175,7 +177,17 @@ def _entries(node: t.Table, actions: dict[t.ActionEntry, ir.Action], frame: Fram
         matches = tuple(_match(written, key, frame) for written, key in zip(entry.keys, matched, strict=True))
         action = actions[entry.choice.entry]
         made.append(ir.Entry(matches, action, _arguments(entry.choice, frame), priority, entry.span))
+    _refuse_twins(made, any(key.match_kind not in ("exact", "lpm") for key in matched))
     return tuple(made)
+
+
+def _refuse_twins(entries: Sequence[ir.Entry], have_priorities: bool) -> None:
+    """The target does not start with two entries that match the same, unless they have different priorities."""
+    seen: dict[tuple[tuple[ir.Match, ...], int], ir.Entry] = {}
+    for entry in entries:
+        twin = seen.setdefault((entry.matches, entry.priority if have_priorities else 0), entry)
+        if twin is not entry:
+            fail(f"this entry matches the same as the one of line {twin.span.location.line}", entry.span)
 
 
 def _match(written: t.Expression, key: t.Key, frame: Frame) -> ir.Match:

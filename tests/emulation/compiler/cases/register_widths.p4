@@ -25,9 +25,6 @@ control CaseEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         bit<48> value;
         wide.read(value, (bit<32>) hdr.data.a);
         hdr.data.d = value[47:16];
-        value = 7;
-        wide.read(value, 99);
-        if (value != 7) { hdr.data.a = 0xff; }
     }
 }
 

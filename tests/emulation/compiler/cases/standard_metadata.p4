@@ -7,7 +7,7 @@ control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         standard.egress_spec = 3;
         hdr.data.a = (bit<8>) standard.ingress_port;
         hdr.data.b = (bit<8>) standard.packet_length;
-        if (standard.ingress_global_timestamp == 0 && standard.mcast_grp == 0) { hdr.data.d = 1; }
+        if (standard.mcast_grp == 0 && standard.instance_type == 0) { hdr.data.d = 1; }
         standard.priority = 5;
     }
 }

@@ -1,4 +1,4 @@
-// Tables: entries with priorities, largest or smallest first
+// Tables: entries with priorities, largest or smallest first; fixed, also without const
 #include "include/begin.p4"
 
 control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
