@@ -2,8 +2,7 @@
 
 import json
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,17 +10,19 @@ from typing import Any, get_args
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from fabric.errors import ExperimentError, FabricError
-from fabric.experiment import Experiment, Matrix
+from fabric.connection_matrix import describe, parse_connection_matrix
+from fabric.errors import ExperimentError, FabricError, MatrixError
+from fabric.experiment import Experiment, Matrix, Scenario
 from fabric.experiment_file import load_experiment, parse_experiment
 from fabric.policies import POLICIES
 from fabric.sweep_file import load_sweep
+from fabric.text_file import read_text
 from sim.engine import prepare
 from sim.errors import SimulationError
+from sim.progress import reporting
 from sim.store import Store
-from sim.sweeps import Report, silent, simulate, sweep
+from sim.sweeps import simulate, sweep
 from sim.tables import Runs, json_rows, results_table, write_csv, write_parquet
 
 TABLE_WIDTH = 132
@@ -71,17 +72,14 @@ def one_line_errors() -> Iterator[None]:
         raise click.ClickException(str(error)) from None
 
 
-@contextmanager
-def reporting(what: str) -> Iterator[Report]:
-    """Show progress and an estimate of the time left on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield silent
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    estimate = (TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, *estimate, console=Console(stderr=True), transient=True, speed_estimate_period=600) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda finished, total: progress.update(task, completed=finished, total=total)
+def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
+    """Say on stderr how each connection matrix was understood: files do not name the unit of their start times."""
+    collectives = dict.fromkeys(
+        (one.collective.file, one.collective.start_unit) for one in scenarios if one.collective.matrix == "file"
+    )
+    for file, unit in collectives:
+        assert file is not None
+        click.echo(describe(parse_connection_matrix(read_text(file, MatrixError), file), unit), err=True)
 
 
 def read_experiment(file: Path | None, options: dict[str, Any], settings: Sequence[str]) -> Experiment:
@@ -153,6 +151,7 @@ def run(
     with one_line_errors():
         experiment = read_experiment(file, {f"--{name.replace('_', '-')}": value for name, value in options.items()}, settings)
         scenarios = list(experiment.scenarios())
+        say_how_matrices_are_read(scenarios)
         prepare()
         with reporting(experiment.name) as report:
             records = sweep(scenarios, jobs=jobs, run=partial(simulate, threads=threads), report=report)
@@ -182,6 +181,7 @@ def sweep_command(
     with one_line_errors():
         scenarios = load_sweep(file, settings)
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
+        say_how_matrices_are_read(scenarios)
         if scheduler is None:
             prepare()
         with reporting(scenarios[0].name) as report:

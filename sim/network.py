@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import ceil, floor
 from typing import NamedTuple
 from zlib import crc32
@@ -341,6 +342,7 @@ def _flow_hashes(tree: FatTree, flows: Traffic) -> tuple[UInt32, UInt32]:
     return data, as_source[flows.destination] ^ as_destination[flows.source]
 
 
+@cache
 def _label_hashes() -> tuple[UInt32, UInt32]:
     """Return what the low and the high byte of a label add to the hash, shape (256,) each."""
     nothing = _five_tuple_hash(0, 0, 0)

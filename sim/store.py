@@ -21,7 +21,10 @@ from fabric.record import Record
 from sim.errors import StoreError
 
 ROOT = Path(__file__).resolve().parent.parent
-NO_MODEL = {"fabric": {"experiment_file", "sweep_file", "record"}, "sim": {"cli", "store", "sweeps", "theory"}}
+NO_MODEL = {
+    "fabric": {"experiment_file", "sweep_file", "record"},
+    "sim": {"cli", "cluster", "progress", "store", "sweeps", "tables", "theory"},
+}
 MODEL_FOLDERS = ("fabric", "hostagent", "sim", "sim/lb")
 FORMAT = 1
 BUSY_SECONDS = 60

@@ -3,11 +3,9 @@
 Only this process writes to the store, so workers need no common file system. Dask is imported when it is needed.
 """
 
-import logging
-import signal
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,13 +14,12 @@ from fabric.errors import FabricError
 from fabric.experiment import Scenario
 from fabric.record import Record
 from sim import engine
+from sim.cluster import connected
 from sim.errors import SimulationError, SweepError
 from sim.store import Store, model_version, run_key
 
 if TYPE_CHECKING:
     from distributed import Client
-
-CONNECT_SECONDS = 10
 
 Run: TypeAlias = Callable[[Scenario], Record]
 Report: TypeAlias = Callable[[int, int], None]
@@ -118,7 +115,7 @@ def _outcomes(pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: s
         for key, scenario in pending.items():
             yield key, attempt(run, scenario)[1]
     elif pending:
-        with _connected(min(jobs, len(pending)), scheduler) as client:
+        with connected(min(jobs, len(pending)), scheduler) as client:
             yield from _distributed(client, pending, run)
 
 
@@ -153,56 +150,3 @@ def _outcome(future, scenario: Scenario) -> Outcome:  # type: ignore[no-untyped-
         raise SweepError("a worker runs another version of the model; install the same one there")
     assert isinstance(outcome, Record | Failure)
     return outcome
-
-
-@contextmanager
-def _connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
-    """Connect to a scheduler, or start processes that live no longer than this one; all ports are on loopback."""
-    with _quiet():
-        if scheduler is None:
-            with _processes(jobs) as client:
-                yield client
-        else:
-            with _client(scheduler) as client:
-                yield client
-
-
-@contextmanager
-def _processes(jobs: int) -> Iterator["Client"]:
-    from distributed import Client, LocalCluster
-
-    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
-    loopback = {"dashboard_address": "127.0.0.1:0"}
-    workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
-    with (
-        LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.run(ignore_interrupts)
-        yield client
-
-
-def ignore_interrupts() -> None:
-    """Leave Ctrl-C, which reaches workers on this machine too, to the process that started them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _client(scheduler: str) -> "Client":
-    from distributed import Client
-
-    try:
-        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise SweepError(f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}") from None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Dask's log lines from the terminal; what matters is in the errors that it raises."""
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -16,7 +16,7 @@ from sim.figures.statistics import Estimate
 ATA, PERMUTATION, LARGE = "all-to-all", "permutation", "permutation, 16 MB"
 SWITCH, HOST = "switch_pkt_ar", "host_pkt_ar"
 ADAPTIVE = (SWITCH, HOST)
-ATA_RTTS = (0, 5, 10, 20, 100, 200)
+ATA_RTTS = (0, 10, 20, 100, 200)
 PERMUTATION_RTTS = (0, 0.5, 1, 1.5, 2, 3, 4)
 LARGE_RTTS = (0, 1, 2, 5, 10, 20, 40)
 # The paper's words: about 10 RTTs, 1 to 2 RTTs.

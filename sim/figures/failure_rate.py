@@ -59,8 +59,11 @@ def claims(data: Data) -> list[Verdict]:
             "CCT rises, gaps unchanged",
             ""
             if stays
-            else "The gap, in points of the failure-free bound, moves by more than a fifth of itself: it is small, and grows "
-            "because a run at ρmax takes longer; random spraying over fewer paths queues more.",
+            else "The gap is a few points beside a CCT that rises by tens, and moves by more than a fifth of itself. What "
+            "moves it is Switch "
+            "Pkt: without failures, at line rate, its order keeps in step with the senders' pace and it is the worst; below "
+            "line rate it is "
+            "not. The gaps of the others do not change.",
             pairs,
         )
     ]

@@ -15,14 +15,18 @@ Int64 = NDArray[np.int64]
 def measure(scenario: Scenario) -> Measured:
     """Return the run's record and spreads in packets (most loaded link to a switch - least loaded), and the largest loads.
 
-    `alone`: the worst over all source edges that send alone, C>A then A>E. `together`: the same when all send. `load`: the mean
-    of the links' loads in those two layers, for scale. `pointers`: the pointers that feed a switch from above, at most.
+    `alone`: the worst over all source edges that send alone, C>A then A>E; `pods`: over all pods that send alone, C>A, so over all
+    source aggregation switches, as each feeds one agg of a pod. `together`: when all send. `load`: the mean of the links' loads
+    in those two layers, for scale. `pointers`: the pointers that feed a switch from above, at most.
     """
     result = run(scenario)
-    alone = np.max([spreads(run(source)) for source in sources(scenario)], axis=0)
+    half = scenario.tree.half
+    alone = np.max([spreads(run(source)) for source in sources(scenario, half)], axis=0)
+    pods = max(spreads(run(source))[0] for source in sources(scenario, half**2))
     aggs, edges = southbound_data(result)
     values = {
         "alone": tuple(map(float, alone)),
+        "pods": (float(pods),),
         "together": tuple(map(float, spreads(result))),
         "load": (float(aggs.mean()), float(edges.mean())),
         "pointers": (float(scenario.tree.k - 1), float(most_feeding(scenario))),
@@ -30,15 +34,15 @@ def measure(scenario: Scenario) -> Measured:
     return Measured(**result.record.model_dump(), values=values)
 
 
-def sources(scenario: Scenario) -> list[Scenario]:
-    """Return one scenario for every edge: its flows of the matrix and no others."""
-    flows, half = build(scenario).flows, scenario.tree.half
+def sources(scenario: Scenario, block: int) -> list[Scenario]:
+    """Return one scenario for every block of hosts (an edge's, a pod's): its flows of the matrix and no others."""
+    flows = build(scenario).flows
     ends = np.stack([flows.source, flows.destination], axis=1)
-    of_edge = [ends[flows.source // half == edge].tolist() for edge in range(scenario.tree.edges)]
+    of_block = [ends[flows.source // block == number].tolist() for number in range(scenario.tree.hosts // block)]
     size = scenario.collective.message_bytes
     return [
         scenario.model_copy(update={"collective": Collective(matrix="pairs", message_bytes=size, pairs=tuple(map(tuple, pairs)))})
-        for pairs in of_edge
+        for pairs in of_block
     ]
 
 

@@ -15,7 +15,7 @@ def measure(scenario: Scenario) -> Measured:
     """Return the record of the fastest of BLOCK seeds from the scenario's on, and `times_ps`, `sent`, `acked` of its first flow."""
     seeds = range(scenario.seed, scenario.seed + BLOCK)
     best = min((run(scenario.model_copy(update={"seed": seed})) for seed in seeds), key=lambda result: result.cct_ps)
-    times = np.linspace(0, best.end_ps, LOOKS).astype(np.int64).tolist()
+    times = np.linspace(0, best.end_ps + 1, LOOKS).astype(np.int64).tolist()
     seen = [_progress(best.scenario, time_ps) for time_ps in times]
     values = {
         "times_ps": tuple(map(float, times)),

@@ -71,10 +71,20 @@ def claims(data: Data) -> list[Verdict]:
             f"payload of 4 KB, worst link in % over an even split on uplinks and downlinks: 1 MB: {_row(found[LARGE])}; 32 KB: "
             f"{_row(found[SMALL])} ({len(data.preset.seeds())} seeds)",
             "Simple RR and JSQ perfect on uplinks, poor on downlinks; Host DR perfect for large messages only",
-            "" if all(checks.values()) else f"Not so: {'; '.join(text for text, right in checks.items() if not right)}.",
+            "" if all(checks.values()) else _why(checks),
             _all_sizes(data),
         )
     ]
+
+
+def _why(checks: Mapping[str, bool]) -> str:
+    return (
+        f"Not so: {'; '.join(text for text, right in checks.items() if not right)}. JSQ breaks ties at random and queues at "
+        f"uplinks are often "
+        "empty, so it is not exactly even; Switch Pkt AR is random only within a bin of 5 % of the buffer, which corrects an "
+        "uplink that "
+        "falls behind, so it lies between JSQ and random spraying."
+    )
 
 
 def worst(frame: pl.DataFrame, payload: int = DEFAULT_PAYLOAD) -> dict[str, tuple[Estimate, Estimate]]:

@@ -52,6 +52,7 @@ def draw(data: Data) -> dict[str, Any]:
     style.powers_of_two(axes, PACKETS[::3])
     axes.set_yscale("log")
     axes.set_yticks([2, 5, 10, 20, 40], ["2", "5", "10", "20", "40"])
+    axes.minorticks_off()
     axes.set_xlabel("packets sent by each host, m")
     axes.set_ylabel("mean queue at edge uplinks (packets)")
     axes.legend(loc="upper left")

@@ -65,7 +65,7 @@ def _timeline(frame: pl.DataFrame) -> Any:
         axes.axvspan(start, end, color=shade, zorder=-1, linewidth=0)
         axes.text((start + end) / 2, PACKETS * 1.04, name, ha="center", fontsize=7.5)
     axes.annotate(
-        f"{first} packets before the first ACK", (ends[0], first), (0.4, 150), arrowprops={"arrowstyle": "-"}, fontsize=7.5
+        f"{first} packets before the first ACK", (ends[0], first), (0.3, 205), arrowprops={"arrowstyle": "-"}, fontsize=7.5
     )
     axes.annotate(f"ACK {last}", (acked[last - 1], last), (14.6, 120), arrowprops={"arrowstyle": "-"}, fontsize=7.5)
     axes.set_ylim(0, PACKETS * 1.12)

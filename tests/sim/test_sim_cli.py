@@ -107,3 +107,21 @@ def test_the_table_of_a_sweep_has_a_row_for_every_value(tmp_path: Path, capsys: 
 def test_results_of_no_store_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ofan("sim", "results", tmp_path / "none") == 2
     assert capsys.readouterr().err == f"ofan: {tmp_path / 'none'}: no such store of runs\n"
+
+
+def test_a_connection_matrix_is_run_as_the_cli_says_it_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.cm").write_text("Nodes 2\nConnections 2\n0->1 start 0 size 8192\n1->0 start 3000000 size 8192\n")
+    (tmp_path / "x.toml").write_text('[fabric]\nk = 2\n[collective]\nmatrix = "file"\nfile = "x.cm"\n')
+    assert ofan("sim", "run", tmp_path / "x.toml", "--json") == 0
+    output = capsys.readouterr()
+    assert output.err == f"{tmp_path}/x.cm: 2 hosts, 2 connections, 0 triggers; start times read as ps, the latest is 3 us\n"
+    assert runs(output.out)[0]["matrix"] == "file"
+
+
+def test_threads_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for threads in (1, 2):
+        assert ofan("sim", "run", "--k", 4, "--message-bytes", "64KiB", "--threads", threads, "--json") == 0
+        (run,) = runs(capsys.readouterr().out)
+        found.append({key: value for key, value in run.items() if key not in ("cpu_s", "max_rss_bytes")})
+    assert found[0] == found[1]

@@ -1,5 +1,6 @@
 """Sweeps of runs that cost nothing: what is computed, kept and reported."""
 
+import gc
 import os
 import signal
 import socket
@@ -8,8 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -17,6 +19,7 @@ from fabric.errors import TrafficError
 from fabric.experiment import Collective, Experiment, Fabric, Scenario
 from fabric.record import Record
 from sim import engine
+from sim.cluster import connected
 from sim.errors import SweepError
 from sim.store import Store
 from sim.sweeps import sweep
@@ -81,16 +84,46 @@ def test_progress_counts_what_was_there(tmp_path: Path) -> None:
     assert seen == [(2, 4), (3, 4), (4, 4)]
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sim.sweeps.CONNECT_SECONDS", 0.5)
-    with pytest.raises(SweepError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9") as error:
-        sweep(scenarios(1), scheduler="tcp://127.0.0.1:9")
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("tcp://127.0.0.1:9", "tcp://127.0.0.1:9: Connection refused"),
+        ("tcp://no.such.host.invalid:8786", "tcp://no.such.host.invalid:8786: "),
+        ("tpc://127.0.0.1:8786", "'tpc://127.0.0.1:8786': expected an address as in tcp://127.0.0.1:8786"),
+        ("localhost", "'localhost': expected an address"),
+        ("tcp://127.0.0.1:99999", "'tcp://127.0.0.1:99999': expected an address"),
+        ("", "'': expected an address"),
+    ],
+)
+def test_a_scheduler_that_is_not_there_is_one_line(address: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.cluster.CONNECT_SECONDS", 0.5)
+    with pytest.raises(SweepError) as error:
+        sweep(scenarios(1), scheduler=address)
+    assert str(error.value).startswith(f"no Dask scheduler at {why}")
     assert "\n" not in str(error.value)
 
 
-def file_of(folder: Path, message: str) -> Path:
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_answers_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.cluster.CONNECT_SECONDS", 0.7)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=greet, args=(listener,), daemon=True).start()
+        with pytest.raises(SweepError, match="what answers there is none"):
+            sweep(scenarios(1), scheduler=f"tcp://127.0.0.1:{listener.getsockname()[1]}")
+    gc.collect()  # Dask forgets its socket
+
+
+def greet(listener: socket.socket) -> None:
+    """Say something that is no Dask message to all who come, until the listener is closed."""
+    with suppress(OSError):
+        while True:
+            with listener.accept()[0] as peer:
+                peer.sendall(b"220 mail.example.org ready\r\n")
+
+
+def file_of(folder: Path, message: str, seeds: int = 20) -> Path:
     path = folder / "tiny.toml"
-    base = 'name = "tiny"\npolicies = ["ofan", "rsq"]\nseeds = 20\n[fabric]\nk = 8\n[collective]\nmessage_bytes = '
+    base = f'name = "tiny"\npolicies = ["ofan", "rsq"]\nseeds = {seeds}\n[fabric]\nk = 8\n[collective]\nmessage_bytes = '
     path.write_text(f'{base}"{message}"\n')
     return path
 
@@ -129,36 +162,45 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-def is_alive(group: int) -> bool:
-    """Say whether a process group still has a process that runs."""
-    stats = (path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat") if path.exists())
-    return any(int(fields[2]) == group and fields[0] != "Z" for fields in stats)
+def members(group: int) -> int:
+    """Return how many processes of a group run."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, number, *_ = path.read_text().rpartition(")")[2].split()
+            found += int(number) == group and state != "Z"
+    return found
 
 
 def wait_until_gone(group: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while is_alive(group):
+    while members(group):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 @pytest.mark.slow
-def test_after_kill_9_every_run_is_there_once_and_nothing_is_computed_twice(tmp_path: Path) -> None:
-    store, file = tmp_path / "x.sqlite", file_of(tmp_path, "4MiB")
+def test_after_kill_9_in_the_middle_of_200_runs_every_run_is_there_once_and_none_is_computed_twice(tmp_path: Path) -> None:
+    store, file = tmp_path / "x.sqlite", file_of(tmp_path, "8MiB", seeds=100)
     arguments = command("sweep", file, "--jobs", 2, "--store", store)
     with started(*arguments) as process:
-        wait_for(lambda: finished(store) >= 5, process)
+        wait_for(lambda: finished(store) >= 80, process)
         process.kill()
         process.wait()
         wait_until_gone(process.pid)
     with Store(store) as kept:
         first = kept.runs()
-    subprocess.run(arguments, cwd=ROOT, check=True, capture_output=True)
+    again = subprocess.run(arguments, cwd=ROOT, check=True, capture_output=True, text=True)
     with Store(store) as kept:
         runs = kept.runs()
-    assert 5 <= len(first) < 40
+    assert 80 <= len(first) < 190
+    assert f"tiny: {len(first)} of 200 runs are there already\n" in again.stderr
     assert runs[: len(first)] == first
-    assert len({(record.policy, record.seed) for _, record in runs}) == len(runs) == 40
+    assert len({(record.policy, record.seed) for _, record in runs}) == len(runs) == 200
+
+
+def lines(stderr: bytes) -> list[str]:
+    return [line for line in stderr.decode().splitlines() if line and "compiling" not in line]
 
 
 @pytest.mark.slow
@@ -170,8 +212,21 @@ def test_ctrl_c_ends_with_one_line_and_no_process_left(tmp_path: Path) -> None:
         _, stderr = process.communicate(timeout=PATIENCE_S)
         wait_until_gone(process.pid)
     assert process.returncode == 130
-    assert [line for line in stderr.decode().splitlines() if line and "compiling" not in line] == ["ofan: interrupted"]
+    assert [line for line in lines(stderr) if " left" not in line] == ["ofan: interrupted"]
     assert 2 <= finished(store) < 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wait_s", [0, 0.3, 1])
+def test_ctrl_c_while_workers_start_is_one_line_too(tmp_path: Path, wait_s: float) -> None:
+    store, file = tmp_path / "x.sqlite", file_of(tmp_path, "16MiB")
+    with started(*command("sweep", file, "--jobs", 2, "--store", store)) as process:
+        wait_for(lambda: members(process.pid) >= 3, process)
+        time.sleep(wait_s)
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
+        wait_until_gone(process.pid)
+    assert (process.returncode, lines(stderr)) == (130, ["ofan: interrupted"])
 
 
 def free_port() -> int:
@@ -185,8 +240,18 @@ def test_a_scheduler_and_two_workers_in_other_processes_run_it(tmp_path: Path) -
     http = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
     worker = (*dask, "worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1", *http)
     scheduler = (*dask, "scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2], *http)
-    with started(*scheduler), started(*worker), started(*worker):
+    with started(*scheduler) as first, started(*worker), started(*worker):
+        wait_for(lambda: workers(address) == 2, first)
         records = sweep(scenarios(10), store=tmp_path / "x", scheduler=address)
     here = sweep(scenarios(10))
     assert [record.cct_ps for record in records] == [record.cct_ps for record in here]
     assert len({record.max_rss_bytes for record in records}) >= 2
+
+
+def workers(address: str) -> int:
+    """Return how many workers a scheduler has, 0 while it is not there."""
+    try:
+        with connected(0, address) as client:
+            return len(client.scheduler_info()["workers"])
+    except SweepError:
+        return 0

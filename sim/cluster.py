@@ -1,0 +1,121 @@
+"""Dask: a scheduler that somebody named, or processes on this machine. Dask is imported when it is needed."""
+
+import asyncio
+import logging
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from sim.errors import SweepError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECT_SECONDS = 5
+RETRY_SECONDS = 0.2
+SCHEMES = ("tcp", "tls", "ws", "wss")
+
+
+@contextmanager
+def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
+    """Connect to a scheduler, or start processes that live no longer than this one; all ports are on loopback.
+
+    Raises SweepError where no scheduler answers.
+    """
+    with _quiet():
+        if scheduler is None:
+            with _processes(jobs) as client:
+                yield client
+        else:
+            _find(scheduler)
+            with _client(scheduler) as client:
+                yield client
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator["Client"]:
+    from distributed import Client, LocalCluster
+
+    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    loopback = {"dashboard_address": "127.0.0.1:0"}
+    workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
+    with _deaf_children():
+        cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Keep Ctrl-C, which reaches all processes on a terminal, from those that are started here; ours comes at the end.
+
+    Processes and threads inherit what is blocked. multiprocessing's tracker would unblock it, so it is started before.
+    """
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _find(scheduler: str) -> None:
+    """Raise SweepError unless a Dask scheduler answers; Dask itself tries for long, and then leaves threads behind."""
+    host, port = _endpoint(scheduler)
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+            break
+        except OSError as error:
+            if isinstance(error, socket.gaierror) or time.monotonic() > deadline:
+                raise SweepError(f"no Dask scheduler at {scheduler}: {error.strerror or error}") from None
+        time.sleep(RETRY_SECONDS)
+    try:
+        asyncio.run(asyncio.wait_for(_identify(scheduler), CONNECT_SECONDS))
+    except Exception:  # whatever answered may send anything
+        raise SweepError(f"no Dask scheduler at {scheduler}: what answers there is none") from None
+
+
+def _endpoint(scheduler: str) -> tuple[str, int]:
+    """Return host and port of an address such as tcp://host:8786 or host:8786."""
+    with suppress(ValueError):
+        parts = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+        if parts.scheme in SCHEMES and parts.hostname and parts.port:
+            return parts.hostname, parts.port
+    raise SweepError(f"no Dask scheduler at {scheduler!r}: expected an address as in tcp://127.0.0.1:8786")
+
+
+async def _identify(scheduler: str) -> None:
+    from distributed import Security
+    from distributed.core import rpc
+
+    async with rpc(scheduler, connection_args=Security().get_connection_args("client")) as peer:
+        identity = await peer.identity()
+    assert identity["type"] == "Scheduler"
+
+
+def _client(scheduler: str) -> "Client":
+    from distributed import Client
+
+    try:
+        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise SweepError(f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's log lines from the terminal; what matters is in the errors that it raises."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
