@@ -3,10 +3,28 @@
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from signal import SIG_DFL, SIGINT, signal
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple
 
-import click
+
+@contextmanager
+def _without_last_words() -> Iterator[None]:
+    """Let an interrupt end the process at once, as long as there is nothing to say and nothing to clean."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal(SIGINT, SIG_DFL)
+    try:
+        yield
+    finally:
+        signal(SIGINT, before)
+
+
+with _without_last_words():
+    import click
 
 INPUT_ERROR = 2
 INTERRUPTED = 130
@@ -58,6 +76,7 @@ Examples:
   ofan emulate --program my_lb.p4 --compare-with ofan,jsq
   ofan compare experiments/demo.toml --policies all   virtual time against the simulator
   ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
+  ofan p4 stf tests/emulation/compiler/cases          language tests: programs, packets, expectations
   ofan p4 trace router.p4 --entries router.stf        how packets walk through a program
   ofan watch experiments/demo_failure.toml            see it happen, 15 s per load balancer
   ofan serve experiments/demo_failure.toml            the same as a page: click a link to break it

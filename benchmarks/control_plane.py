@@ -1,6 +1,6 @@
 """The control plane at scale: plans and re-plans, entries per switch, installation on switches, what traffic notices.
 
-    .venv/bin/python benchmarks/controller.py [--quick] [--json] [--figure FILE]
+    .venv/bin/python benchmarks/control_plane.py [--quick] [--json] [--figure FILE]
 
 Each k is planned in a process of its own, so that its memory is its own. Switches are in this process, then processes behind
 gRPC on Unix sockets, which end with this one; packets are counted in virtual time and, with root and Mininet, on veths.
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,7 +87,7 @@ def planning(k: int) -> Row:
     made_s, entries = timed(lambda: walk(steps))
     row: Row = {"k": k, "switches": chosen.tree.switches, "plan_cpu_s": plan_s, "entries": entries, "made_cpu_s": made_s}
     row |= {"plan_mb": peak_mb(), **shape(controller.forwarding())}
-    del steps
+    steps = []
     for kind, link in failures_of(chosen).items():
         row |= {f"{kind}_{name}": value for name, value in replanning(controller, link).items()}
     return row | {"peak_mb": peak_mb()}
@@ -145,13 +145,19 @@ def installing_in_process(k: int) -> Row:
     chosen = scenario(k)
     program, controller = program_for(chosen), FabricController(chosen, program_for(chosen).pipeline)
     sessions = [_session(number, program) for number in range(chosen.tree.switches)]
-    push_s, _ = timed(lambda: [session.push(program.bmv2_json) for session in sessions], time.perf_counter)
+
+    def push() -> None:
+        for session in sessions:
+            session.push(program.bmv2_json)
+
+    push_s, _ = timed(push, time.perf_counter)
 
     def write(steps: Sequence[Step]) -> None:
         for step in steps:
             sessions[step.switch].write(step.changes)
 
-    return {"how": "in process", "switches": chosen.tree.switches, "push_s": push_s, **installed(controller, write)}
+    row = {"how": "in process", "switches": chosen.tree.switches, "push_s": push_s}
+    return row | installed(controller, write, time.process_time)
 
 
 def _session(number: int, program: SwitchProgram) -> Session:
@@ -166,13 +172,13 @@ def installing_over_grpc(k: int) -> Row:
     chosen = scenario(k)
     program, controller = program_for(chosen), FabricController(chosen, program_for(chosen).pipeline)
     started = time.perf_counter()
-    with switch_processes(chosen) as connect:
+    with switch_processes(chosen) as (connect, pids):
         start_s = time.perf_counter() - started
         fleet = Fleet(controller, Access(program.bmv2_json, program.pipeline, connect))
         try:
             push_s, _ = timed(fleet.open, time.perf_counter)
             row = {"how": "gRPC", "switches": chosen.tree.switches, "start_s": start_s, "push_s": push_s}
-            row |= installed(controller, fleet.write)
+            row |= installed(controller, fleet.write, lambda: time.process_time() + sum(map(process_seconds, pids)))
         finally:
             fleet.close()
     if fleet.lost:
@@ -181,8 +187,11 @@ def installing_over_grpc(k: int) -> Row:
 
 
 @contextmanager
-def switch_processes(chosen: Scenario) -> Iterator[Callable[[int], GrpcTransport]]:
-    """Run a fabric's switches as processes without ports; yield what connects to them. All end and leave nothing behind."""
+def switch_processes(chosen: Scenario) -> Iterator[tuple[Callable[[int], GrpcTransport], Collection[int]]]:
+    """Run a fabric's switches as processes without ports; yield what connects to them, and their ids.
+
+    All end with the context and leave nothing behind.
+    """
     names = [switch_name(chosen.tree, switch) for switch in range(chosen.tree.switches)]
     with tempfile.TemporaryDirectory(prefix="ofan-") as folder, children() as processes:
         for number, name in enumerate(names):
@@ -197,11 +206,11 @@ def switch_processes(chosen: Scenario) -> Iterator[Callable[[int], GrpcTransport
             ]
             processes.start(name, argv, Path(folder, f"{name}.log"))
         processes.await_all(lambda name: listens(Path(folder, name)), START_SECONDS)
-        yield lambda switch: GrpcTransport(f"unix:{folder}/{names[switch]}")
+        yield lambda switch: GrpcTransport(f"unix:{folder}/{names[switch]}"), processes.pids.values()
 
 
-def installed(controller: FabricController, write: Callable[[Sequence[Step]], object]) -> Row:
-    """Install the first plan, then what a failed core link and its repair change."""
+def installed(controller: FabricController, write: Callable[[Sequence[Step]], object], cpu_s: Callable[[], float]) -> Row:
+    """Install the first plan, then what a failed core link and its repair change; `cpu_s` tells the CPU time of all."""
     row: Row = {}
     link = failures_of(controller.scenario)["core"]
     moves = {
@@ -211,9 +220,17 @@ def installed(controller: FabricController, write: Callable[[Sequence[Step]], ob
     }
     for name, move in moves.items():
         plan_s, steps = timed(move, time.perf_counter)
+        before_s = cpu_s()
         install_s, _ = timed(lambda steps=steps: write(steps), time.perf_counter)  # type: ignore[misc]
-        row |= {f"{name}_plan_s": plan_s, f"{name}_s": install_s, f"{name}_updates": sum(len(step.changes) for step in steps)}
+        row |= {f"{name}_plan_s": plan_s, f"{name}_s": install_s, f"{name}_cpu_s": cpu_s() - before_s}
+        row[f"{name}_updates"] = sum(len(step.changes) for step in steps)
     return row
+
+
+def process_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def interruptions() -> Iterator[Row]:
@@ -254,12 +271,13 @@ PLAN_COLUMNS = {
 }  # fmt: skip
 SHAPE_COLUMNS = {
     "k": "k", "edge_pointers": "pointers of an edge", "agg_pointers": "of an agg", "edge_schedules": "schedules of an edge",
-    "edge_rows": "their rows", "edge_rows_unshared": "rows, one schedule per pointer", "saving": "saving", "agg_rows": "rows of an agg",
+    "edge_rows": "their rows", "edge_rows_unshared": "rows unshared", "saving": "saving", "agg_rows": "rows of an agg",
     "edge_replan_cpu_s": "edge link fails: re-plan (CPU s)", "edge_updates": "updates", "edge_most_updates": "most on a switch",
 }  # fmt: skip
 INSTALL_COLUMNS = {
-    "how": "switches", "switches": "number", "start_s": "start (s)", "push_s": "program (s)", "first_s": "first plan (s)",
-    "first_updates": "entries", "failure_s": "core link fails (s)", "failure_updates": "updates", "repair_s": "repair (s)",
+    "how": "switches", "switches": "number", "start_s": "start (s)", "push_s": "program (s)", "first_updates": "entries",
+    "first_s": "first plan (s)", "first_cpu_s": "CPU (s)", "failure_updates": "updates", "failure_s": "core link fails (s)",
+    "failure_cpu_s": "CPU (s)", "repair_s": "repair (s)", "repair_cpu_s": "CPU (s)",
 }  # fmt: skip
 PACKET_COLUMNS = {"what": "what happens", "sent": "packets sent", "lost": "lost on the link", "unrouted": "without a route"}
 
@@ -288,11 +306,19 @@ def draw(rows: Sequence[Row], file: Path) -> None:
     times, sizes = figure.subplots(1, 2)
     switches = [row["switches"] for row in rows]
     lines = {
-        times: {"plan_cpu_s": "first plan", "made_cpu_s": "all its entries made", "core_replan_cpu_s": "re-plan, a core link fails",
-                "core_made_cpu_s": "its updates made"},
-        sizes: {"entries": "entries of the fabric", "core_updates": "updates, a core link fails", "edge_rows_unshared":
-                "schedule rows of an edge, unshared", "edge_rows": "schedule rows of an edge, shared", "edge_pointers": "pointers of an edge"},
-    }  # fmt: skip
+        times: {
+            "plan_cpu_s": "first plan",
+            "made_cpu_s": "all its entries made",
+            "core_replan_cpu_s": "re-plan, a core link fails",
+            "core_made_cpu_s": "its updates made",
+        },
+        sizes: {
+            "entries": "entries of the fabric",
+            "core_updates": "updates, a core link fails",
+            "edge_rows_unshared": "schedule rows of an edge, unshared",
+            "edge_rows": "schedule rows of an edge, shared (and its pointers)",
+        },
+    }
     styles = (("#0072B2", "o-"), ("#56B4E9", "o--"), ("#D55E00", "s-"), ("#E69F00", "s--"), ("#009E73", "^:"))
     for axes, chosen in lines.items():
         for (name, label), (colour, style) in zip(chosen.items(), styles, strict=False):

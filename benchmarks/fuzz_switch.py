@@ -25,7 +25,7 @@ import p4src
 from controller.fabric_controller import FabricController
 from controller.pipeline import Pipeline
 from controller.session import InProcess, Session
-from emulation.compiler import compile_file
+from emulation.compiler import Program, compile_file
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
@@ -77,18 +77,24 @@ class FuzzFailure(Exception):
 
 def programmed(program: str) -> Switch:
     """Return an edge switch of a k = 4 fat-tree that runs a program, with the controller's entries."""
+    return served(program)[0]
+
+
+def served(program: str) -> tuple[Switch, P4RuntimeService, Program]:
+    """Return the same switch with its P4Runtime service and its program."""
     policy = next(policy.slug for policy in POLICIES.values() if policy.program == program)
     scenario = Scenario(policy=policy, fabric=Fabric(k=4))
     compiled = compile_file(p4src.path(program), defines={"MAX_UPLINKS": "8"})
     pipeline, tree = Pipeline(compiled.p4info), scenario.tree
     switch = Switch(EDGE + 1, lambda: 0, random.Random(1).randint, tree.ports(EDGE), cpu_port=CPU_PORT)
-    session = Session(InProcess(P4RuntimeService(switch), StatusError), pipeline, EDGE + 1, switch_name(tree, EDGE))
+    service = P4RuntimeService(switch)
+    session = Session(InProcess(service, StatusError), pipeline, EDGE + 1, switch_name(tree, EDGE))
     session.open()
     session.push(json.dumps(compiled.json).encode())
     for step in FabricController(scenario, pipeline, ()).start():
         if step.switch == EDGE:
             session.write(step.changes)
-    return switch
+    return switch, service, compiled
 
 
 def valid_packets(tree: FatTree) -> list[tuple[int, bytes]]:

@@ -1,9 +1,8 @@
 """The P4Runtime controller: what every switch should hold, what must change, and how it is sent.
 
-The published `p4runtime` package carries message classes of an old generator, which protobuf's compiled back end refuses;
-its pure Python back end takes them. That choice must be made before protobuf is first imported.
+Messages are made by protobuf's compiled back end (`p4messages`), which must be seen to before any is imported.
 """
 
-import os
+import p4messages
 
-os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
+p4messages.install()

@@ -49,7 +49,7 @@ class Fleet:
         self.on_packet_in: Callable[[int, int, bytes], None] = lambda _switch, _port, _frame: None
         self._tree = controller.scenario.tree
         self._controller = controller
-        self._access = access
+        self.access = access
         self._cookie = access.cookie
         self._transports: list[Transport] = []
         self._pool = ThreadPoolExecutor(writers)
@@ -57,7 +57,7 @@ class Fleet:
     def open(self) -> None:
         """Open a session with every switch, and see what it runs and holds; raises SwitchError."""
         switches = range(self._tree.switches)
-        self._transports = [self._access.connect(switch) for switch in switches]
+        self._transports = [self.access.connect(switch) for switch in switches]
         self.sessions = [self._session(switch) for switch in switches]
         for switch, entries in enumerate(self._pool.map(self._take_over, switches)):
             if entries:
@@ -121,7 +121,7 @@ class Fleet:
         """Return whether there is a session in which this controller is in charge, opened anew or claimed if need be."""
         session = self.sessions[switch]
         if not session.is_open:
-            if not self._access.is_reachable(switch):
+            if not self.access.is_reachable(switch):
                 return False
             self._reopen(switch)
         elif session.is_without_primary:
@@ -132,12 +132,12 @@ class Fleet:
         with suppress(SwitchError):
             self.sessions[switch].close()
         self._transports[switch].close()
-        self._transports[switch] = self._access.connect(switch)
+        self._transports[switch] = self.access.connect(switch)
         self.sessions[switch] = self._session(switch)
         self.sessions[switch].open(REOPEN_DEADLINE_S)
 
     def _session(self, switch: int) -> Session:
-        access, name = self._access, switch_name(self._tree, switch)
+        access, name = self.access, switch_name(self._tree, switch)
         session = Session(self._transports[switch], access.pipeline, device_id(switch), name, access.election_id)
         session.on_packet_in = lambda port, frame: self.on_packet_in(switch, port, frame)
         return session
@@ -149,7 +149,7 @@ class Fleet:
             session.open(DEADLINE_S)
         if session.cookie() == self._cookie:
             return {(entry.table, entry.key): (entry.action, entry.arguments) for entry in session.read()}
-        session.push(self._access.device_config, self._cookie)
+        session.push(self.access.device_config, self._cookie)
         return {}
 
     def _write_one(self, work: tuple[int, Sequence[Step]]) -> tuple[int, SwitchError | None]:

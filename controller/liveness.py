@@ -3,6 +3,7 @@
 A probe is a packet-out through one port; the switch at the other end punts it. Both directions of a link must be heard. A
 link is dead when what was sent over it for `misses` intervals has not arrived, so that after a failure `misses` to
 `misses` + 1 intervals pass, and the latency of a link. It is alive again when it was heard in `misses` intervals since.
+Where most links fall silent at once, the controller rather suspects itself, and waits PATIENCE times as long.
 
 No I/O and no clock: the driver calls `tick` at `next_tick_ps`, sends what it returns, and hands in what arrives.
 """
@@ -25,6 +26,7 @@ PAYLOAD = struct.Struct("!4sIH")
 MAGIC = b"OFAN"
 LEAST_FRAME = 60
 DEFAULT_MISSES = 3
+PATIENCE = 3
 MOST_PROBES_PER_SECOND = 5_000
 PS_PER_US = 10**6
 PS_PER_SECOND = 10**12
@@ -86,19 +88,24 @@ class Liveness:
         return True
 
     def _judge(self, now_ps: int) -> LinkChange:
-        dead, unsure = set(), set()
+        silent = self._silent(now_ps, self.misses)
+        alive = self._tree.links - len(self._down)
+        dead = silent if 2 * len(silent - self._down) <= alive else self._silent(now_ps, PATIENCE * self.misses)
+        unsure = set()
         for direction in self._directions.values():
-            direction.streak += direction.is_heard
+            direction.streak = 0 if direction.link in silent else direction.streak + direction.is_heard
             direction.is_heard = False
-            since_ps = direction.waiting_since_ps
-            if since_ps is not None and now_ps - since_ps >= self.misses * self.interval_ps:
-                direction.streak = 0
-                dead.add(direction.link)
             if direction.streak < self.misses:
                 unsure.add(direction.link)
-        change = LinkChange(frozenset(dead - self._down), self._down - dead - unsure)
+        change = LinkChange(dead - self._down, self._down - silent - unsure)
         self._down = self._down - change.up | change.down
         return change
+
+    def _silent(self, now_ps: int, intervals: int) -> frozenset[int]:
+        """Return the links of which a direction has been silent for so long."""
+        since_ps = now_ps - intervals * self.interval_ps
+        directions = self._directions.values()
+        return frozenset(d.link for d in directions if d.waiting_since_ps is not None and d.waiting_since_ps <= since_ps)
 
 
 def _probe(tree: FatTree, switch: int, port: int) -> Probe:

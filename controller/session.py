@@ -125,7 +125,7 @@ class Session:
         self.device_id = device_id
         self.on_packet_in: Callable[[int, bytes], None] = lambda _port, _frame: None
         self.on_refused: Callable[[CallError], None] = lambda _error: None
-        self._election_id = election_id
+        self.election_id = election_id
         self._transport = transport
         self._stream: Stream | None = None
         self._answered = Event()
@@ -153,7 +153,7 @@ class Session:
 
     def reclaim(self, deadline_s: float = DEADLINE_S) -> None:
         """Become primary again where nobody is; raises NotPrimaryError if somebody was quicker."""
-        self._election_id = max(self._election_id, _number(self._arbitration.election_id))
+        self.election_id = max(self.election_id, _number(self._arbitration.election_id))
         self._answered.clear()
         self._arbitrate(deadline_s)
 
@@ -168,10 +168,10 @@ class Session:
 
     def _refuse_unless_primary(self) -> None:
         if not self.is_primary:
-            raise NotPrimaryError(self.name, f"election id {self._election_id} lost against another controller's")
+            raise NotPrimaryError(self.name, f"election id {self.election_id} lost against another controller's")
 
     def _elect(self, election: p4runtime_pb2.Uint128) -> None:
-        election.high, election.low = self._election_id >> 64, self._election_id & LOW_64_BITS
+        election.high, election.low = self.election_id >> 64, self.election_id & LOW_64_BITS
 
     def close(self) -> None:
         """End the session; the switch keeps forwarding."""

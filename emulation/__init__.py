@@ -1,9 +1,8 @@
 """The emulation: P4 compiler, software switch, virtual and Mininet networks.
 
-The published `p4runtime` package carries message classes of an old generator, which only the pure Python back end of protobuf
-takes; that choice must be made before protobuf is first imported.
+Messages are made by protobuf's compiled back end (`p4messages`), which must be seen to before any is imported.
 """
 
-import os
+import p4messages
 
-os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
+p4messages.install()

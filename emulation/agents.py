@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from emulation.children import ending
 from emulation.errors import EmulationError, StartError
 from emulation.loop import Loop
-from fabric.addressing import host_interface_name
+from fabric.addressing import host_interface_name, host_name
 from fabric.experiment import Scenario
 from fabric.failures import Links
 from fabric.topology import FatTree
@@ -21,12 +22,31 @@ from hostagent.nic import Counts
 
 @dataclass(slots=True)
 class Agent:
-    """One agent process and what it has reported of the present run."""
+    """One agent process, whose hosts it serves, and what it has reported of the present run."""
 
     process: subprocess.Popen[bytes]
     channel: Channel
+    hosts: str = ""
     report: dict[str, Any] | None = None
     progress: list[list[int]] = field(default_factory=list)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; raises StartError where the agent has ended."""
+        try:
+            self.channel.send(message)
+        except OSError:
+            raise self.ended() from None
+
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for the next message; None where the agent has ended."""
+        try:
+            return self.channel.receive()
+        except ConnectionError:
+            return None
+
+    def ended(self) -> StartError:
+        """Return the error that says which agent has ended, and how."""
+        return StartError(f"the agent of {self.hosts} (process {self.process.pid}) {ending(self.process.wait())}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +77,25 @@ class Agents:
         """Have every agent build its part of a run; raises EmulationError with an agent's complaint."""
         for agent in self._agents:
             agent.report, agent.progress = None, []
-            agent.channel.send({"run": json.loads(scenario.model_dump_json()), "limit_ps": limit_ps, "quiet_ps": quiet_ps})
+            agent.send({"run": json.loads(scenario.model_dump_json()), "limit_ps": limit_ps, "quiet_ps": quiet_ps})
         for agent in self._agents:
             _expect(agent, "armed")
 
     def start(self, start_ns: int) -> None:
         """Start the armed run at an instant of CLOCK_MONOTONIC."""
         for agent in self._agents:
-            agent.channel.send({"start_ns": start_ns})
+            agent.send({"start_ns": start_ns})
 
     def converge(self, failed: Links) -> None:
         """Tell the hosts that routes now hold for `failed` links being down."""
         for agent in self._agents:
-            agent.channel.send({"failed": sorted(failed)})
+            agent.send({"failed": sorted(failed)})
 
     def stop(self) -> None:
         """End the run early."""
         for agent in self._agents:
             if agent.report is None:
-                agent.channel.send({"stop": True})
+                agent.send({"stop": True})
 
     def progress(self) -> list[list[int]]:
         """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again: the answers come to the loop.
@@ -85,7 +105,7 @@ class Agents:
         rows: list[list[int]] = []
         for agent in self._agents:
             if agent.report is None:
-                agent.channel.send({"progress": True})
+                agent.send({"progress": True})
                 rows += agent.progress
             else:
                 rows += [[flow, sent, start_ps, done_ps] for flow, start_ps, done_ps, sent in agent.report["flows"]]
@@ -105,10 +125,10 @@ class Agents:
 
     def _listen(self, agent: Agent) -> None:
         while True:
-            message = agent.channel.receive()
+            message = agent.receive()
             if message is None:
                 self._loop.unwatch(agent.channel)
-                raise EmulationError(f"a host agent has ended with code {agent.process.wait()}")
+                raise agent.ended()
             if "progress" in message:
                 agent.progress = message["progress"]
             else:
@@ -118,9 +138,9 @@ class Agents:
 
 
 def _expect(agent: Agent, word: str) -> None:
-    message = agent.channel.receive()
+    message = agent.receive()
     if message is None:
-        raise StartError(f"a host agent ended with code {agent.process.wait()}: its words are above")
+        raise agent.ended()
     if word not in message:
         raise EmulationError(message.get("error", f"a host agent said {message}"))
 
@@ -132,11 +152,17 @@ def agents(tree: FatTree, host_processes: Sequence[int], loop: Loop, count: int 
         started = [stack.enter_context(_agent()) for _ in range(count)]
         for number, agent in enumerate(started):
             hosts = range(number, tree.hosts, count)
+            agent.hosts = _named(tree, hosts)
             rows = [[host, host_processes[host], host_interface_name(tree, host)] for host in hosts]
-            agent.channel.send({"hosts": rows})
+            agent.send({"hosts": rows})
         for agent in started:
             _expect(agent, "ready")
         yield Agents(started, loop)
+
+
+def _named(tree: FatTree, hosts: Sequence[int]) -> str:
+    few = ", ".join(host_name(tree, host) for host in hosts[:3])
+    return few if len(hosts) <= 3 else f"{few} and {len(hosts) - 3} more hosts"
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from emulation.compiler import CompileError
 from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Finished, keep, reporting, run_experiment, virtually
 from emulation.options import names
-from emulation.own_program import DEFAULT_LIKE, Runners, alone, keep_beside, own_program, run_beside, with_program
-from emulation.results import results_folder
+from emulation.own_program import DEFAULT_LIKE, Loaded, Runners, alone, keep_beside, own_program, run_beside, with_program
+from emulation.results import results_folder, writing
 from emulation.softswitch.errors import SoftswitchError
 from emulation.switch_processes import SwitchKind
 from emulation.tables import results_table
@@ -64,18 +64,18 @@ def read_experiment(file: Path, settings: tuple[str, ...], seeds: int | None, ta
     return load_experiment(file, [*settings, *([f"seeds={seeds}"] if seeds is not None else [])], takes_program)
 
 
-def show(finished: Finished, folder: Path, as_json: bool, picture: Path | None = None) -> None:
-    """Write the table, or JSON, to stdout."""
+def show(finished: Finished, folder: Path | None, as_json: bool, picture: Path | None = None) -> None:
+    """Write the table, or JSON, to stdout; `folder` None: the results are nowhere else."""
     if as_json:
         records = [json.loads(record.model_dump_json()) for record in finished.records]
-        click.echo(json.dumps({"folder": str(folder), "records": records}, indent=2))
+        click.echo(json.dumps({"folder": folder and str(folder), "records": records}, indent=2))
         return
     console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
     console.print(results_table([("", finished.records)]))
     console.print(LEGEND)
     if picture:
         console.print(f"Picture: {picture}")
-    console.print(f"Results: {folder}")
+    console.print(f"Results: {folder or 'not kept'}")
 
 
 def refuse_contradictions(
@@ -153,6 +153,16 @@ def emulate(
                 finished = run_beside(experiment, own, runners, reporter, network)
             else:
                 finished = run_experiment(experiment, reporter, runners(None), network)
-        keep(finished, folder)
-        picture = keep_beside(finished, own, folder) if own else None
+        picture = _kept_or_shown(finished, folder, own, as_json)
     show(finished, folder, as_json, picture)
+
+
+def _kept_or_shown(finished: Finished, folder: Path, own: Loaded | None, as_json: bool) -> Path | None:
+    """Write the results folder; where that fails, show at least what is known before the error goes on its way."""
+    try:
+        with writing(folder):
+            keep(finished, folder)
+            return keep_beside(finished, own, folder) if own else None
+    except EmulationError:
+        show(finished, None, as_json)
+        raise

@@ -96,7 +96,7 @@ class ControlServer:
             request = json.loads(client.data.partition(b"\n")[0])
             name = request.pop("command")
             handler = self._handlers[name]
-        except (ValueError, KeyError, AttributeError, TypeError):
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             client.refuse(f"a command is one line of JSON, one of {', '.join(sorted(self._handlers))}")
             return
         try:

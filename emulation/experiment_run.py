@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from emulation.outcome import Outcome, label_of
 from emulation.programs import SwitchProgram
-from emulation.results import record, write_folder
+from emulation.results import complete, record, write_folder
 from emulation.virtual_fabric import VirtualFabric
 from fabric.experiment import Experiment, Scenario
 from fabric.record import Record
@@ -98,9 +98,10 @@ def run_experiment(experiment: Experiment, reporter: Reporter, run: Runner | Non
 
 
 def keep(finished: Finished, folder: Path) -> None:
-    """Write the results folder, plots included."""
+    """Write the results folder, plots included: all of it, or nothing; raises EmulationError."""
     from emulation.plots import experiment_figures, save
 
-    write_folder(folder, finished.experiment, finished.outcomes, finished.records)
-    for stem, figure in experiment_figures(finished.outcomes, finished.records):
-        save(figure, folder, stem)
+    with complete(folder) as fresh:
+        write_folder(fresh, finished.experiment, finished.outcomes, finished.records)
+        for stem, figure in experiment_figures(finished.outcomes, finished.records):
+            save(figure, fresh, stem)

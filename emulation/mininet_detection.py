@@ -16,7 +16,8 @@ from fabric.experiment import PS_PER_NS, PS_PER_SECOND, Scenario
 from fabric.failures import Links
 from fabric.topology import FatTree
 
-SETTLING_SECONDS = 0.05
+SETTLING_SECONDS = 0.1
+MOST_SETTLING_SECONDS = 5
 OnChange = Callable[[LinkChange], object]
 
 
@@ -30,19 +31,32 @@ class Probing:
         self._loop = loop
         self._on_change = on_change
         self._caught: SimpleQueue[tuple[int, int, bytes]] = SimpleQueue()
+        self._is_open = True
         fleet.on_packet_in = lambda switch, port, frame: self._caught.put((switch, port, frame))
         loop.at(probing.next_tick_ps // PS_PER_NS, self._tick)
 
     def lost(self) -> int:
         """Return how many probes have not arrived so far, when those under way have had time to."""
-        time.sleep(self._flight_s + SETTLING_SECONDS)
-        self._take_in()
+        time.sleep(self._flight_s)
+        heard, limit = -1, time.monotonic() + MOST_SETTLING_SECONDS
+        while heard < self._liveness.heard and time.monotonic() < limit:
+            heard = self._liveness.heard
+            time.sleep(SETTLING_SECONDS)
+            self._take_in()
         return self._liveness.sent - self._liveness.heard
 
+    @property
+    def sure_ps(self) -> int:
+        """Return after which time the state of all links is known."""
+        return (self._liveness.misses + 1) * self._liveness.interval_ps
+
     def close(self) -> None:
-        """Leave everything to its owner."""
+        """Send no more."""
+        self._is_open = False
 
     def _tick(self) -> None:
+        if not self._is_open:
+            return
         self._take_in()
         probes, change = self._liveness.tick(monotonic_ps())
         for probe in probes:
@@ -66,6 +80,13 @@ class Listening:
         self._loop = loop
         self._on_change = on_change
         loop.watch(self._monitor, self._read)
+        if self._monitor.down:
+            on_change(LinkChange(down=self._monitor.down))
+
+    @property
+    def sure_ps(self) -> int:
+        """Return after which time the state of all links is known: the kernel has told it at once."""
+        return 0
 
     def lost(self) -> int:
         """Return how many packets of its own have been lost: it sends none."""

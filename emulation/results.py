@@ -1,9 +1,11 @@
 """The folder that a run leaves: the resolved experiment, results, flows, ports and queues as Parquet, a log, plots."""
 
+import io
 import json
 import resource
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,26 @@ def results_folder(folder: Path) -> Path:
         raise EmulationError(f"cannot write results to {folder}: {error.strerror}") from None
 
 
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise EmulationError, one line, where something cannot be written to a results folder: a full disk, no rights."""
+    try:
+        yield
+    except OSError as error:
+        raise EmulationError(f"cannot write results to {folder}: {error.strerror or error}") from None
+
+
+@contextmanager
+def complete(folder: Path) -> Iterator[Path]:
+    """Yield a folder for files that appear in the results folder when all of them are written, or not at all."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as fresh:
+            yield Path(fresh)
+            for path in sorted(Path(fresh).iterdir()):
+                path.replace(folder / path.name)
+
+
 def kept_toml(experiment: Experiment) -> str:
     """Return an experiment as TOML that can be run from the results folder: the connection matrix's file by its full path."""
     collective = experiment.collective
@@ -131,12 +153,18 @@ def kept_toml(experiment: Experiment) -> str:
 
 def write_folder(folder: Path, experiment: Experiment, outcomes: Sequence[Outcome], records: Sequence[Record]) -> None:
     """Write everything but the plots; an older run's files of the same names are replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
     (folder / LOG).write_text("".join(f"{line}\n" for line in log_lines(outcomes)), encoding="utf-8")
-    table(records).write_parquet(folder / RESULTS)
+    _write_parquet(table(records), folder / RESULTS)
     for name, rows_of in ((FLOWS, flow_rows), (PORTS, port_rows), (QUEUES, queue_rows)):
-        pl.DataFrame([row for outcome in outcomes for row in rows_of(outcome)]).write_parquet(folder / name)
+        _write_parquet(pl.DataFrame([row for outcome in outcomes for row in rows_of(outcome)]), folder / name)
+
+
+def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table; what goes wrong is an OSError, which Polars' own writing hides."""
+    data = io.BytesIO()
+    frame.write_parquet(data)
+    path.write_bytes(data.getvalue())
 
 
 def log_lines(outcomes: Iterable[Outcome]) -> list[str]:

@@ -12,14 +12,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from controller.control import RUN_FOLDER
-from emulation.errors import BusyError
+from emulation.errors import BusyError, NetworkError
 
 OWNER = "pid"
 
 
 @contextmanager
 def run_folder(path: Path = RUN_FOLDER) -> Iterator[Path]:
-    """Hold the folder (mode 0700) for this process, and remove it at the end; raises BusyError if another has it."""
+    """Hold the folder (mode 0700) for this process, and remove it at the end.
+
+    Raises BusyError if another has it, NetworkError if something else than a folder of ours has that name.
+    """
     lock = _lock(path)
     try:
         _empty(path)
@@ -34,11 +37,14 @@ def run_folder(path: Path = RUN_FOLDER) -> Iterator[Path]:
 def _lock(path: Path) -> int:
     """Return a descriptor that locks the folder which has this name now, not one that its last owner is removing."""
     while True:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            raise NetworkError(f"{path} must be a folder, and no link to one ({error.strerror}): remove it") from None
+        _make_private(path, lock)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -48,6 +54,16 @@ def _lock(path: Path) -> int:
             if os.path.samestat(os.fstat(lock), path.stat()):
                 return lock
         os.close(lock)
+
+
+def _make_private(path: Path, folder: int) -> None:
+    """Shut everybody else out of an open folder; raises NetworkError where it is somebody else's."""
+    found = os.fstat(folder)
+    if found.st_uid != os.geteuid():
+        os.close(folder)
+        raise NetworkError(f"{path} belongs to user {found.st_uid}, not to us: remove it")
+    if found.st_mode & 0o077:
+        os.fchmod(folder, 0o700)
 
 
 def _owner(path: Path) -> str:

@@ -55,6 +55,14 @@ class Hub:
             self.ended = str(error)
         else:
             self._remember(self.latest)
+        await self._tell()
+
+    async def end(self, reason: str) -> None:
+        """Tell all viewers that there will be no more snapshots."""
+        self.ended = self.ended or reason
+        await self._tell()
+
+    async def _tell(self) -> None:
         self.version += 1
         async with self._changed:
             self._changed.notify_all()

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -22,6 +23,7 @@ HISTORY = 30
 BAR_WIDTH, STEPS_WIDTH, SHORT = 12, 14, 6
 SHORT_TIME = ".3g"
 PANEL_WIDTH, WIDTH_OF_TIERS, WIDTH_OF_CURVES, WIDE = 4, 38, 78, 110
+FRAME_HEIGHT = 2
 MOST_PHASES, MOST_CHANGES = 6, 2
 
 
@@ -33,9 +35,10 @@ def duration(time_ps: int | None, digits: str = ".2f") -> str:
     return "–" if time_ps is None else "0" if time_ps == 0 else f"{time_ps} ps"
 
 
-def level(load: float) -> str:
-    """Return the colour of a load."""
-    return RAMP[min(len(RAMP) - 1, int(load * len(RAMP)))]
+def _block(load: float) -> tuple[str, str]:
+    """Return a load as a block and its colour: its height says the same, for eyes and terminals without colours."""
+    level = min(len(RAMP) - 1, int(load * len(RAMP)))
+    return BLOCKS[level], RAMP[level]
 
 
 def curve(values: Sequence[float], most: float) -> str:
@@ -62,20 +65,18 @@ class Terminal:
     def draw(self, snapshot: Snapshot, width: int) -> RenderableType:
         """Return the whole view for a terminal of so many columns."""
         of_links = _width_of_links(snapshot.header.k)
-        of_tiers, is_wide = width - of_links, width >= WIDE
-        has_room = of_tiers >= WIDTH_OF_TIERS
-        links = _panel("Links: load up, down", links_of(snapshot))
-        tiers = _panel(
-            "Tiers: longest queue in packets", self.tiers_of(snapshot, (of_tiers if has_room else width) >= WIDTH_OF_CURVES)
-        )
-        collective = _panel("Collective", phases_of(snapshot.phases, BAR_WIDTH if is_wide else SHORT))
-        convergence = _panel("Convergence", changes_of(snapshot, STEPS_WIDTH if is_wide else SHORT))
+        has_room, is_wide = width - of_links >= WIDTH_OF_TIERS, width >= WIDE
+        of_tiers = width - of_links if has_room else width
+        links = Titled("Links: load up, down", links_of(snapshot))
+        tiers = Titled("Tiers: longest queue in packets", self.tiers_of(snapshot, of_tiers >= WIDTH_OF_CURVES))
+        collective = Titled("Collective", phases_of(snapshot.phases, BAR_WIDTH if is_wide else SHORT))
+        convergence = Titled("Convergence", changes_of(snapshot, STEPS_WIDTH if is_wide else SHORT))
         if not has_room:
-            return Group(header_of(snapshot), links, tiers, collective, convergence)
+            return Group(header_of(snapshot), *map(_panel, (links, tiers, collective, convergence)))
         first, second = _side_by_side(links, tiers, of_links), _side_by_side(collective, convergence, width // 2)
         return Group(header_of(snapshot), first, second)
 
-    def tiers_of(self, snapshot: Snapshot, has_room: bool) -> RenderableType:
+    def tiers_of(self, snapshot: Snapshot, has_room: bool) -> Table:
         """Return a row per layer: its load, its longest queue now and ever, with room as a curve too."""
         table = Table(box=None, pad_edge=False, header_style="dim")
         for name in ("", "load", ""):
@@ -119,30 +120,44 @@ def _what(header: Header) -> str:
     return f"{header.name}, k = {header.k}, seed {header.seed}, {pace}"
 
 
-def _panel(title: str, body: RenderableType) -> Panel:
-    return Panel(body, title=f"[bold]{title}[/]", title_align="left", box=box.ROUNDED, border_style="dim")
+class Titled(NamedTuple):
+    """What goes into a frame."""
+
+    title: str
+    body: Table | Text
 
 
-def _side_by_side(left: RenderableType, right: RenderableType, left_width: int) -> RenderableType:
+def _panel(part: Titled, height: int | None = None) -> Panel:
+    title = f"[bold]{part.title}[/]"
+    return Panel(part.body, title=title, title_align="left", box=box.ROUNDED, border_style="dim", height=height)
+
+
+def _side_by_side(left: Titled, right: Titled, left_width: int) -> RenderableType:
+    """Return two frames of one height."""
+    height = FRAME_HEIGHT + max(_lines(left.body), _lines(right.body))
     table = Table.grid(expand=True)
     table.add_column(width=left_width)
     table.add_column(ratio=1)
-    table.add_row(left, right)
+    table.add_row(_panel(left, height), _panel(right, height))
     return table
+
+
+def _lines(body: Table | Text) -> int:
+    return len(body.plain.splitlines()) if isinstance(body, Text) else body.row_count + body.show_header
 
 
 def _width_of_links(k: int) -> int:
     return k * (3 * k // 2 + 1) + 7 + PANEL_WIDTH
 
 
-def links_of(snapshot: Snapshot) -> RenderableType:
+def links_of(snapshot: Snapshot) -> Text:
     """Return every link as two blocks, what goes up and what comes down, pod by pod; a failed one as crosses."""
     tree = FatTree(snapshot.header.k)
     per_tier = tree.links // 2
     rows = [Text("       ") + _pods(tree)]
     for name, links in (("agg ", snapshot.links[per_tier:]), ("edge", snapshot.links[:per_tier])):
         rows += list(_tier_rows(tree, name, links))
-    return Group(*rows, Text(), _legend())
+    return Text("\n").join([*rows, Text(), _legend()])
 
 
 def _pods(tree: FatTree) -> Text:
@@ -153,7 +168,7 @@ def _pods(tree: FatTree) -> Text:
 def _tier_rows(tree: FatTree, name: str, links: Sequence[LinkView]) -> Iterator[Text]:
     """Yield a row per position in the pod: the uplinks of that switch in every pod."""
     for position in range(tree.half):
-        row = Text(f"{name} {position} ".ljust(7), "dim")
+        row = Text.assemble((f"{name} {position} ".ljust(7), "dim"))
         for pod in range(tree.k):
             first = (pod * tree.half + position) * tree.half
             for link in links[first : first + tree.half]:
@@ -165,15 +180,15 @@ def _tier_rows(tree: FatTree, name: str, links: Sequence[LinkView]) -> Iterator[
 def _cell(link: LinkView) -> Text:
     if not link.is_up:
         return Text("╳╳ ", f"bold {DEAD}")
-    return Text.assemble(("█", level(link.load_up)), ("█", level(link.load_down)), " ")
+    return Text.assemble(_block(link.load_up), _block(link.load_down), " ")
 
 
 def _legend() -> Text:
-    ramp = [("█", colour) for colour in RAMP]
+    ramp = zip(BLOCKS, RAMP, strict=True)
     return Text.assemble(("0 ", "dim"), *ramp, (" 100 %  ", "dim"), ("╳╳", f"bold {DEAD}"), (" failed", "dim"))
 
 
-def phases_of(phases: Sequence[PhaseView], width: int) -> RenderableType:
+def phases_of(phases: Sequence[PhaseView], width: int) -> Table:
     """Return the phases that run, or the last one that did, and the completion times."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("phase", "packets", "", "flows", "CCT"):
@@ -187,14 +202,15 @@ def phases_of(phases: Sequence[PhaseView], width: int) -> RenderableType:
     return table
 
 
-def changes_of(snapshot: Snapshot, width: int) -> RenderableType:
+def changes_of(snapshot: Snapshot, width: int) -> Text:
     """Return the last changes of links, each with its way from failure to new schedules, as bars of so many columns."""
     if not snapshot.changes:
         return Text("no link has changed", "dim")
-    return Group(*(line for change in snapshot.changes[-MOST_CHANGES:] for line in _change(change, snapshot, width)))
+    lines = (line for change in snapshot.changes[-MOST_CHANGES:] for line in _change(change, snapshot, width))
+    return Text("\n").join(lines)
 
 
-def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[RenderableType]:
+def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[Text]:
     what = ("mended", "bold green") if change.up else ("failed", f"bold {DEAD}")
     shown = ", ".join(change.links[:2]) + (f" and {len(change.links) - 2} more" if len(change.links) > 2 else "")
     when = duration(change.at_ps) if change.at_ps >= 0 else f"{duration(-change.at_ps)} before"

@@ -7,6 +7,7 @@ the page's own (against other pages), and commands are JSON by POST. Nothing of 
 import asyncio
 import hmac
 import json
+import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from controller.control import ControlError
 from emulation.errors import EmulationError, NetworkError
-from emulation.live.hub import FRAMES_A_SECOND, Hub
+from emulation.live.hub import Hub
 from emulation.live.model import Snapshot
 from emulation.live.picture import picture
 from emulation.live.source import Source
@@ -37,6 +38,7 @@ MOST_HEADER_BYTES = 16384
 HEADER_SECONDS = 15
 BODY_SECONDS = 5
 SEND_SECONDS = 10
+FAREWELL_SECONDS = 0.2
 MOST_VIEWERS = 32
 REFUSED = (EmulationError, FabricError, ControlError)
 
@@ -282,7 +284,7 @@ def listen(application: Application, port: int = 0) -> tuple[HTTPServer, int]:
     try:
         listener = socket.create_server((LOOPBACK, port))
     except OSError as error:
-        raise NetworkError(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from None
+        raise NetworkError(f"cannot listen on {LOOPBACK}:{port}: {os.strerror(error.errno or 0)}") from None
     listener.setblocking(False)
     server = HTTPServer(
         application,
@@ -302,9 +304,10 @@ async def serve(source: Source, port: int, on_ready: Callable[[str], object]) ->
     on_ready(f"http://{LOOPBACK}:{port}/{token}/")
     try:
         await hub.run()
-        await asyncio.sleep(2 / FRAMES_A_SECOND)
         return hub.ended
     finally:
         server.stop()
+        await hub.end("the server has been stopped")
+        await asyncio.sleep(FAREWELL_SECONDS)
         hub.close()
         await server.close_all_connections()

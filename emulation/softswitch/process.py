@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from emulation.softswitch.switch import Switch
 
 SWITCH_INTERVAL_S = 0.0005
-COLLECT_RARELY = (50_000, 20, 20)
+COLLECT_RARELY = (5_000, 10, 10)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +81,7 @@ def run(options: Options) -> int:
 
 
 def _settle() -> None:
-    """Keep other threads and the garbage collector from holding up packets, which make no garbage cycles."""
+    """Keep other threads and the garbage collector from holding up packets, which make no garbage cycles; calls do."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     gc.freeze()

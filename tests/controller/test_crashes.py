@@ -141,8 +141,8 @@ CHANGES = {
 
 
 def in_quick_and_slow(quick: tuple[str, str]) -> Any:
-    """Return a decorator: every load balancer and change, of which one combination is quick."""
-    cases = [(policy, change) for policy in ("ofan", "switch_pkt", "jsq") for change in CHANGES]
+    """Return a decorator: every change, and every kind of schedule, of which one combination is quick."""
+    cases = [("ofan", change) for change in CHANGES] + [(policy, "a core link fails") for policy in ("switch_pkt", "jsq")]
     marked = [pytest.param(*case, marks=() if case == quick else pytest.mark.slow) for case in cases]
     return pytest.mark.parametrize(("policy", "change"), marked)
 
@@ -210,9 +210,9 @@ def test_a_switch_that_has_lost_everything_gets_it_again_and_nobody_else_anythin
     world.switches[3] = Switch(device_id(3), lambda: 0, SwitchDraws(1, 3), TREE.ports(3))
     world.services[3] = P4RuntimeService(world.switches[3])
     wire = Wire()
-    fleet._access = Access(  # the transport of the restarted switch
-        fleet._access.device_config,
-        fleet._access.pipeline,
+    fleet.access = Access(  # the transport of the restarted switch
+        fleet.access.device_config,
+        fleet.access.pipeline,
         lambda switch: Mortal(InProcess(world.services[switch], StatusError), wire),
         election_id=world.election_id,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -60,6 +61,8 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
     async def SetForwardingPipelineConfig(self, request: Any, context: Context) -> Any:
         """Verify, save or commit a pipeline."""
         await self._call(context, request, lambda: self._service.set_pipeline(request))
+        # A pipeline refers to itself: the replaced one would stay for as long as the garbage collector is rarely run.
+        self._dataplane.submit(_run(_collect))
         return p4runtime_pb2.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(self, request: Any, context: Context) -> Any:
@@ -194,6 +197,10 @@ def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -
         future.set_exception(error)
     else:
         future.set_result(result)
+
+
+def _collect() -> None:
+    gc.collect()
 
 
 def _run(action: Callable[[], None]) -> Iterator[None]:

@@ -1,9 +1,1 @@
-"""P4Runtime on the `p4.v1` messages, without gRPC.
-
-The published `p4runtime` package carries message classes of an old generator, which protobuf's compiled back end
-refuses; its pure Python back end takes them. That choice must be made before protobuf is first imported.
-"""
-
-import os
-
-os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
+"""P4Runtime on the `p4.v1` messages, without gRPC."""

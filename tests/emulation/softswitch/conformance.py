@@ -16,6 +16,7 @@ from emulation.softswitch.switch import Switch
 
 # isort: split
 from google.protobuf import text_format
+from google.protobuf.message import Message
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4runtime_pb2 as p4
 
@@ -42,7 +43,7 @@ def ids() -> dict[str, int]:
     """The P4Info id of everything by its alias."""
     info, found = compiled().p4info, {}
     for _, items in info.ListFields():
-        for item in items if hasattr(items, "__iter__") else ():
+        for item in () if isinstance(items, Message) else items:
             if hasattr(item, "preamble"):
                 found[item.preamble.alias] = item.preamble.id
     return found

@@ -178,6 +178,26 @@ def test_a_corrupt_pipeline_is_an_invalid_argument(connect: Any, echo: Any) -> N
     assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
+def test_what_is_no_message_is_an_invalid_argument(connect: Any) -> None:
+    call = connect().channel.unary_unary("/p4.v1.P4Runtime/Write")
+    with pytest.raises(grpc.RpcError) as caught:
+        call(b"\xff" * 20, timeout=WAIT_S)
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_read_answers_its_valid_requests_before_its_errors(connect: Any, echo: Any) -> None:
+    client = connect()
+    client.announce(1)
+    client.set_pipeline(*echo)
+    client.write(entry(7))
+    request = p4.ReadRequest(device_id=1, entities=[p4.Entity(table_entry=p4.TableEntry()), p4.Entity()])
+    answers = client.stub.Read(request, timeout=WAIT_S)
+    assert len(next(answers).entities) == 1
+    with pytest.raises(grpc.RpcError) as caught:
+        next(answers)
+    assert caught.value.code() == grpc.StatusCode.UNKNOWN
+
+
 def test_a_taken_port_is_one_line(address: str) -> None:
     with pytest.raises(ServerError, match="already in use"):
         GrpcThread(Servicer(None, None), address, None).start()  # type: ignore[arg-type]

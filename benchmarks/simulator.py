@@ -1,0 +1,255 @@
+"""Packet-hops per second of CPU and peak memory of the simulator, by load balancer, size and number of threads.
+
+    python benchmarks/simulator.py                  k = 8 to 64, a permutation of 1 MiB: about three minutes
+    python benchmarks/simulator.py --quick          k = 8 and 16
+    python benchmarks/simulator.py --json rows.json --chart speed.png
+    HTSIM="path/htsim_roce -strat ecmp_rr" python benchmarks/simulator.py --htsim-k 8
+
+Rates are per second of this process's CPU time, building included, so that a busy machine does not change them much; what
+threads gain is wall-clock time, and that needs a quiet machine. Every measurement has a process of its own. With HTSIM set to
+a simulator of the htsim family (and options of its own), it runs the same connection matrix, side by side in one table;
+HTSIM is given -tm FILE -nodes N -linkspeed MBITS and prints when flows have finished, in microseconds.
+"""
+
+import json
+import os
+import re
+import resource
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from fabric import traffic
+from fabric.experiment import PS_PER_NS, Collective, Fabric, Scenario
+from fabric.policies import POLICIES
+from sim.engine import prepare, run
+from sim.figures.style import BOUND, colour, label, panel
+
+LARGE = ("ofan", "rsq")
+SEEDS = {8: 10, 16: 3, 32: 2, 64: 1}
+EVERYONE_UP_TO = 16
+THREADS_FROM = 16
+MILLION = 1e6
+GIB = 2**30
+PS_PER_US = 1_000 * PS_PER_NS
+FINISHED = re.compile(r"finished at (\d+(?:\.\d+)?)")
+PATIENCE_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one process has measured over its seeds; `rate` is packet-hops per CPU second, `cct_us` of the last seed."""
+
+    simulator: str
+    policy: str
+    k: int
+    hosts: int
+    threads: int
+    seeds: int
+    packet_hops: int
+    cpu_s: float
+    wall_s: float
+    rate: float
+    max_rss_bytes: int
+    cct_us: float
+
+
+def measure(scenarios: Sequence[Scenario], threads: int) -> Row:
+    """Run scenarios that differ in their seed only, after the kernels have been loaded and once for nothing."""
+    prepare()
+    run(Scenario(policy=scenarios[0].policy, fabric=Fabric(k=4)), threads=threads)
+    began_s = time.perf_counter()
+    results = [run(scenario, threads=threads) for scenario in scenarios]
+    wall_s = time.perf_counter() - began_s
+    hops, cpu_s = sum(result.packet_hops for result in results), sum(result.cpu_s for result in results)
+    first, last = scenarios[0], results[-1]
+    return Row(
+        simulator="ofan",
+        policy=first.policy,
+        k=first.fabric.k,
+        hosts=first.tree.hosts,
+        threads=threads,
+        seeds=len(scenarios),
+        packet_hops=hops,
+        cpu_s=cpu_s,
+        wall_s=wall_s,
+        rate=hops / cpu_s,
+        max_rss_bytes=last.record.max_rss_bytes,
+        cct_us=last.cct_ps / PS_PER_US,
+    )
+
+
+def apart(scenarios: Sequence[Scenario], threads: int) -> Row:
+    """Measure in a process of its own, so that its peak memory is that of these runs."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, (scenarios, threads))
+
+
+def plan(sizes: Iterable[int], quick: bool) -> Iterator[tuple[list[Scenario], int]]:
+    """Yield what is measured: all load balancers where the fabric is small, two where it is large, those with two threads too."""
+    for k in sizes:
+        for policy in POLICIES if k <= EVERYONE_UP_TO else LARGE:
+            seeds = 1 if quick and k > min(SEEDS) else SEEDS.get(k, 1)
+            scenarios = [Scenario(policy=policy, seed=seed, fabric=Fabric(k=k)) for seed in range(1, seeds + 1)]
+            for threads in (1, 2) if k >= THREADS_FROM and policy in LARGE else (1,):
+                yield scenarios, threads
+
+
+def connection_matrix(scenario: Scenario) -> str:
+    """Return a scenario's flows as the text of a connection matrix; they must not wait for each other."""
+    flows = traffic.flows(scenario)
+    size = scenario.collective.message_bytes
+    ends = zip(flows.source.tolist(), flows.destination.tolist(), strict=True)
+    lines = [
+        f"{source}->{destination} id {number} start 0 size {size}" for number, (source, destination) in enumerate(ends, start=1)
+    ]
+    return "\n".join([f"Nodes {scenario.tree.hosts}", f"Connections {len(lines)}", *lines, ""])
+
+
+def side_by_side(command: Sequence[str], k: int, folder: Path) -> Iterator[Row]:
+    """Yield what our simulator and another one need for one connection matrix; packet-hops are ours for both."""
+    file = folder / f"permutation_{k}.cm"
+    file.write_text(connection_matrix(Scenario(policy="rsq", fabric=Fabric(k=k))))
+    scenario = Scenario(policy="rsq", fabric=Fabric(k=k), collective=Collective(matrix="file", file=str(file)))
+    ours = apart([scenario], 1)
+    yield ours
+    yield other(command, file, scenario, ours.packet_hops)
+
+
+def other(command: Sequence[str], file: Path, scenario: Scenario, packet_hops: int) -> Row:
+    """Run a simulator of the htsim family; raises ClickException with its last line where it fails."""
+    speed = str(scenario.rate_bps // 10**6)
+    arguments = [*command, "-tm", str(file), "-nodes", str(scenario.tree.hosts), "-linkspeed", speed]
+    before, began_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    try:
+        done = subprocess.run(arguments, cwd=file.parent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise click.ClickException(f"HTSIM: {error}") from None
+    wall_s, after = time.perf_counter() - began_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+    finished = [float(us) for us in FINISHED.findall(done.stdout)]
+    if done.returncode or not finished:
+        last = [*(done.stderr + done.stdout).strip().splitlines(), "no output"][-1]
+        raise click.ClickException(f"HTSIM: {shlex.join(arguments)}: exit code {done.returncode}: {last}")
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Row(
+        simulator=Path(command[0]).name,
+        policy=" ".join(command[1:]),
+        k=scenario.fabric.k,
+        hosts=scenario.tree.hosts,
+        threads=1,
+        seeds=1,
+        packet_hops=packet_hops,
+        cpu_s=cpu_s,
+        wall_s=wall_s,
+        rate=packet_hops / cpu_s,
+        max_rss_bytes=after.ru_maxrss * 1024,
+        cct_us=max(finished),
+    )
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return the rows for people."""
+    headings = (
+        "simulator",
+        "load balancer",
+        "k",
+        "hosts",
+        "threads",
+        "seeds",
+        "M packet-hops",
+        "CPU s",
+        "wall s",
+        "M per CPU s",
+        "GiB",
+        "CCT (µs)",
+    )
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for number, heading in enumerate(headings):
+        shown.add_column(heading, justify="left" if number < 2 else "right", no_wrap=True)
+    for row in rows:
+        shown.add_row(
+            row.simulator,
+            label(row.policy),
+            *(f"{count:,}" for count in (row.k, row.hosts, row.threads, row.seeds)),
+            f"{row.packet_hops / MILLION:,.1f}",
+            f"{row.cpu_s:.2f}",
+            f"{row.wall_s:.2f}",
+            f"{row.rate / MILLION:.1f}",
+            f"{row.max_rss_bytes / GIB:.2f}",
+            f"{row.cct_us:.2f}",
+        )
+    return shown
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw rates by scheme at the smallest k, rates and memory by size."""
+    ours = [row for row in rows if row.simulator == "ofan"]
+    picture, (schemes, rates, memory) = panel(width=4, height=3.4, columns=3)
+    smallest = [row for row in ours if row.k == min(row.k for row in ours)]
+    places = range(len(smallest))
+    schemes.barh(
+        places, [row.rate / MILLION for row in smallest], color=[colour(row.policy) for row in smallest], edgecolor="#333333"
+    )
+    schemes.set_yticks(places, [label(row.policy) for row in smallest])
+    schemes.invert_yaxis()
+    schemes.grid(axis="x")
+    schemes.set_title(f"every load balancer, k = {smallest[0].k}")
+    schemes.set_xlabel("million packet-hops per CPU second")
+    for policy in LARGE:
+        for threads, line, marker in ((1, "-", "o"), (2, "--", "s")):
+            found = [row for row in ours if (row.policy, row.threads) == (policy, threads)]
+            look = {"color": colour(policy), "linestyle": line, "marker": marker, "markeredgecolor": "#333333"}
+            name = f"{label(policy)}, {threads} thread{'s' if threads > 1 else ''}"
+            rates.plot([row.k for row in found], [row.rate / MILLION for row in found], label=name, **look)
+            memory.plot([row.k for row in found], [row.max_rss_bytes / GIB for row in found], label=name, **look)
+    for axes, title, unit in ((rates, "by size", "million packet-hops per CPU second"), (memory, "peak memory", "GiB")):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(*[[sorted({row.k for row in ours})] * 2][0])
+        axes.set_title(title)
+        axes.set_xlabel("k (k³/4 hosts)")
+        axes.set_ylabel(unit)
+        axes.set_ylim(bottom=0)
+    rates.legend()
+    memory.axhline(4, color=BOUND, linewidth=0.8)
+    memory.annotate(
+        "aim at k = 64: below 4 GB", (min(row.k for row in ours), 4), textcoords="offset points", xytext=(0, -9), fontsize=7
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.savefig(path)
+
+
+@click.command(help=(__doc__ or "").partition("\n")[0])
+@click.option("--k", "sizes", multiple=True, type=click.IntRange(2, 128), help="A size; repeatable.  [8, 16, 32, 64]")
+@click.option("--quick", is_flag=True, help="k = 8 and 16, fewer seeds.")
+@click.option("--htsim-k", type=click.IntRange(2, 128), default=8, show_default=True, help="The size of what HTSIM runs too.")
+@click.option("--json", "as_json", type=click.Path(path_type=Path), help="Write the rows to this file as JSON.")
+@click.option("--chart", type=click.Path(path_type=Path), help="Draw the rows in this file.")
+def main(sizes: tuple[int, ...], quick: bool, htsim_k: int, as_json: Path | None, chart: Path | None) -> None:
+    """Measure, and show a row as soon as it is there."""
+    prepare()
+    rows: list[Row] = []
+    for scenarios, threads in plan(sizes or ((8, 16) if quick else tuple(SEEDS)), quick):
+        rows.append(apart(scenarios, threads))
+        click.echo(f"k = {rows[-1].k}, {label(rows[-1].policy)}, {threads} thread(s): {rows[-1].rate / MILLION:.1f} M/s", err=True)
+    if os.environ.get("HTSIM"):
+        with tempfile.TemporaryDirectory() as folder:
+            rows += side_by_side(shlex.split(os.environ["HTSIM"]), htsim_k, Path(folder))
+    Console(width=140).print(table(rows))
+    if as_json:
+        as_json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=2) + "\n")
+    if chart:
+        draw(rows, chart)
+
+
+if __name__ == "__main__":
+    main()

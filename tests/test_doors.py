@@ -1,0 +1,346 @@
+"""Every way in that somebody else could try: sockets, folders, names that would be commands, programs that would be code.
+
+The doors of the web page are in tests/emulation/live/test_page_doors.py.
+"""
+
+import ast
+import json
+import os
+import re
+import selectors
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ofan
+from controller.control import SOCKET
+from emulation.control_server import LONGEST_REQUEST, control_server
+from emulation.errors import NetworkError
+from emulation.programs import built_in
+from emulation.run_folder import run_folder
+from emulation.softswitch.codegen.assembly import assemble
+from emulation.softswitch.codegen.loading import load
+from emulation.softswitch.daemon.options import parse
+from emulation.softswitch.daemon.stats import StatsSocket
+from emulation.softswitch.errors import SoftswitchError
+from fabric.errors import ExperimentError
+from fabric.experiment_file import parse_experiment
+
+ROOT = Path(ofan.__file__).parent
+PACKAGES = ("fabric", "controller", "emulation", "hostagent", "sim", "p4src")
+NOBODY = 65534
+OUR_LOOPBACK = re.compile(r"127\.0\.0\.1:\d+")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can try a door as somebody else")
+METACHARACTERS = (
+    "x; touch {trap}",
+    "$(touch {trap})",
+    "`touch {trap}`",
+    "| touch {trap}",
+    "x\ntouch {trap}",
+    "' ; touch {trap} #",
+    "../../{trap}",
+)
+
+
+@cache
+def sources() -> list[tuple[str, list[tuple[str, ast.Call]]]]:
+    """Return all calls in all files of ours, with the name that is called."""
+    files = [ROOT / "ofan.py", *(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))]
+    return [(str(file.relative_to(ROOT)), list(calls(ast.parse(file.read_text(encoding="utf-8"))))) for file in files]
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    return ((_name(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _name(function: ast.expr) -> str:
+    return ast.unparse(function) if isinstance(function, ast.Name | ast.Attribute) else ""
+
+
+def as_nobody(code: str, *arguments: str, cwd: Path | str = "/") -> subprocess.CompletedProcess[str]:
+    """Run Python code as a user who owns nothing."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, user=NOBODY, group=NOBODY, extra_groups=[], cwd=cwd, check=False)
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """Yield a folder that everybody can enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+# Sockets
+
+CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+
+
+@contextmanager
+def control_socket(folder: Path) -> Iterator[Path]:
+    with run_folder(folder) as own, selectors.DefaultSelector() as selector, control_server(own, selector, {}):
+        yield own / SOCKET
+
+
+@needs_root
+def test_another_user_cannot_open_the_control_socket(public: Path) -> None:
+    with control_socket(public / "ofan") as door:
+        refused = as_nobody(CONNECT, str(door))
+        door.parent.chmod(0o755)
+        still_refused = as_nobody(CONNECT, str(door))
+        door.chmod(0o666)
+        let_in = as_nobody(CONNECT, str(door))
+    assert "PermissionError" in refused.stderr
+    assert "PermissionError" in still_refused.stderr
+    assert let_in.returncode == 0, "the test could not fail"
+
+
+@needs_root
+def test_another_user_cannot_read_a_switchs_counters(public: Path) -> None:
+    door = StatsSocket(str(public / "stats"), dict)
+    try:
+        assert "PermissionError" in as_nobody(CONNECT, str(public / "stats")).stderr
+    finally:
+        door.close()
+
+
+@pytest.mark.parametrize(
+    "data", [b"x" * (LONGEST_REQUEST + 1), b"\x00" * 100 + b"\n", b'{"command": "__class__"}\n', b"[" * 100_000 + b"\n"]
+)
+def test_the_control_socket_survives_what_it_is_sent(tmp_path: Path, data: bytes) -> None:
+    with selectors.DefaultSelector() as selector, control_server(tmp_path, selector, {}):
+        for sent in (data, b"{}\n"):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(tmp_path / SOCKET))
+                client.setblocking(False)
+                rest, answer = sent, b""
+                while not answer:
+                    with suppress(BlockingIOError, BrokenPipeError):
+                        rest = rest[client.send(rest) :] if rest else rest
+                    for key, _ in selector.select(0.01):
+                        key.data()
+                    with suppress(BlockingIOError):
+                        answer = client.recv(1 << 16)
+                assert "error" in json.loads(answer)
+
+
+def test_p4runtime_listens_on_loopback_unless_told_otherwise() -> None:
+    assert OUR_LOOPBACK.fullmatch(parse(["--no-p4"]).address)
+
+
+# Folders
+
+
+def test_a_link_in_place_of_the_run_folder_is_refused_and_its_target_left_alone(tmp_path: Path) -> None:
+    target, link = tmp_path / "precious", tmp_path / "ofan"
+    target.mkdir()
+    (target / "file").write_text("words")
+    link.symlink_to(target)
+    with pytest.raises(NetworkError, match="must be a folder, and no link to one"), run_folder(link):
+        pass
+    assert (target / "file").read_text() == "words"
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("/nowhere/at/all")])
+def test_what_is_no_folder_is_refused(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "ofan")
+    with pytest.raises(NetworkError, match="must be a folder"), run_folder(tmp_path / "ofan"):
+        pass
+
+
+@needs_root
+def test_somebody_elses_run_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ofan").mkdir()
+    os.chown(tmp_path / "ofan", NOBODY, NOBODY)
+    with pytest.raises(NetworkError, match="belongs to user 65534"), run_folder(tmp_path / "ofan"):
+        pass
+
+
+def test_a_run_folder_left_open_to_others_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "ofan").mkdir()
+    (tmp_path / "ofan").chmod(0o777)
+    with run_folder(tmp_path / "ofan") as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_links_in_the_run_folder_are_removed_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").touch()
+    (tmp_path / "ofan").mkdir()
+    (tmp_path / "ofan" / "logs").symlink_to(tmp_path / "precious")
+    with run_folder(tmp_path / "ofan"):
+        pass
+    assert (tmp_path / "precious" / "file").exists()
+
+
+@needs_root
+def test_compiled_kernels_are_never_taken_from_a_folder_of_somebody_elses(public: Path) -> None:
+    theirs = public / f"ofan-{os.geteuid()}"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+    (public / "file").touch()
+    environment = {**os.environ, "TMPDIR": str(public), "NUMBA_CACHE_DIR": str(public / "file")}
+    script = "from sim.jit import CACHE; print(CACHE.folder, CACHE.note)"
+    said = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert said.stdout.startswith("None ")
+    assert list(theirs.iterdir()) == []
+
+
+def test_results_are_nobody_elses_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = os.umask(0o022)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            ofan.main(["emulate", str(ROOT / "experiments/demo.toml"), *SMALL, "--output", str(tmp_path / "results")])
+    finally:
+        os.umask(before)
+    assert ended.value.code == 0
+    modes = {path.name: path.stat().st_mode & 0o022 for path in (tmp_path / "results").rglob("*")}
+    assert "results.parquet" in modes
+    assert set(modes.values()) == {0}
+
+
+# Names
+
+SMALL = ("--set", "policies=ofan", "--set", "collective.message_bytes=4096")
+
+
+@pytest.mark.parametrize("text", METACHARACTERS)
+@pytest.mark.parametrize(
+    "line", ["name = {}", "policies = [{}]", "[collective]\nmatrix = {}", "[failures]\nevents = [{{ link = {}, down_ns = 1 }}]"]
+)
+def test_names_that_would_be_commands_are_refused(line: str, text: str) -> None:
+    quoted = json.dumps(text.format(trap="/nowhere/trap"))
+    with pytest.raises(ExperimentError) as refused:
+        parse_experiment(line.format(quoted) + "\n", "x.toml")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", METACHARACTERS[1:3])
+def test_a_results_folder_may_have_any_name_and_runs_nothing(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = text.format(trap="trap")
+    with pytest.raises(SystemExit) as ended:
+        ofan.main(["emulate", str(ROOT / "experiments/demo.toml"), *SMALL, "--output", name])
+    assert ended.value.code == 0
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("command", [("link", "down"), ("schedule",), ("pointers",), ("shell",)])
+def test_names_on_the_command_line_reach_no_shell(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        ofan.main([*command, "$(touch trap)"])
+    assert ended.value.code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+# Code
+
+
+def test_no_shell_is_ever_started() -> None:
+    forbidden = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "pty.spawn"}
+    found = [
+        f"{file}:{call.lineno}: {name}"
+        for file, own in sources()
+        for name, call in own
+        if name in forbidden or any(word.arg == "shell" and not _is_false(word.value) for word in call.keywords)
+    ]
+    assert found == []
+
+
+def _is_false(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is False
+
+
+def test_commands_are_lists_and_never_a_line_of_text() -> None:
+    runners = {"subprocess.run", "subprocess.Popen", "subprocess.check_output", "subprocess.check_call"}
+    found = [
+        f"{file}:{call.lineno}"
+        for file, own in sources()
+        for name, call in own
+        if name in runners and isinstance(call.args[0], ast.Constant | ast.JoinedStr)
+    ]
+    assert found == []
+
+
+def test_nothing_is_unpickled_and_only_the_pipeline_compiler_makes_code() -> None:
+    makers = {"eval", "exec", "pickle.load", "pickle.loads", "marshal.loads", "yaml.load", "__import__"}
+    found = {file for file, own in sources() for name, _ in own if name in makers}
+    assert found == {"emulation/softswitch/pipeline.py"}
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the places of all strings in a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        yield from [(*path, key)] if isinstance(part, str) else leaves(part, (*path, key))
+
+
+def replaced(value: Any, path: tuple[Any, ...], text: str) -> Any:
+    made = json.loads(json.dumps(value))
+    place = made
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] += text
+    return made
+
+
+def test_no_text_of_a_foreign_program_becomes_code() -> None:
+    """Names, operators and numbers in BMv2 JSON may be anything; the Python that it becomes has none of them."""
+    program = json.loads(built_in("ofan", 2).bmv2_json)
+    places = list(leaves(program))
+    text, refused = '"); __import__("os").abort() #', 0
+    for path in places[:: max(1, len(places) // 60)]:
+        try:
+            code = assemble(load(json.dumps(replaced(program, path, text)))).source
+        except (SoftswitchError, ValueError):
+            refused += 1
+            continue
+        assert "__import__" not in code, path
+    assert 0 < refused < 60
+
+
+# Root
+
+
+@needs_root
+@pytest.mark.parametrize("arguments", [("status",), pytest.param(("serve",), marks=pytest.mark.slow)])
+def test_a_held_network_tells_others_nothing(arguments: tuple[str, ...], public: Path) -> None:
+    with control_socket(public / "run"):
+        script = (
+            "import sys; from pathlib import Path; import controller.control as c; c.RUN_FOLDER = Path(sys.argv[1])\n"
+            "c.ask.__defaults__ = (c.RUN_FOLDER,)\n"
+            "if 'serve' in sys.argv:\n"
+            "    import emulation.live.held_source as h; h.HeldSource.__init__.__defaults__ = (c.RUN_FOLDER,)\n"
+            "import ofan; ofan.main(sys.argv[2:])"
+        )
+        said = as_nobody(script, str(public / "run"), *arguments, cwd=public)
+    if "No module named" in said.stderr:
+        pytest.skip("another user cannot read this checkout")
+    assert (said.returncode, said.stderr) == (2, "ofan: the control socket belongs to root: run this with sudo\n")
+
+
+@needs_root
+@pytest.mark.slow
+def test_only_mininet_asks_for_root_and_says_so(public: Path) -> None:
+    demo = ROOT / "experiments"
+    run = "import ofan, sys; ofan.main(sys.argv[1:])"
+    plain = as_nobody(run, "watch", str(demo / "demo.toml"), *SMALL, "--once", "--json", cwd=public)
+    if "No module named" in plain.stderr or "Permission denied" in plain.stderr:
+        pytest.skip("another user cannot read this checkout")
+    os.chown(public, NOBODY, NOBODY)
+    real = as_nobody(run, "emulate", str(demo / "mininet_k4.toml"), "--network", "mininet", "--set", "policies=ofan", cwd=public)
+    assert plain.returncode == 0, plain.stderr
+    assert real.returncode == 2
+    assert "root" in real.stderr and len(real.stderr.strip().splitlines()) == 1
