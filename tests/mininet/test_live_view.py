@@ -18,9 +18,10 @@ pytestmark = [pytest.mark.root, pytest.mark.slow]
 SCENARIO = Scenario(
     policy="ofan",
     fabric={"k": 4, "rate_gbps": 0.001, "latency_ns": 10e6},
-    collective={"message_bytes": 128 * 4096},
+    collective={"message_bytes": 256 * 4096},
     failures={"convergence_rtt": 0.5},
 )
+SECONDS = 60
 LINK, OTHERS = "agg2_0-core0_0", ("agg2_0-core0_1", "agg2_1-core1_0", "agg2_1-core1_1")
 
 
@@ -48,37 +49,39 @@ def looking(fabric):
         yield look
 
 
-def snapshots(source, seconds):
-    """Return the last of the snapshots of some seconds."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        seen = source.poll()
+def seen_when(source, condition):
+    """Return the first snapshot of which something holds; real processes take the time that the machine gives them."""
+    end = time.monotonic() + SECONDS
+    while not condition(seen := source.poll()):
+        assert time.monotonic() < end, seen
         time.sleep(0.2)
     return seen
 
 
-def share_of_link(seen):
-    """Return which share of what leaves the pod goes up the link; what real processes carry depends on the machine."""
-    up = {link.name: link.load_up for link in seen.links if link.name in (LINK, *OTHERS)}
-    assert sum(up.values()) > 0.05
-    return up[LINK] / sum(up.values())
+def loads(seen):
+    """Return what goes up the link, and up the others of its pod."""
+    up = {link.name: link.load_up for link in seen.links}
+    return up[LINK], sum(up[other] for other in OTHERS)
+
+
+def is_mended(seen):
+    return not seen.failed and len(seen.changes) == 2 and seen.changes[1].installed_ps is not None
 
 
 def test_a_link_that_is_clicked_is_down_and_its_traffic_moves(looking, fabric):
     source = looking(HeldSource, fabric.folder)
     assert looking(source.poll).header.state == "idle"
     looking(source.start, "ofan")
-    before = looking(snapshots, source, 1.6)
+    before = looking(seen_when, source, lambda seen: loads(seen)[0] > 0.1 and seen.progress > 0.05)
     looking(source.set_link, LINK, False)
-    after = looking(snapshots, source, 2)
+    after = looking(seen_when, source, lambda seen: loads(seen)[0] == 0 and loads(seen)[1] > 0.1)
     looking(source.set_link, LINK, True)
-    end = looking(snapshots, source, 3)
+    end = looking(seen_when, source, is_mended)
     assert (before.header.state, before.header.speed) == ("running", None)
-    assert 0 < before.progress < after.progress < 1
+    assert before.progress < after.progress < 1
     assert after.failed == (LINK,)
-    assert share_of_link(before) > 0.15 > 0.05 > share_of_link(after)
     failed, mended = end.changes
-    assert (failed.links, failed.up, mended.up, end.failed) == ((LINK,), False, True, ())
+    assert (failed.links, failed.up, mended.up) == ((LINK,), False, True)
     assert failed.at_ps <= failed.detected_ps <= failed.planned_ps < failed.installed_ps
     assert failed.updates > 0 < failed.switches
 
