@@ -1,6 +1,6 @@
 """All contenders without failures: all-to-all and permutation (section 4.1); Host DR and Ofan beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -11,7 +11,7 @@ from fabric.experiment import Scenario
 from sim.figures import schemes, style
 from sim.figures.claims import decide
 from sim.figures.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import COARSE, CONTENDERS, PACKET, ROTATION, listed, mean_of, percent, spread
+from sim.figures.schemes import COARSE, CONTENDERS, PACKET, ROTATION, listed, mean_of, percent, sentence, spread
 
 SHOWN = (*CONTENDERS, *ROTATION)
 CLOSE = 0.15
@@ -31,7 +31,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw one bar chart a matrix."""
-    return {panel: _bars(data.named(panel)) for panel in (ATA, PERMUTATION)}
+    return {panel: _bars(rows) for panel, rows in data.parts(ATA, PERMUTATION).items()}
 
 
 def _bars(frame: pl.DataFrame) -> Any:
@@ -41,10 +41,12 @@ def _bars(frame: pl.DataFrame) -> Any:
     return picture
 
 
-def claims(data: Data) -> list[Verdict]:
-    """Decide C02, C03 and C04."""
+def claims(data: Data) -> Iterator[Verdict]:
+    """Decide C02, C04 and C03."""
     ata, permutation = data.named(ATA), data.named(PERMUTATION)
-    return [packets_beat_coarse(permutation), near_the_bound(ata, permutation), flowlets_against_subflows(permutation)]
+    yield packets_beat_coarse(permutation)
+    yield flowlets_against_subflows(permutation)
+    yield near_the_bound(ata, permutation)
 
 
 def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
@@ -91,7 +93,7 @@ def _why_c03(checks: Sequence[bool], flowlet: Any) -> str:
         )
     if not checks[2]:
         parts.append("subflows help as much as in the permutation")
-    return "; ".join(parts).capitalize() + "."
+    return sentence(parts)
 
 
 def _gain(frame: pl.DataFrame) -> float:

@@ -104,7 +104,7 @@ def rotation_leads(broken: pl.DataFrame) -> Verdict:
 
 def gap_grows(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
     """Decide C27: mean of coarse schemes - mean of packet schemes, paired by seed."""
-    gaps = [_gap_values(frame) for frame in (broken, whole)]
+    gaps = _gaps_of_both(broken, whole)
     change = paired(*gaps)
     return Verdict(
         "C27",
@@ -124,7 +124,7 @@ def gap_grows(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
 
 def gap_grows_until_convergence(late: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
     """Decide C27 for routes that change late: completion times of coarse schemes - packet schemes, paired by seed."""
-    gaps = [_gap_values(frame.filter(pl.col("seed").is_in(late["seed"].unique())), "cct_ps") / 1e6 for frame in (late, whole)]
+    gaps = [gap / 1e6 for gap in _gaps_of_both(late, whole, "cct_ps")]
     change = paired(*gaps)
     return Verdict(
         "C27",
@@ -134,6 +134,12 @@ def gap_grows_until_convergence(late: pl.DataFrame, whole: pl.DataFrame) -> Verd
         f"RTTs, a change of {change:.1f} µs ({change.count} seeds)",
         criterion=f"the gap in completion times, with G = {LATE_RTTS} RTTs (with G = ∞ a flow on a dead path never ends)",
     )
+
+
+def _gaps_of_both(first: pl.DataFrame, second: pl.DataFrame, column: str = "increase") -> list[Any]:
+    """Return the gaps of two situations on the seeds of both."""
+    seeds = sorted(set(first["seed"]) & set(second["seed"]))
+    return [_gap_values(frame.filter(pl.col("seed").is_in(seeds)), column) for frame in (first, second)]
 
 
 def _gap_values(frame: pl.DataFrame, column: str = "increase") -> Any:

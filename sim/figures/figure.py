@@ -7,7 +7,7 @@ every figure the runs that it asked for. What a `Record` does not hold is measur
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -75,6 +75,11 @@ class Data:
         """Return the rows of scenarios of parts with these names."""
         return self.frame.filter(pl.col("name").is_in([slug(name) for name in names]))
 
+    def parts(self, *names: str) -> dict[str, pl.DataFrame]:
+        """Return the rows of each of these parts that has any: a report that was interrupted may lack some."""
+        found = {name: self.named(name) for name in names}
+        return {name: rows for name, rows in found.items() if len(rows)}
+
 
 def _fields(record: Record) -> dict[str, Any]:
     fields = record.model_dump()
@@ -121,7 +126,7 @@ class Figure:
     caption: str
     scenarios: Callable[[Preset], Sequence[Scenario]]
     draw: Callable[[Data], Mapping[str, Any]]
-    claims: Callable[[Data], Sequence[Verdict]] = lambda data: ()
+    claims: Callable[[Data], Iterable[Verdict]] = lambda data: ()
     table: Callable[[Data], pl.DataFrame] | None = None
     measure: Measure | None = None
 

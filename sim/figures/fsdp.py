@@ -109,7 +109,7 @@ def _why(checks: list[bool], ratio: float) -> str:
         parts.append(f"Ofan's increase is {ratio:.0f} times below the others', not 20")
     if not checks[2] or not checks[3]:
         parts.append("utilisation or max queue do not explain the difference")
-    return "; ".join(parts)
+    return schemes.sentence(parts)
 
 
 FIGURE = Figure(

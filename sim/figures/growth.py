@@ -9,7 +9,7 @@ from fabric.experiment import DEFAULT_QUEUE_BYTES, Scenario
 from sim.figures import schemes, style
 from sim.figures.claims import decide
 from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import MIB, MODELLED, mean_of, names
+from sim.figures.schemes import MIB, MODELLED, mean_of, names, sentence
 from sim.figures.statistics import Estimate, exponent, rank_correlation
 
 GROUPS = {
@@ -21,6 +21,7 @@ PAYLOAD = 4096
 PACKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 MODE_1 = (8, 64)
 BEYOND = (128, 4096)
+WHERE = {"mode 1": "in mode 1", "beyond": "beyond mode 1"}
 LINEAR = 0.8
 CORRELATED = 0.9
 LIMITED, UNLIMITED, LARGE = "800 KB buffers", "unlimited buffers", "65,536 hosts"
@@ -28,7 +29,7 @@ NO_ACKS = "ACKs of 1 B without gaps"
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return message sizes with the default buffers (drawn) and unlimited ones (fitted); some points with 65,536 hosts in full."""
+    """Return message sizes with the default buffers (drawn) and unlimited ones (fitted); some points with 65,536 hosts."""
     sizes = tuple(PAYLOAD * packets for packets in PACKETS if packets <= preset.pick(1024, 2048, 4096))
     limitless = {"fabric__queue_bytes": 0, "fabric__threshold_bytes": DEFAULT_QUEUE_BYTES}
     seeds = preset.seeds()
@@ -40,7 +41,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
     tiny = {"packets__ack_bytes": 1, "packets__gap_bytes": 0}
     base = {"name": NO_ACKS, **schemes.PERMUTATION, **limitless, **tiny}
     runs += grid(base, GROUPS["linear"], preset.seeds(2, 5, 5), collective__message_bytes=beyond)
-    if preset.level == "full":
+    if preset.level != "quick":
         base = {"name": LARGE, **schemes.PERMUTATION, **limitless, "fabric__k": 64}
         runs += grid(base, ("jsq", "rsq", "host_dr", "ofan"), preset.seeds(1, 1, 2), collective__message_bytes=(64 * PAYLOAD, MIB))
     return runs
@@ -75,7 +76,8 @@ def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float 
     style.powers_of_two(axes, [packets for packets in PACKETS if packets in rows["size"]][::2])
     axes.set_yscale("log")
     ticks = (1, 10, 100, 1000)
-    axes.set_yticks(ticks, list(map(str, ticks)))
+    shown = [tick for tick in ticks if tick < axes.get_ylim()[1]]
+    axes.set_yticks(shown, list(map(str, shown)))
     axes.set_xlabel("message (packets of 4 KB)")
     axes.set_ylabel(text)
     axes.grid(True, axis="x")
@@ -152,7 +154,7 @@ def _longest(frame: pl.DataFrame) -> str:
 
 def _why(ordered: Mapping[str, bool], linear: bool, fits: Mapping[str, Mapping[str, Estimate]]) -> str:
     broken = [regime for regime, right in ordered.items() if not right]
-    parts = [f"the groups' intervals overlap in {regime}" for regime in broken]
+    parts = [f"the groups' intervals overlap {WHERE[regime]}" for regime in broken]
     slow = [policy for policy in GROUPS["linear"] if fits["mode 1"][policy].mean <= LINEAR]
     if not linear:
         parts.append(f"{names(slow)} grow slower than the 0.8th power in mode 1")
@@ -164,7 +166,7 @@ def _why(ordered: Mapping[str, bool], linear: bool, fits: Mapping[str, Mapping[s
             "AR freezes "
             "(see message size) and leaves its group"
         )
-    return "; ".join(parts) + "."
+    return sentence(parts)
 
 
 FIGURE = Figure(

@@ -37,7 +37,8 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw lines over the message size, one panel a matrix; the patient timer is dotted."""
-    return {ATA: _lines(data.named(ATA), None), PERMUTATION: _lines(data.named(PERMUTATION), data.named(PATIENT))}
+    patient = {ATA: None, PERMUTATION: data.named(PATIENT)}
+    return {name: _lines(rows, patient[name]) for name, rows in data.parts(ATA, PERMUTATION).items()}
 
 
 def _lines(frame: pl.DataFrame, patient: pl.DataFrame | None) -> Any:

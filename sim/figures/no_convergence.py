@@ -7,8 +7,8 @@ import polars as pl
 from fabric.experiment import Scenario
 from sim.figures import schemes, style
 from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import FAILED_LINKS, NEVER, PACKET, listed, mean_of
+from sim.figures.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
+from sim.figures.schemes import FAILED_LINKS, NEVER, PACKET, listed, mean_of, percent
 
 ATA, PERMUTATION = "all-to-all", "permutation"
 BASELINE = "permutation without failures"
@@ -29,7 +29,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw one bar chart a matrix."""
-    return {panel: _bars(data.named(panel)) for panel in (ATA, PERMUTATION)}
+    return {panel: _bars(rows) for panel, rows in data.parts(ATA, PERMUTATION).items()}
 
 
 def _bars(frame: pl.DataFrame) -> Any:
@@ -60,13 +60,23 @@ def claims(data: Data) -> list[Verdict]:
             "C05",
             decide([*wins.values(), within]),
             f"all-to-all: {listed(ata, PACKET)}; permutation: {listed(permutation, PACKET)}; Host Pkt AR's normalised CCT is "
-            f"{ratio:.2f} times its failure-free one (completion times: {raw:.2f} times)",
+            f"{ratio:.3f} times its failure-free one (completion times: {raw:.2f} times)",
             "Host Pkt AR wins, 20 % above its failure-free permutation",
             _why(lost, within, ratio),
-            _evidence(permutation),
+            f"{ATA}: {_evidence(ata)}; {PERMUTATION}: {_evidence(permutation)}",
         )
     ]
-    return verdicts + ([by_factor] if lost else [])
+    return verdicts + ([by_factor] if lost else []) + ([] if within else [_over_bound(permutation)])
+
+
+def _over_bound(frame: pl.DataFrame) -> Verdict:
+    increase = mean_of(frame, LEADER)
+    return Verdict(
+        "C05",
+        HOLDS if RATIO[0] - 1 <= increase.mean <= RATIO[1] - 1 else FAILS,
+        f"Host Pkt AR is {percent(increase)} above the bound in the permutation",
+        criterion='"20 % higher than the baseline" read as above the bound: Host Pkt AR\'s increase within 10 to 30 %',
+    )
 
 
 def leads_by_factor(frame: pl.DataFrame) -> float:
@@ -81,14 +91,20 @@ def leads(frame: pl.DataFrame) -> bool:
 
 def _why(lost: list[str], within: bool, ratio: float) -> str:
     parts = [f"Host Pkt AR is not below every other scheme in the {name} (95 % of paired differences)" for name in lost]
+    if ATA in lost:
+        parts.append(
+            "an all-to-all's flow sends a packet in 0.85 RTTs only, so that each of 127 flows of a host learns of dead paths "
+            "packet by "
+            "packet; it loses a fraction of what others lose, but the last packets of the unluckiest flow decide the CCT"
+        )
     if not within:
         parts.append(
-            f"its ratio of {ratio:.2f} is outside 1.1 to 1.3: a 1 MB permutation ends after fewer than three RTTs, so a "
+            f"its ratio of {ratio:.3f} is outside 1.1 to 1.3: a 1 MB permutation ends after fewer than three RTTs, so a "
             f"label's first "
             "timeout decides how much of the message is lost before the sender learns; the paper does not say how long its "
             "timeout is"
         )
-    return "; ".join(parts)
+    return schemes.sentence(parts)
 
 
 def _evidence(frame: pl.DataFrame) -> str:

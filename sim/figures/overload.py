@@ -37,7 +37,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw four panels, one a stage, for each message size."""
-    return {name: _stages(stages(data.named(name))) for name in (LARGE, SMALL)}
+    return {name: _stages(stages(rows)) for name, rows in data.parts(LARGE, SMALL).items()}
 
 
 def stages(frame: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from sim import theory
 from sim.figures import schemes, style
 from sim.figures.claims import decide
 from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import BEST, KIB, MIB, mean_of
+from sim.figures.schemes import BEST, KIB, MIB, mean_of, sentence
 
 SMALL, LARGE = "0.5 MB", "16 MB"
 BYTES = {SMALL: MIB // 2, LARGE: 16 * MIB}
@@ -136,7 +136,7 @@ def _why(interior: Mapping[str, bool], close: Mapping[str, bool]) -> str:
     parts += [
         f"Ofan's optimum at {name} is further than a factor {WITHIN} from the model's" for name, right in close.items() if not right
     ]
-    return "; ".join(parts).capitalize() + ". Around the optimum the curve is flat."
+    return sentence(parts) + " Around the optimum the curve is flat."
 
 
 FIGURE = Figure(

@@ -26,7 +26,7 @@ FAILED_LINKS = 0.01
 NEVER = float("inf")
 # An all-to-all run costs a hundred times a permutation's and hardly varies with the seed, so defaults have fewer.
 ATA_SEEDS = {"quick": 3, "default": 3, "full": 10}
-ATA_FAILURE_SEEDS = {"quick": 3, "default": 5, "full": 10}
+ATA_FAILURE_SEEDS = {"quick": 3, "default": 8, "full": 10}
 
 
 def of_policy(frame: pl.DataFrame, policy: str, column: str = "increase") -> NDArray[Any]:
@@ -41,7 +41,13 @@ def mean_of(frame: pl.DataFrame, policy: str, column: str = "increase") -> Estim
 
 def difference(frame: pl.DataFrame, first: str, second: str, column: str = "increase") -> Estimate:
     """Return first - second, paired by seed."""
-    return paired(of_policy(frame, first, column), of_policy(frame, second, column))
+    return paired_by_seed(frame.filter(pl.col("policy") == first), frame.filter(pl.col("policy") == second), column)
+
+
+def paired_by_seed(first: pl.DataFrame, second: pl.DataFrame, column: str = "increase") -> Estimate:
+    """Return first - second over the seeds that both frames have."""
+    both = first.select("seed", column).join(second.select("seed", column), on="seed", suffix="_second").sort("seed")
+    return paired(both[column], both[f"{column}_second"])
 
 
 def log_ratio(frame: pl.DataFrame, first: str, second: str) -> Estimate:
@@ -75,6 +81,12 @@ def listed(frame: pl.DataFrame, policies: Iterable[str], digits: int = 1) -> str
     """Return "label mean ± half %" of several load balancers, and the seeds."""
     parts = [f"{label(policy)} {percent(mean_of(frame, policy), digits)}" for policy in policies]
     return f"{', '.join(parts)} ({seeds_of(frame)} seeds)"
+
+
+def sentence(parts: Sequence[str]) -> str:
+    """Return parts as one sentence, nothing for none."""
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def names(policies: Iterable[str]) -> str:

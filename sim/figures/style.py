@@ -33,6 +33,7 @@ LOOK: dict[str, tuple[str, str, str]] = {
 }
 OTHERS = cycle(("#444444", "#999999"))
 BOUND = "#c00000"
+PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 PANEL = (3.6, 2.7)
 STYLE: dict[str, Any] = {
     "font.size": 8.5,
@@ -110,7 +111,7 @@ def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: in
         axes.bar(place, scale * point.mean, yerr=half, color=colour(policy), edgecolor="#333333", linewidth=0.5, width=0.75)
         text = f"{scale * point.mean:.{digits}f}"
         height = min(scale * point.mean + half, top)
-        axes.annotate(text, (place, height), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+        axes.annotate(text, (place, height), (0, 2), textcoords="offset points", ha="center", fontsize=7, bbox=PLATE)
     axes.set_ylim(0, top * 1.1)
     axes.set_xticks(range(len(points)), [label(policy) for policy in points], rotation=40, ha="right", rotation_mode="anchor")
 

@@ -107,7 +107,7 @@ def report(
         wall_s = files.wall_s(output / files.STORES, time.monotonic() - began if ran else 0)
         drawn = [draw(chosen, data, output / files.PICTURES) for chosen, data in _data(figures, preset, output)]
         judged = judge(drawn)
-        page = files.write(output, drawn, judged, preset, effort(drawn, wall_s, machines.jobs))
+        page = files.write(output, drawn, judged, preset, effort(drawn, wall_s))
     show(page, judged, as_json)
 
 
@@ -125,14 +125,14 @@ def _data(figures: Sequence[Figure], preset: Preset, output: Path) -> Iterator[t
         yield chosen, found[chosen.name]
 
 
-def effort(drawn: Sequence[Drawn], wall_s: float, jobs: int) -> Effort:
+def effort(drawn: Sequence[Drawn], wall_s: float) -> Effort:
     """Return what the runs cost that the report shows, each counted once."""
     runs = {
         (part.figure.measure_id, scenario.model_copy(update={"name": "run"}).model_dump_json()): record.cpu_s
         for part in drawn
         for scenario, record in zip(part.data.scenarios, part.data.records, strict=True)
     }
-    return Effort(wall_s, sum(runs.values()), len(runs), jobs)
+    return Effort(wall_s, sum(runs.values()), len(runs))
 
 
 def show(page: Path, judged: Sequence[Judged], as_json: bool) -> None:

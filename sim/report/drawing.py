@@ -1,7 +1,7 @@
-"""Draw figures to PNG and SVG files, in one style; a figure that cannot be drawn says why and does not stop the others."""
+"""Draw figures to PNG and SVG files, in one style; a figure with runs missing shows what it can and says the rest."""
 
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ FORMATS = ("png", "svg")
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure's part of the page: its pictures' files by panel, its rows, its verdicts, or why there are none."""
+    """A figure's part of the page: its pictures' files by panel, its rows, its verdicts, and why any of that is not there."""
 
     figure: Figure
     data: Data
@@ -27,26 +27,34 @@ class Drawn:
 
 
 def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
-    """Draw a figure into `folder` and decide its claims. With runs missing, errors become a line on the page."""
+    """Draw a figure into `folder` and decide its claims; errors are a line on the page only where runs are missing."""
+    drawn, verdicts = Drawn(figure, data), list[Verdict]()
     if data.missing and not data.records:
-        return Drawn(figure, data, problem="none of its runs is finished")
+        return replace(drawn, problem="none of its runs is finished")
     try:
         with mpl.rc_context(STYLE):
-            pictures = {panel: _saved(picture, folder, figure.name, panel) for panel, picture in figure.draw(data).items()}
-            rows = figure.table(data) if figure.table else None
-        return Drawn(figure, data, pictures, rows, tuple(figure.claims(data)))
+            drawn = replace(drawn, pictures=_pictures(figure, data, folder), rows=figure.table(data) if figure.table else None)
+        for verdict in figure.claims(data):
+            verdicts.append(verdict)  # one by one: what was decided before an error counts
     except Exception as error:
         if not data.missing:
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return Drawn(figure, data, problem=f"{data.missing} runs are missing ({type(error).__name__}, {place.name})")
+        drawn = replace(drawn, problem=f"{data.missing} of its runs are missing ({type(error).__name__} in {place.name})")
+    return replace(drawn, verdicts=tuple(verdicts))
+
+
+def _pictures(figure: Figure, data: Data, folder: Path) -> dict[str, Path]:
+    """Draw all panels; return the paths of their SVG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {panel: _saved(picture, folder, figure.name, panel) for panel, picture in figure.draw(data).items()}
 
 
 def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
     """Write a picture in all FORMATS; return the path of its SVG."""
-    folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{slug(panel)}" if panel else name
     for kind in FORMATS:
         settings = {"metadata": {"Date": None}} if kind == "svg" else {}
         picture.savefig(folder / f"{stem}.{kind}", **settings)
+        picture.set_layout_engine("none")  # laid out once is enough
     return folder / f"{stem}.svg"

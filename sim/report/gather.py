@@ -1,18 +1,26 @@
-"""Run what the figures need: every distinct scenario once, cheap and early seeds first, each kept as soon as it is finished."""
+"""Run what the figures need: every distinct scenario once, early seeds and small runs first, each kept as soon as it is finished.
 
-from collections.abc import Callable, Iterable, Sequence
+So a report that was interrupted has all figures with fewer seeds, not fewer figures.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from fabric.experiment import Scenario
 from fabric.record import Record
 from fabric.traffic import message_bytes, packet_count
 from sim import sweeps
+from sim.cluster import connected
 from sim.figures.figure import Data, Figure, Measured, Preset
 from sim.store import Store, run_key
 
 HOPS = 12
+LARGE_RUN = 15_000_000
+SEEDS_BEFORE_LARGE = 3
+PASSES = (3, 6)
 PLAIN = "runs"
 
 # report(what, done, total): in packet-hops, roughly.
@@ -50,11 +58,17 @@ def batches(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str
             store=folder / f"{name}.sqlite",
             run=runs[name],
             kind=Record if name == PLAIN else Measured,
-            scenarios=tuple(sorted(wanted[name].values(), key=lambda scenario: (scenario.seed, packet_hops(scenario)))),
+            scenarios=tuple(sorted(wanted[name].values(), key=priority)),
         )
-        for name in runs
+        for name in sorted(runs, key=lambda name: sum(map(packet_hops, wanted[name].values())))
         if wanted[name]
     }
+
+
+def priority(scenario: Scenario) -> tuple[int, int]:
+    """Return what to run first: the first seeds of small runs, then the next seeds of these and the first of large ones."""
+    cost = packet_hops(scenario)
+    return scenario.seed + (SEEDS_BEFORE_LARGE if cost > LARGE_RUN else 0), cost
 
 
 def packet_hops(scenario: Scenario) -> int:
@@ -65,31 +79,49 @@ def packet_hops(scenario: Scenario) -> int:
 
 
 def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> int:
-    """Run what the stores do not hold yet; return how many runs that were. Raises SweepError at the end if some failed."""
+    """Run what the stores do not hold yet; return how many runs that were. Raises SweepError if some failed."""
     pending = {name: _pending(batch) for name, batch in found.items()}
-    total = sum(packet_hops(scenario) for missing in pending.values() for scenario in missing)
-    before = 0
-    for name, batch in found.items():
-        costs = [0, *accumulate(packet_hops(scenario) for scenario in pending[name])]
-        kept = len(batch.scenarios) - len(pending[name])
+    every = [scenario for missing in pending.values() for scenario in missing]
+    if not every:
+        return 0
+    total, done = sum(map(packet_hops, every)), 0
+    with _workers(machines) as there:
+        for share in _passes(every):
+            for name, batch in found.items():
+                due = [scenario for scenario in pending[name] if priority(scenario)[0] in share]
+                if due:
+                    _sweep(batch, due, there, _counting(name, due, done, total, progress))
+                    done += sum(map(packet_hops, due))
+    return len(every)
 
-        def report(
-            finished: int, _of: int, name: str = name, costs: Sequence[int] = costs, kept: int = kept, before: int = before
-        ) -> None:
-            progress(name, before + costs[finished - kept], total)
 
-        if pending[name]:
-            sweeps.sweep(
-                batch.scenarios,
-                store=batch.store,
-                jobs=machines.jobs,
-                scheduler=machines.scheduler,
-                run=batch.run,
-                kind=batch.kind,
-                report=report,
-            )
-        before += costs[-1]
-    return sum(map(len, pending.values()))
+def _passes(scenarios: Sequence[Scenario]) -> list[range]:
+    """Return the ranks of the first seeds, of some more, and of the rest: each is a pass over all figures."""
+    ranks = [priority(scenario)[0] for scenario in scenarios]
+    first, end = min(ranks), max(ranks) + 1
+    borders = [first, *(first + seeds for seeds in PASSES if first + seeds < end), end]
+    return [range(low, high) for low, high in pairwise(borders)]
+
+
+def _sweep(batch: Batch, due: Sequence[Scenario], machines: Machines, report: sweeps.Report) -> None:
+    places = {"jobs": machines.jobs, "scheduler": machines.scheduler}
+    sweeps.sweep(due, store=batch.store, run=batch.run, kind=batch.kind, report=report, **places)  # type: ignore[arg-type]
+
+
+def _counting(name: str, due: Sequence[Scenario], before: int, total: int, progress: Progress) -> sweeps.Report:
+    """Return a report of finished runs that tells `progress` packet-hops, as if runs finished in their order."""
+    costs = [0, *accumulate(map(packet_hops, due))]
+    return lambda finished, _of: progress(name, before + costs[finished], total)
+
+
+@contextmanager
+def _workers(machines: Machines) -> Iterator[Machines]:
+    """Start the processes once for all sweeps, as a scheduler of our own; a given scheduler and a single job stay as they are."""
+    if machines.scheduler or machines.jobs == 1:
+        yield machines
+        return
+    with connected(machines.jobs, None) as client:
+        yield Machines(machines.jobs, client.scheduler.address)
 
 
 def _pending(batch: Batch) -> list[Scenario]:
@@ -100,7 +132,7 @@ def _pending(batch: Batch) -> list[Scenario]:
 
 
 def collect(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str, Data]:
-    """Return every figure's data from the stores; runs that are not there yet are left out."""
+    """Return every figure's data from the stores; seeds with runs that are not there yet are left out, part by part."""
     return {figure.name: _data(figure, preset, folder) for figure in figures}
 
 
@@ -112,7 +144,12 @@ def _data(figure: Figure, preset: Preset, folder: Path) -> Data:
     if scenarios and path.is_file():
         with Store(path, kind=Measured if figure.measure else Record) as store:
             records = store.find(dict.fromkeys(keys))
-    kept = [(scenario, records[key]) for key, scenario in zip(keys, scenarios, strict=True) if key in records]
+    unfinished = {(scenario.name, scenario.seed) for key, scenario in zip(keys, scenarios, strict=True) if key not in records}
+    kept = [
+        (scenario, records[key])
+        for key, scenario in zip(keys, scenarios, strict=True)
+        if (scenario.name, scenario.seed) not in unfinished
+    ]
     return Data(
         preset=preset,
         scenarios=tuple(scenario for scenario, _ in kept),

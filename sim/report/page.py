@@ -37,7 +37,6 @@ class Effort:
     wall_s: float
     cpu_s: float
     runs: int
-    jobs: int
 
 
 @dataclass(frozen=True, slots=True)
