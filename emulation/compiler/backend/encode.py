@@ -6,7 +6,7 @@ from typing import Any
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.operands import bits_of
+from emulation.compiler.midend.operands import bits_of, fits, inside
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
 
@@ -56,8 +56,8 @@ def expression(value: ir.Value) -> Json:  # noqa: C901 one line for each kind of
             return operation("last_stack_index", None, {"type": "header_stack", "value": stack})
         case ir.LastField(stack, name, type_):
             return _as_bool({"type": "stack_field", "value": [stack, name]}, type_)
-        case ir.ElementField(stack, index, offset, type_):
-            access: Json = {"op": "access_field", "left": _element(stack, index), "right": offset}
+        case ir.ElementField(stack, size, index, offset, type_):
+            access: Json = {"op": "access_field", "left": _element(stack, size, index), "right": offset}
             return _as_bool({"type": "expression", "value": access}, type_)
         case ir.Lookahead(offset, width):
             return {"type": "lookahead", "value": [offset, width]}
@@ -83,7 +83,10 @@ def _as_bool(json: Json, type_: ty.Type) -> Json:
     return operation("d2b", None, json) if bits_of(type_) == ty.BOOL else json
 
 
-def _element(stack: str, index: ir.Value) -> Json:
+def _element(stack: str, size: int, index: ir.Value) -> Json:
+    """Return an element; a read with a wrong index, which is undefined, gets the first: the target would end with it."""
+    if not fits(index, size):
+        index = ir.Choose(inside(index, size), index, ir.Num(0, index.type), index.type)
     return operation("dereference_header_stack", {"type": "header_stack", "value": stack}, expression(index))
 
 
@@ -94,7 +97,7 @@ def _valid(value: ir.Valid) -> Json:
         case ir.UnionAt(name):
             return operation("valid_union", None, {"type": "header_union", "value": name})
         case ir.ElementAt(stack, index):
-            return operation("valid", None, _element(stack.name, index))
+            return operation("valid", None, _element(stack.name, len(stack.elements), index))
 
 
 # Arguments of primitives
@@ -122,7 +125,7 @@ def lvalue(value: ir.FieldRef | ir.ElementField) -> Json:
     """Return a field as an argument that is written."""
     if isinstance(value, ir.FieldRef):
         return field(value.header, value.name)
-    access: Json = {"op": "access_field", "left": _element(value.stack, value.index), "right": value.offset}
+    access: Json = {"op": "access_field", "left": _element(value.stack, value.size, value.index), "right": value.offset}
     return wrapped({"type": "expression", "value": access})
 
 
@@ -143,7 +146,7 @@ def argument(value: ir.Argument, span: Span) -> Json:  # noqa: C901 one line for
             union = stack.element.kind == "header_union"
             return {"type": "header_union_stack" if union else "header_stack", "value": name}
         case ir.ElementAt(stack_at, index):
-            return wrapped(_element(stack_at.name, index))
+            return wrapped(_element(stack_at.name, len(stack_at.elements), index))
         case ir.StructAt() | ir.NextAt() | ir.NextMember() | ir.LastAt() | ir.Invalid():
             return fail("the target cannot use this here", span)
         case _:

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.frame import Frame
 from emulation.compiler.midend.layout import header_field
-from emulation.compiler.midend.operands import is_constant, overlap
+from emulation.compiler.midend.operands import fits, inside, is_constant, overlap
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
 
 
-def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:  # noqa: C901 one case for each pair
+def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:
     """Emit the steps that copy `value` to `target`."""
+    with guarded(target, span, frame) as inner:
+        _assign(target, value, span, inner)
+
+
+def in_bounds(place: ir.Operand) -> ir.Value | None:
+    """Return whether the element of a stack exists that a place is or lies in; None where it surely does."""
+    match place:
+        case ir.ElementAt(stack, index):
+            size = len(stack.elements)
+        case ir.ElementField(_, size, index):
+            pass
+        case _:
+            return None
+    return None if fits(index, size) else inside(index, size)
+
+
+@contextmanager
+def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
+    """Emit what the body emits, to be run only where the place exists: the target would end with a wrong index."""
+    condition = in_bounds(place)
+    if condition is None:
+        yield frame
+        return
+    with frame.collect() as inner:
+        yield inner
+    frame.emit(ir.Test(condition, tuple(inner.out), (), span))
+
+
+def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:  # noqa: C901 one case for each pair
     if isinstance(value, ir.LastAt):
         value = ir.ElementAt(value.stack, ir.LastIndex(value.stack.name))
     match target, value:
@@ -89,8 +121,8 @@ def freeze_index(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:
     match operand:
         case ir.ElementAt(stack, index):
             return ir.ElementAt(stack, as_value(freeze(index, span, frame), span))
-        case ir.ElementField(stack, index, offset, type_):
-            return ir.ElementField(stack, as_value(freeze(index, span, frame), span), offset, type_)
+        case ir.ElementField(stack_name, size, index, offset, type_):
+            return ir.ElementField(stack_name, size, as_value(freeze(index, span, frame), span), offset, type_)
         case _:
             return operand
 

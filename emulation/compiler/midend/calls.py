@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.assignments import assign, freeze, freeze_index, reset
+from emulation.compiler.midend.assignments import assign, freeze, freeze_index, guarded, reset
 from emulation.compiler.midend.expressions import lower, static_place
 from emulation.compiler.midend.frame import Binding, Bindings, BlockObject, Frame
 from emulation.compiler.midend.operands import is_constant, number, overlap
@@ -209,7 +209,8 @@ def _header_method(node: t.HeaderMethod, frame: Frame) -> ir.Operand:
     match node.name, base:
         case (("setValid" | "setInvalid"), ir.HeaderAt() | ir.ElementAt()):
             name = "add_header" if node.name == "setValid" else "remove_header"
-            frame.emit(ir.Primitive(name, (base,), node.span))
+            with guarded(base, node.span, frame) as inner:
+                inner.emit(ir.Primitive(name, (base,), node.span))
         case (("push_front" | "pop_front"), ir.StackAt()):
             amount = number(node.amount, ty.INT)
             frame.emit(ir.Primitive(node.name.removesuffix("_front"), (base, amount), node.span))

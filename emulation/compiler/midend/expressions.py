@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.assignments import as_value, assign, freeze
+from emulation.compiler.midend.assignments import as_value, assign, freeze, in_bounds
 from emulation.compiler.midend.frame import BlockObject, Frame, Packet
 from emulation.compiler.midend.layout import flat_fields, header_field
 from emulation.compiler.midend.operands import binary, cast, number, slice_of, unary
@@ -157,7 +157,8 @@ def member(base: ir.Operand, name: str, span: Span) -> ir.Operand:
             return ir.LastField(stack.name, name, _plain_type(base.type, name, span))
         case ir.ElementAt(stack, index) if base.type.kind == "header":
             names = [field for field, _ in flat_fields(base.type)]
-            return ir.ElementField(stack.name, index, names.index(name), _plain_type(base.type, name, span))
+            plain = _plain_type(base.type, name, span)
+            return ir.ElementField(stack.name, len(stack.elements), index, names.index(name), plain)
     return fail("the target cannot reach this field", span)
 
 
@@ -199,6 +200,8 @@ def _stack_member(node: t.StackMember, frame: Frame) -> ir.Operand:
 def is_valid(operand: ir.Operand, span: Span) -> ir.Value:
     """Return whether a header or union is valid."""
     match operand:
+        case ir.ElementAt() if (exists := in_bounds(operand)) is not None:
+            return binary("&&", exists, ir.Valid(operand), ty.BOOL, span)
         case ir.HeaderAt() | ir.UnionAt() | ir.ElementAt():
             return ir.Valid(operand)
         case ir.Invalid():

@@ -92,9 +92,10 @@ class LastField:
 
 @dataclass(frozen=True, slots=True)
 class ElementField:
-    """A field of the element of a stack whose index is computed; `offset` is the field's position in the header."""
+    """A field of an element of a stack of so many, whose index is computed; `offset` is the field's place in the header."""
 
     stack: str
+    size: int
     index: Value
     offset: int
     type: Type

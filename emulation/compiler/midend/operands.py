@@ -205,7 +205,7 @@ def leaves(operand: ir.Operand) -> Iterator[tuple[str, str | None]]:  # noqa: C9
             yield from leaves(index)
         case ir.NextAt(stack) | ir.LastAt(stack) | ir.NextMember(stack):
             yield from leaves(stack)
-        case ir.ElementField(stack_name, index):
+        case ir.ElementField(stack_name, _, index):
             yield stack_name, None
             yield from leaves(index)
         case _:
@@ -225,6 +225,27 @@ def _parts(operand: ir.Operand) -> tuple[ir.Operand, ...]:
             return (of,)
         case _:
             return ()
+
+
+def fits(index: ir.Value, size: int) -> bool:
+    """Say whether an index is below the size of a stack, whatever the packet."""
+    match index:
+        case ir.Num(value):
+            return value < size
+        case ir.Compute("&", _, ir.Num(mask)):
+            return mask < size
+        case ir.LastIndex():
+            return True
+        case _:
+            return not is_signed(index.type) and 1 << ty.width_of(index.type) <= size
+
+
+def inside(index: ir.Value, size: int) -> ir.Value:
+    """Return whether an index is at least 0 and below the size of a stack."""
+    below: ir.Value = ir.Compute("<", index, number(size, index.type), ty.BOOL)
+    if not is_signed(index.type):
+        return below
+    return ir.Compute("and", ir.Compute(">=", index, number(0, index.type), ty.BOOL), below, ty.BOOL)
 
 
 def overlap(first: ir.Operand, second: ir.Operand) -> bool:

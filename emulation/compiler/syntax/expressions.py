@@ -274,8 +274,15 @@ def postfix(cursor: Cursor) -> n.Expression:
 
 
 def _subscript(cursor: Cursor, base: n.Expression) -> n.Expression:
+    """`[index]`, `[high:low]` or `[low+:width]`."""
     cursor.take()
     first = expression(cursor)
+    if cursor.accept("+:"):
+        width = expression(cursor)
+        cursor.expect("]", "after a slice")
+        end = n.Binary(first.span, "+", first, width)
+        high = n.Binary(first.span, "-", end, n.IntLiteral(first.span, 1, None, False))
+        return n.Slice(cursor.since(base.span), base, high, first)
     if cursor.accept(":"):
         low = expression(cursor)
         cursor.expect("]", "after a slice")

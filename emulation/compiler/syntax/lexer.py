@@ -40,7 +40,7 @@ _TOKEN = re.compile(
     |(?P<number>[0-9][0-9a-zA-Z_]*)
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<string>"(?:\\.|[^"\\\n])*")
-    |(?P<symbol>\{\#\}|\.\.\.|&&&=?|<<=|\|\+\|=?|\|-\|=?|\+\+=?|\.\.|&&|\|\||==|!=|<=|>=|<<|[-+*%&|^]=|/(?!\*)=?|[-+*%&|^!~<>=?:;,.(){}\[\]@])
+    |(?P<symbol>\{\#\}|\+:|\.\.\.|&&&=?|<<=|\|\+\|=?|\|-\|=?|\+\+=?|\.\.|&&|\|\||==|!=|<=|>=|<<|[-+*%&|^]=|/(?!\*)=?|[-+*%&|^!~<>=?:;,.(){}\[\]@])
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -49,17 +49,26 @@ _TOKEN = re.compile(
 def tokenize(source: Source) -> list[Token]:
     """Split the preprocessed text into tokens, the last of which is END; raises CompileError on a stray character."""
     tokens: list[Token] = []
-    text, position = source.text, 0
+    text, position, depth = source.text, 0, 0
     while position < len(text):
         match = _TOKEN.match(text, position)
-        if match is None:
+        if match is None and (not depth or text[position] == '"'):
             raise CompileError(_complaint(text, position), Span(source, position, position + 1))
-        group, end = match.lastgroup, match.end()
+        group, end = (match.lastgroup, match.end()) if match is not None else ("symbol", position + 1)
         if group != "space":
-            tokens.append(Token(_kind(group, match[0]), match[0], Span(source, position, end)))
+            written = text[position:end]
+            depth = _annotation_depth(depth, written, tokens)
+            tokens.append(Token(_kind(group, written), written, Span(source, position, end)))
         position = end
     end_span = Span(source, tokens[-1].span.end if tokens else 0, tokens[-1].span.end if tokens else 0)
     return [*tokens, Token(Kind.END, "end of file", end_span)]
+
+
+def _annotation_depth(depth: int, written: str, before: list[Token]) -> int:
+    """Return how many parentheses of `@name(...)` are open after a token: between them, any character is a token."""
+    if depth:
+        return depth + {"(": 1, ")": -1}.get(written, 0)
+    return int(written == "(" and len(before) > 1 and before[-2].text == "@")
 
 
 def _kind(group: str | None, text: str) -> Kind:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from emulation.compiler import CompileError, compile_source
 from tests.emulation.compiler.fuzzing import KINDS, answer, fuzz
 
-BOUNDED = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 GOOD = {"program", "diagnostic"}
 
 

@@ -12,7 +12,8 @@ from emulation.compiler import compile_file, compile_source
 
 HERE = Path(__file__).parent
 P4SRC = HERE.parents[2] / "p4src"
-PROGRAMS = [*sorted((HERE / "cases").glob("*.p4")), *sorted(P4SRC.glob("*.p4"))]
+# Every third case: the rest would only cost time, and test_cases_on_bmv2.py has BMv2 itself read them all.
+PROGRAMS = [*sorted((HERE / "cases").glob("*.p4"))[::3], *sorted(P4SRC.glob("*.p4"))]
 Json = dict[str, Any]
 
 # p4c's `primitives` of simple_switch with the number of parameters that BMv2 insists on.
@@ -209,7 +210,7 @@ def test_places_are_those_of_the_source() -> None:
     assert condition["source_fragment"] == "hdr.data.c == 9"
 
 
-@pytest.mark.parametrize("path", PROGRAMS[::8], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PROGRAMS[::4], ids=lambda path: path.stem)
 def test_compiling_twice_gives_the_same_bytes(path: Path) -> None:
     first, second = (compile_file(path, [P4SRC / "include", P4SRC]).json for _ in range(2))
     assert first == second

@@ -1,5 +1,6 @@
 // Annotations: unknown, structured and free-form annotations are accepted
 @pragma_like(1, "two", three + four)
+@prose(that's (all) `there` is)
 @structured[1, "two", true]
 @keys[colour="red", size=3]
 header extra_t { @odd bit<8> value; }

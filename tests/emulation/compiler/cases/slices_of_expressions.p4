@@ -1,4 +1,4 @@
-// Expressions: slices of any value, and slices of slices written to
+// Expressions: slices of any value, slices of slices written to, [low+:width]
 #include "include/begin.p4"
 
 control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
@@ -8,6 +8,7 @@ control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         hdr.data.c[11:4][3:0] = 0xf;
         hdr.data.d[30:30] = 1;
         hdr.data.d[15:0] = (hdr.data.c + 1)[15:8] ++ 8w0x55;
+        hdr.data.a[4+:4] = hdr.data.d[0+:4];
     }
 }
 

@@ -1,0 +1,203 @@
+"""Language cases on BMv2's own simple_switch_grpc: packets through capture files, commands through its command line.
+
+Capture files carry frames of any length, which interfaces do not; the input of a port is a pipe, so that commands can come
+between packets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any
+
+from emulation.softswitch.tables import needs_priority
+from emulation.stf.bench import Bench
+from emulation.stf.script import Add, CheckCounter, Command, Expect, Packet, Remove, SetDefault
+
+SWITCH, COMMAND_LINE = "simple_switch_grpc", "simple_switch_CLI"
+CAPTURE_HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+PROMPT = "RuntimeCmd: "
+START_S, ANSWER_S, QUIET_S = 20.0, 20.0, 1.0
+LOWEST_PRIORITY = 10_000
+PASSED_ON = ("mirroring_add", "mirroring_add_mc", "mc_mgrp_create", "mc_node_create", "mc_node_associate")
+ARRAYS = ("register_write", "register_reset", "meter_set_rates")
+LOOKED_AT = ("register_read", "counter_read", "expect_log", "expect_digest", "no_packet")
+
+
+class Unsupported(Exception):
+    """A command that BMv2's command line lacks; the message says which."""
+
+
+def missing() -> str | None:
+    """Return which program this machine lacks."""
+    return next((f"{name} is not on the PATH" for name in (SWITCH, COMMAND_LINE) if shutil.which(name) is None), None)
+
+
+def translated(bench: Bench, command: Command) -> str | float | None:
+    """Return a command as BMv2's command line has it, the seconds to wait, or None where there is nothing to do."""
+    match command:
+        case Packet() | Expect() | CheckCounter():
+            return None
+        case Add():
+            return _table_add(bench, command)
+        case SetDefault(line, table, call):
+            found = bench._table(line, table)
+            action, data = bench._choice(line, found, call)
+            name = bench.pipeline.program.actions[action].name
+            return f"table_set_default {found.spec.name} {name} {' '.join(map(str, data))}"
+        case Remove():
+            raise Unsupported("remove")
+    if command.word == "wait":
+        return 1.1
+    if command.word in LOOKED_AT:
+        return None
+    if command.word in PASSED_ON:
+        return " ".join((command.word, *command.arguments))
+    if command.word not in ARRAYS:
+        raise Unsupported(command.word)
+    arrays = (*bench.pipeline.program.registers, *bench.pipeline.program.meters)
+    name = next(array.name for array in arrays if array.name.endswith(command.arguments[0]))
+    values = [str(int(text, 0)) if ":" not in text else text for text in command.arguments[1:]]
+    return " ".join((command.word, name, *values))
+
+
+def _table_add(bench: Bench, command: Add) -> str:
+    table = bench._table(command.line, command.table)
+    if table.spec.profile is not None:
+        raise Unsupported("add to an action profile")
+    match = bench._match(command.line, table, command.keys)
+    keys = [_key(key.kind, *pair) for key, pair in zip(table.spec.key, match, strict=True)]
+    action, data = bench._choice(command.line, table, command.calls[0])
+    name = bench.pipeline.program.actions[action].name
+    priority = [str(LOWEST_PRIORITY - (command.priority or 0))] if needs_priority(table.spec) else []
+    return " ".join(["table_add", table.spec.name, name, *keys, "=>", *map(str, data), *priority])
+
+
+def _key(kind: str, first: int, second: int) -> str:
+    return {"exact": f"{first:#x}", "lpm": f"{first:#x}/{second}", "range": f"{first:#x}->{second:#x}"}.get(
+        kind, f"{first:#x}&&&{second:#x}"
+    )
+
+
+class Bmv2Bench:
+    """A running BMv2 with a program, and the pipes of the ports that receive."""
+
+    def __init__(self, folder: Path, pipes: dict[int, IO[bytes]], commands: subprocess.Popen[bytes]) -> None:
+        self._folder, self._pipes, self._commands = folder, pipes, commands
+        self._said = self._sent = 0
+
+    def say(self, text: str) -> None:
+        """Do a command and wait until it is done."""
+        assert self._commands.stdin is not None
+        self._commands.stdin.write(f"{text}\n".encode())
+        self._commands.stdin.flush()
+        self._said += 1
+        deadline = time.monotonic() + ANSWER_S
+        while (self._folder / "said").read_text().count(PROMPT) <= self._said:
+            assert time.monotonic() < deadline, f"no answer to {text}"
+            time.sleep(0.05)
+
+    def send(self, port: int, frame: bytes) -> None:
+        """Let a frame arrive."""
+        self._sent += 1
+        self._pipes[port].write(struct.pack("<IIII", self._sent, 0, len(frame), len(frame)) + frame)
+        time.sleep(0.05)
+
+    def answers(self) -> str:
+        """Return what the command line has said so far."""
+        return (self._folder / "said").read_text()
+
+
+@contextmanager
+def bmv2(
+    folder: Path, program: dict[str, Any], thrift_port: int, inputs: Sequence[int], ports: Sequence[int]
+) -> Iterator[Bmv2Bench]:
+    """Run BMv2 in a folder, with `inputs` among `ports`; when the body ends, all inputs are over and processed."""
+    (folder / "program.json").write_text(json.dumps(program))
+    for port in ports:
+        if port in inputs:
+            os.mkfifo(folder / f"{port}_in.pcap")
+        else:
+            (folder / f"{port}_in.pcap").write_bytes(CAPTURE_HEAD)
+    general = ["--use-files", "0", "--device-id", str(thrift_port), "--thrift-port", str(thrift_port), "-L", "off"]
+    interfaces = [word for port in ports for word in ("-i", f"{port}@{folder}/{port}")]
+    target = ["--", "--grpc-server-addr", f"unix:{folder}/grpc", "--priority-queues", "8"]
+    with ExitStack() as stack:
+        log = stack.enter_context((folder / "log").open("w"))
+        switch = subprocess.Popen([SWITCH, *general, *interfaces, str(folder / "program.json"), *target], stdout=log, stderr=log)
+        stack.callback(_end, switch)
+        pipes = _opened(folder, inputs, switch)
+        stack.callback(_close, pipes)
+        said = stack.enter_context((folder / "said").open("w"))
+        time.sleep(QUIET_S)
+        line = ["/usr/bin/python3", "-u", str(shutil.which(COMMAND_LINE)), "--thrift-port", str(thrift_port)]
+        commands = stack.enter_context(subprocess.Popen(line, stdin=subprocess.PIPE, stdout=said, stderr=said))
+        stack.callback(commands.kill)
+        yield Bmv2Bench(folder, pipes, commands)
+        _close(pipes)
+        time.sleep(QUIET_S)
+        assert switch.poll() is None, f"BMv2 ended with {switch.returncode}: {(folder / 'log').read_text()[-300:]}"
+
+
+def _opened(folder: Path, inputs: Sequence[int], switch: subprocess.Popen[bytes]) -> dict[int, IO[bytes]]:
+    """Open the pipes in the order in which BMv2 does: it waits at each for the other end."""
+    pipes: dict[int, IO[bytes]] = {}
+
+    def open_all() -> None:
+        for port in inputs:
+            pipes[port] = (folder / f"{port}_in.pcap").open("wb", buffering=0)
+            pipes[port].write(CAPTURE_HEAD)
+
+    thread = Thread(target=open_all, daemon=True)
+    thread.start()
+    thread.join(START_S)
+    assert not thread.is_alive(), f"BMv2 does not start: {(folder / 'log').read_text()[:300]}"
+    assert switch.poll() is None
+    return pipes
+
+
+def _close(pipes: dict[int, IO[bytes]]) -> None:
+    for pipe in pipes.values():
+        pipe.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def captured(path: Path) -> list[bytes]:
+    """Return the frames of a capture file."""
+    data = path.read_bytes() if path.exists() else b""
+    frames, at = [], len(CAPTURE_HEAD)
+    while at + 16 <= len(data):
+        length = struct.unpack_from("<I", data, at + 8)[0]
+        frames.append(data[at + 16 : at + 16 + length])
+        at += 16 + length
+    return frames
+
+
+def run(folder: Path, program: dict[str, Any], commands: Sequence[Command], thrift_port: int) -> dict[int, list[bytes]]:
+    """Do a script and return what left through each port; raises Unsupported."""
+    bench = Bench(program)
+    plan = [(command, translated(bench, command)) for command in commands]
+    inputs = sorted({command.port for command in commands if isinstance(command, Packet)})
+    ports = sorted({command.port for command in commands if isinstance(command, Packet | Expect)})
+    with bmv2(folder, program, thrift_port, inputs, ports) as switch:
+        for command, text in plan:
+            if isinstance(command, Packet):
+                switch.send(command.port, command.frame)
+            elif isinstance(text, str):
+                switch.say(text)
+            elif text is not None:
+                time.sleep(text)
+        assert "Error" not in switch.answers() and "Invalid" not in switch.answers(), switch.answers()
+    return {port: frames for port in ports if (frames := captured(folder / f"{port}_out.pcap"))}
