@@ -1,13 +1,15 @@
 """BMv2 in the place of our switch, for the same tests: a process, a veth pair at every port, P4Runtime over a Unix socket.
 
-It cannot hold a queue still, lie about a packet's length or take its random numbers from a test, and refuses registers
-through P4Runtime: tests that need one of these are skipped, with that as the reason.
+It refuses registers through P4Runtime, so they are read and written over Thrift. It cannot hold a queue still, lie about a
+packet's length or take its random numbers from a test: tests that need one of these are skipped, with that as the reason.
 """
 
+import json
 import os
 import select
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -52,11 +54,67 @@ class Arrived:
     frame: bytes
 
 
+class Thrift:
+    """Two calls of BMv2's runtime over Thrift's binary protocol."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+
+    def read(self, register: str) -> list[int]:
+        """Return all cells of a register array."""
+        answer = self._call("bm_register_read_all", register, b"")
+        assert answer[:3] == b"\x0f\x00\x00", f"{register}: {answer.hex()}"
+        (count_,) = struct.unpack_from(">i", answer, 4)
+        return list(struct.unpack_from(f">{count_}q", answer, 8))
+
+    def write(self, register: str, index: int, value: int) -> None:
+        """Set a cell."""
+        answer = self._call("bm_register_write", register, struct.pack(">bhi bhq", 8, 3, index, 10, 4, value))
+        assert answer == b"\0", f"{register}: {answer.hex()}"
+
+    def _call(self, method: str, register: str, rest: bytes) -> bytes:
+        name, array = f"standard:{method}".encode(), register.encode()
+        head = struct.pack(">Ii", 0x80010001, len(name)) + name + bytes(4)
+        self._channel.sendall(head + struct.pack(">bhi bhi", 8, 1, 0, 11, 2, len(array)) + array + rest + b"\0")
+        answer = b""
+        while not answer.endswith(b"\0") or len(answer) < len(method) + 13 or self._has_more():
+            answer += self._channel.recv(1 << 20)
+        return answer[12 + len(method) :]
+
+    def _has_more(self) -> bool:
+        return bool(select.select([self._channel], [], [], 0.01)[0])
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channel.close()
+
+
+class Cells(list[int]):
+    """A register array: what is set here is set in BMv2."""
+
+    def __init__(self, thrift: Thrift, name: str) -> None:
+        super().__init__(thrift.read(name))
+        self._thrift, self._name = thrift, name
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        cells = range(len(self))[where]
+        for index, cell in zip(
+            [cells] if isinstance(cells, int) else cells, [value] if isinstance(cells, int) else value, strict=True
+        ):
+            self._thrift.write(self._name, index, cell)
+        super().__setitem__(where, value)
+
+
 class Bmv2Session(Session):
-    """A session with BMv2, which refuses registers."""
+    """A session with BMv2, whose registers are read over Thrift."""
+
+    thrift: Thrift
+    names: list[str]
 
     def read_register(self, name: str, index: int | None = None) -> list[int]:
-        pytest.skip("BMv2 refuses registers through P4Runtime")
+        """Return the cells of a register array, or one of them."""
+        cells = self.thrift.read(next(full for full in self.names if full.rpartition(".")[2] == name))
+        return cells if index is None else [cells[index]]
 
 
 class Bmv2Switch:
@@ -79,6 +137,13 @@ class Bmv2Switch:
         self._ports = {port: end for end, port in self._ends.items()}
         self.end = weakref.finalize(self, _end, self._process, self._folder, list(self._ends), list(near.values()))
         self._await()
+        self.thrift = Thrift(self._dialled(FIRST_THRIFT_PORT + self.number))
+        self.names: list[str] = []
+
+    @property
+    def pipeline(self) -> Any:
+        """Return what a test may set: the register arrays, in the program's order."""
+        return SimpleNamespace(registers=[Cells(self.thrift, name) for name in self.names])
 
     def _await(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -87,6 +152,16 @@ class Bmv2Switch:
                 assert self._process.poll() is None, f"BMv2 ended with code {self._process.returncode}"
                 assert time.monotonic() < deadline, "BMv2 does not listen"
                 time.sleep(0.02)
+
+    def _dialled(self, port: int) -> socket.socket:
+        deadline = time.monotonic() + START_SECONDS
+        channel = socket.socket()
+        while channel.connect_ex(("127.0.0.1", port)):
+            channel.close()
+            assert time.monotonic() < deadline, "BMv2 does not listen to Thrift"
+            time.sleep(0.02)
+            channel = socket.socket()
+        return channel
 
     def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Arrived]:
         """Send a frame to a port; return what came out, an empty list where nothing did."""
@@ -130,10 +205,14 @@ def _end(process: subprocess.Popen[bytes], folder: str, ends: list[socket.socket
     shutil.rmtree(Path(folder), ignore_errors=True)
 
 
-def connect(switch: Bmv2Switch, pipeline: Any, device_id: int, name: str) -> Session:
-    """Return a session with a BMv2 switch; it ends with the switch."""
+def connect(switch: Bmv2Switch, config: bytes, pipeline: Any, device_id: int, name: str) -> Session:
+    """Return a session with a BMv2 switch that runs a program; it ends with the switch."""
     transport = GrpcTransport(switch.address)
     session = Bmv2Session(transport, pipeline, device_id, name)
+    session.thrift = switch.thrift
+    switch.names = session.names = [array["name"] for array in json.loads(config)["register_arrays"]]
     session.open()
+    session.push(config)
     weakref.finalize(switch, transport.close)
+    weakref.finalize(switch, switch.thrift.close)
     return session

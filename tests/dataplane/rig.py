@@ -144,8 +144,7 @@ def _bmv2_of(scenario: Scenario, index: int, random: Callable[[int, int], int] |
         pytest.skip("BMv2 draws its own random numbers")
     config, pipeline = compiled(scenario.scheme.program)
     switch: Any = bmv2_switch.Bmv2Switch(index + 1, scenario.tree.ports(index))
-    session = bmv2_switch.connect(switch, pipeline, index + 1, switch_name(scenario.tree, index))
-    session.push(config)
+    session = bmv2_switch.connect(switch, config, pipeline, index + 1, switch_name(scenario.tree, index))
     return Rig(scenario, index, switch, session)
 
 
