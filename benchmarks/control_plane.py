@@ -316,7 +316,7 @@ def draw(rows: Sequence[Row], file: Path) -> None:
             "entries": "entries of the fabric",
             "core_updates": "updates, a core link fails",
             "edge_rows_unshared": "schedule rows of an edge, unshared",
-            "edge_rows": "schedule rows of an edge, shared (and its pointers)",
+            "edge_rows": "the same, shared",
         },
     }
     styles = (("#0072B2", "o-"), ("#56B4E9", "o--"), ("#D55E00", "s-"), ("#E69F00", "s--"), ("#009E73", "^:"))

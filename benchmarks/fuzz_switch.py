@@ -400,9 +400,11 @@ class Hostile:
         """Open a stream, send a few random messages, read what comes, close it."""
         messages = [self.message(p4runtime_pb2.StreamMessageRequest) for _ in range(self.rng.randrange(1, 4))]
         for message in messages:
-            if message.WhichOneof("update") == "arbitration" and self.rng.random() < 0.7:
-                message.arbitration.device_id = 1
+            if message.WhichOneof("update") == "arbitration":
+                # A higher election id would rightly take the device away from the controller that checks it.
                 message.arbitration.election_id.high, message.arbitration.election_id.low = 0, 0
+                if self.rng.random() < 0.7:
+                    message.arbitration.device_id = 1
         self._count(lambda: list(self.stub.StreamChannel(iter(messages), timeout=WAIT_S)))
 
     def check_alive(self) -> None:

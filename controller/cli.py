@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,12 @@ def status(as_json: bool) -> None:
         f"process {state['process']}"
     )
     click.echo(f"traffic: {state['traffic']}; failed links: {', '.join(state['failed']) or 'none'}")
+    click.echo(f"detection: {state['detection']}; routes avoid: {', '.join(state['avoided']) or 'nothing'}")
+    for change in state["convergences"][-1:]:
+        click.echo(f"last change: {_converged(change)}")
+    for row in state["switches"]:
+        if row["lost_contact"]:
+            click.echo(f"no contact: {row['lost_contact']}")
     columns = (
         "switch",
         "pipeline",
@@ -108,6 +115,16 @@ def status(as_json: bool) -> None:
     )
     keys = ("name", "pipeline", "entries", "received", "sent", "drops", "lost", "max_queue_bytes")
     show(columns, ((*(row[key] for key in keys), ", ".join(row["failed"]) or "-") for row in state["switches"]))
+
+
+def _converged(change: dict[str, Any]) -> str:
+    """Return a convergence in one line: what changed, and how long each stage took."""
+    links = [f"{link} {state}" for state in ("down", "up") for link in change[f"links_{state}"]]
+    few = ", ".join(links[:3]) + (f" and {len(links) - 3} more" if len(links) > 3 else "")
+    marks = [(stage, change[f"{stage}_ms"]) for stage in ("failed", "detected", "planned", "installed")]
+    known = [(stage, at_ms) for stage, at_ms in marks if at_ms is not None]
+    stages = [f"{stage} after {at_ms - before:.0f} ms" for (_, before), (stage, at_ms) in pairwise(known)]
+    return f"{few}: {', '.join(stages)} ({change['updates']} updates on {change['switches']} switches)"
 
 
 @click.command(epilog="\b\nExample:\n  ofan schedule edge0_1")

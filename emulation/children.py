@@ -215,6 +215,7 @@ def _end(children: dict[str, int]) -> None:
         time.sleep(0.01)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":

@@ -216,8 +216,10 @@ class MininetFabric:
 
     def set_origin(self, origin_ns: int) -> None:
         """Make an instant of CLOCK_MONOTONIC the run's time 0."""
+        shift_ps = (self._origin_ns - origin_ns) * PS_PER_NS
         for seen in self.installations:
-            seen.shift((self._origin_ns - origin_ns) * PS_PER_NS)
+            seen.shift(shift_ps)
+        self._changed_ps = {link: at_ps + shift_ps for link, at_ps in self._changed_ps.items()}
         self._origin_ns = origin_ns
 
     def cpu_seconds(self) -> float:

@@ -32,6 +32,7 @@ Examples:
   ofan p4 trace router.p4 --packet ffffffffffff0200000000010800450000140000000040006ee50a0000010a000002
   ofan p4 trace router.p4 --entries routes.stf --packet 'ffff...' --port 3
   ofan p4 trace router.p4 --entries router.stf          the packets that the STF script sends
+  ofan p4 trace router.p4 --entries routes.stf --pcap captures/veth0_in.pcap --port 1
   ofan p4 trace p4src/ecmp.p4 --entries entries.txtpb --packet 0000... --json | jq '.packets[].steps[].text'
 
 \b
@@ -177,6 +178,20 @@ def _kind(entity: p4runtime_pb2.Entity) -> int:
     return int(p4runtime_pb2.Update.MODIFY if is_cell or is_default else p4runtime_pb2.Update.INSERT)
 
 
+def captured(file: Path) -> list[bytes]:
+    """Return the frames of a capture."""
+    from scapy.error import Scapy_Exception
+    from scapy.utils import RawPcapReader
+
+    try:
+        with file.open("rb") as opened, RawPcapReader(opened) as reader:
+            return [bytes(frame) for frame, _ in reader]
+    except OSError as error:
+        raise TraceError(f"cannot read {file}: {error.strerror}") from None
+    except (Scapy_Exception, ValueError, EOFError) as error:
+        raise TraceError(f"{file} is not a capture: {error}") from None
+
+
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
@@ -226,6 +241,7 @@ def _frame(_context: click.Context, _parameter: click.Parameter, texts: tuple[st
 @click.command("trace", epilog=EXAMPLES)
 @click.argument("program", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--packet", "frames", multiple=True, metavar="HEX", callback=_frame, help="A frame that comes in; repeatable.")
+@click.option("--pcap", "captures", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="The frames of a capture.")
 @click.option("--port", type=click.IntRange(0, PORTS - 1), default=0, show_default=True, help="Where the frames come in.")
 @click.option(
     "--entries", "files", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="Table entries; repeatable."
@@ -237,6 +253,7 @@ def _frame(_context: click.Context, _parameter: click.Parameter, texts: tuple[st
 def trace(
     program: Path,
     frames: tuple[bytes, ...],
+    captures: tuple[Path, ...],
     port: int,
     files: tuple[Path, ...],
     as_json: bool,
@@ -250,6 +267,7 @@ def trace(
     """
     try:
         tracer = load(program, p4info, include_dirs, defines)
+        frames = (*frames, *(frame for capture in captures for frame in captured(capture)))
         if any(is_protobuf(_text(file)) for file in files):
             tracer.set_pipeline()
         for file in files:
@@ -262,7 +280,7 @@ def trace(
     except (TraceError, PipelineError, StatusError, CheckFailed) as error:
         raise click.ClickException(str(error)) from None
     if not tracer.packets:
-        raise click.UsageError("no packet: give --packet, or an STF file that sends some with --entries")
+        raise click.UsageError("no packet: give --packet or --pcap, or an STF file that sends some with --entries")
     _show(program, tracer.packets, as_json)
 
 

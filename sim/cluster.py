@@ -47,7 +47,16 @@ def _processes(jobs: int) -> Iterator["Client"]:
     with _deaf_children():
         cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
     with cluster, Client(cluster, set_as_default=False) as client:
+        client.run(say_nothing_of_the_cache)
         yield client
+
+
+def say_nothing_of_the_cache() -> None:
+    """Leave it to the process that started us to say where compiled kernels are kept."""
+    from sim import engine
+    from sim.jit import CACHE
+
+    vars(engine)["CACHE"] = CACHE._replace(note="")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Hypothesis for all tests: no deadlines, as machines differ in speed; under CI the same examples every time.
+"""What all tests share: the back end of their messages, and hypothesis: no deadlines, under CI the same examples every time.
 
 New random examples are for whoever works on the code. CI says whether a change breaks something, so it must not turn red
 by a draw (`CI=true`, as all CI services set it).
@@ -7,6 +7,11 @@ by a draw (`CI=true`, as all CI services set it).
 import os
 
 from hypothesis import settings
+
+import p4messages
+
+# Tests import messages of their own, some before the packages that would see to this.
+p4messages.install()
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 

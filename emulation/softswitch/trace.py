@@ -90,6 +90,8 @@ class Walk:
 
     def action_call(self, number: int, data: Sequence[int]) -> str:
         """Return what an entry runs: `action(name=value, ...)`, a member or a group."""
+        if number == USE_GROUP and data[0] < 0:
+            return "a one-shot's group"
         if number in (USE_MEMBER, USE_GROUP):
             return f"{'member' if number == USE_MEMBER else 'group'} {data[0]}"
         if number == NO_ACTION:

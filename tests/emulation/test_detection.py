@@ -4,11 +4,15 @@ from typing import Any
 
 import pytest
 
+from emulation.errors import UnsupportedError
+from emulation.mininet_detection import refuse_too_many_probes
 from emulation.outcome import Outcome
 from emulation.virtual_fabric import VirtualFabric
 from fabric.addressing import link_name
+from fabric.errors import ExperimentError
 from fabric.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
 from fabric.topology import FatTree
+from sim.network import build
 
 PS_PER_US = 10**6
 LINK = "agg0_0-core0_0"
@@ -91,3 +95,18 @@ def test_damping_spares_the_switches_a_flapping_link() -> None:
     assert damped.controller.failed == plain.controller.failed == frozenset(), "it is used again when it has been quiet"
     released = damped.installations[-1]
     assert released.change.up and released.detected_ps > 15_000_000 + 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("controller", "reason"),
+    [(PROBING, 'detection = "probe"'), (Controller(damping_half_life_us=1), "damping_half_life_us: the simulator damps no flaps")],
+)
+def test_the_simulator_refuses_by_name_what_it_does_not_know(controller: Controller, reason: str) -> None:
+    with pytest.raises(ExperimentError, match=reason):
+        build(scenario(controller))
+
+
+def test_probes_that_real_switches_could_not_keep_up_with_are_refused() -> None:
+    hasty = Controller(detection="probe", probe_interval_us=1_000)
+    with pytest.raises(UnsupportedError, match=r"64,000 probes/s .* at least --set controller.probe_interval_us=12800"):
+        refuse_too_many_probes(scenario(hasty))

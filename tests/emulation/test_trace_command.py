@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 import ofan
 from emulation.compiler import compile_file
+from emulation.softswitch.daemon.pcap import PcapFile
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/emulation/compiler/cases"
@@ -60,12 +61,23 @@ def test_json_programs_are_traced_too(tmp_path: Path) -> None:
     assert "packet 1" in run(program, "--packet", FRAME).output
 
 
+def test_the_frames_of_a_capture_are_traced(tmp_path: Path) -> None:
+    capture = PcapFile(tmp_path / "in.pcap")
+    for text in (FRAME, "0900000000000000"):
+        capture.write(bytes.fromhex(text))
+    capture.close()
+    result = run(TABLES, "--pcap", tmp_path / "in.pcap", "--port", 4, "--json")
+    assert [(packet["port"], packet["frame"][:2]) for packet in json.loads(result.output)["packets"]] == [(4, "01"), (4, "09")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--packet", "0x1"], "expected hexadecimal digits"),
         ([], "no packet"),
         (["--packet", "00", "--entries", "nowhere"], "cannot read nowhere"),
+        (["--pcap", "nowhere"], "cannot read nowhere"),
+        (["--pcap", "{bad_stf}"], "is not a capture"),
         (["--packet", "00", "--entries", "{bad_stf}"], "line 1: unknown command 'frobnicate'"),
         (["--packet", "00", "--entries", "{bad_proto}"], 'has no field named "bla"'),
         (["--packet", "00", "--entries", "{bad_table}"], "the P4Info has no table 1"),

@@ -5,6 +5,7 @@ import signal
 import time
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -38,8 +39,16 @@ def running(tmp_path, **controller):
         refuse_if_unable()
     except NetworkError as error:
         pytest.skip(str(error))
-    with mininet_fabric(scenario(**controller), Setup(folder=tmp_path / "ofan")) as fabric:
-        yield fabric
+    pids = []
+    try:
+        with mininet_fabric(scenario(**controller), Setup(folder=tmp_path / "ofan")) as fabric:
+            pids += [*fabric.switches.processes.pids.values(), *fabric.agents.pids]
+            yield fabric
+            pids += fabric.switches.processes.pids.values()
+    finally:
+        assert len(pids) >= fabric.tree.switches + 1
+        assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()], "processes are left"
+        assert not (tmp_path / "ofan").exists(), "files are left"
 
 
 def serve(fabric, is_over, seconds=PATIENCE_SECONDS):

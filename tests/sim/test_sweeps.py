@@ -26,7 +26,7 @@ from sim.sweeps import sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Experiment(fabric=Fabric(k=4), collective=Collective(message_bytes=8192), seeds=20, policies=("ofan", "rsq"))
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 
 class Counting:
@@ -181,10 +181,10 @@ def wait_until_gone(group: int) -> None:
 
 @pytest.mark.slow
 def test_after_kill_9_in_the_middle_of_200_runs_every_run_is_there_once_and_none_is_computed_twice(tmp_path: Path) -> None:
-    store, file = tmp_path / "x.sqlite", file_of(tmp_path, "8MiB", seeds=100)
+    store, file = tmp_path / "x.sqlite", file_of(tmp_path, "4MiB", seeds=100)
     arguments = command("sweep", file, "--jobs", 2, "--store", store)
     with started(*arguments) as process:
-        wait_for(lambda: finished(store) >= 80, process)
+        wait_for(lambda: finished(store) >= 60, process)
         process.kill()
         process.wait()
         wait_until_gone(process.pid)
@@ -193,7 +193,7 @@ def test_after_kill_9_in_the_middle_of_200_runs_every_run_is_there_once_and_none
     again = subprocess.run(arguments, cwd=ROOT, check=True, capture_output=True, text=True)
     with Store(store) as kept:
         runs = kept.runs()
-    assert 80 <= len(first) < 190
+    assert 60 <= len(first) < 190
     assert f"tiny: {len(first)} of 200 runs are there already\n" in again.stderr
     assert runs[: len(first)] == first
     assert len({(record.policy, record.seed) for _, record in runs}) == len(runs) == 200

@@ -221,7 +221,7 @@ class Primitives:
 
     def _clone(self, session: Json, field_list: Json) -> Lines:
         source = self.expressions.data(session).source
-        told = self._tracing.at("clone", "clone", [(Label("session", 15), "cl[0]")])
+        told = self._tracing.at("clone", "clone to session", [(Label("session", 15), "cl[0]")])
         return [f"cl = ({source} & {SESSION_MASK}, {self.expressions.data(field_list).source})", *told]
 
     def _resubmit(self, field_list: Json) -> Lines:
