@@ -73,10 +73,12 @@ def _large(frame: pl.DataFrame) -> Any:
 def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float = 1) -> None:
     rows = frame.with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
     style.lines(axes, rows, "size", column, MODELLED, scale)
-    style.powers_of_two(axes, [packets for packets in PACKETS if packets in rows["size"]][::2])
+    sizes = sorted(rows["size"].unique())
+    style.powers_of_two(axes, sizes[::2] if len(sizes) > 3 else sizes)
     axes.set_yscale("log")
     ticks = (1, 10, 100, 1000)
-    shown = [tick for tick in ticks if tick < axes.get_ylim()[1]]
+    low, high = axes.get_ylim()
+    shown = [tick for tick in ticks if low < tick < high]
     axes.set_yticks(shown, list(map(str, shown)))
     axes.set_xlabel("message (packets of 4 KB)")
     axes.set_ylabel(text)

@@ -79,7 +79,7 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C12",
             decide(list(checks.values())),
-            f"permutation, {names(BEST)}: {_row(found)}",
+            f"permutation, {names(BEST)}: {_row(found)}; the gap that is judged is Switch Pkt AR's to Ofan",
             "order does not change, gaps shrink, Host Pkt AR notably worse at very large messages",
             _why({text: right for text, right in checks.items() if not right}),
             f"freezes per run {', '.join(f'{_size(size)} {count:.0f}' for size, count in frozen.items())}; Host Pkt AR with a "
