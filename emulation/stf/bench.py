@@ -253,7 +253,7 @@ class Bench:
             replication.sessions[session] = CloneSession(replication.groups.get(group, ()))
 
     def _counter_read(self, line: int, arguments: tuple[str, ...]) -> None:
-        index, *wanted = numbers(line, [argument for argument in arguments[1:] if argument != "=="])
+        index, *wanted = _index_and_value(line, arguments)
         found = self._cell(line, "counter", arguments[0], self.pipeline.program.counters, self.pipeline.counters, index)
         if wanted and wanted != found[: len(wanted)]:
             raise CheckFailed(
@@ -269,7 +269,7 @@ class Bench:
         return self._array(line, "register", name, self.pipeline.program.registers, self.pipeline.registers)
 
     def _register_read(self, line: int, arguments: tuple[str, ...]) -> None:
-        index, *wanted = numbers(line, [argument for argument in arguments[1:] if argument != "=="])
+        index, *wanted = _index_and_value(line, arguments)
         cells = self._registers(line, arguments[0])
         found = cells[index] if index < len(cells) else None
         if wanted and wanted[0] != found:
@@ -339,6 +339,14 @@ HANDLERS: dict[str, Callable[[Bench, int, tuple[str, ...]], None]] = {
     "expect_log": Bench._expect_log,
     "expect_digest": Bench._expect_digest,
 }
+
+
+def _index_and_value(line: int, arguments: tuple[str, ...]) -> list[int]:
+    """Return the numbers behind an array's name: a cell, and what it should hold where that is said."""
+    found = numbers(line, [argument for argument in arguments[1:] if argument != "=="])
+    if not found:
+        raise ScriptError(line, f"which cell of {arguments[0]}?")
+    return found
 
 
 def _replicas(line: int, arguments: tuple[str, ...]) -> tuple[Replica, ...]:
