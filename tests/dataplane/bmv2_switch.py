@@ -34,7 +34,7 @@ PACKET_IGNORE_OUTGOING = 23
 ETH_P_ALL = 3
 START_SECONDS = 20.0
 ANSWER_SECONDS = 1.0
-SILENCE_SECONDS = 0.15
+SILENCE_SECONDS = 0.25
 CPU_PORT = 510
 _numbers = count()
 
@@ -76,13 +76,22 @@ class Thrift:
         name, array = f"standard:{method}".encode(), register.encode()
         head = struct.pack(">Ii", 0x80010001, len(name)) + name + bytes(4)
         self._channel.sendall(head + struct.pack(">bhi bhi", 8, 1, 0, 11, 2, len(array)) + array + rest + b"\0")
-        answer = b""
-        while not answer.endswith(b"\0") or len(answer) < len(method) + 13 or self._has_more():
-            answer += self._channel.recv(1 << 20)
-        return answer[12 + len(method) :]
+        self._received(12 + len(name) - len("standard:"))
+        return self._result()
 
-    def _has_more(self) -> bool:
-        return bool(select.select([self._channel], [], [], 0.01)[0])
+    def _result(self) -> bytes:
+        """Return a result structure: nothing, or one list of i64."""
+        answer = self._received(1)
+        if answer == b"\x0f":
+            answer += self._received(7)
+            answer += self._received(8 * int.from_bytes(answer[4:], "big") + 1)
+        return answer
+
+    def _received(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            data += self._channel.recv(count - len(data))
+        return data
 
     def close(self) -> None:
         """Hang up."""
@@ -90,19 +99,17 @@ class Thrift:
 
 
 class Cells(list[int]):
-    """A register array: what is set here is set in BMv2."""
+    """A register array as it was when it was asked for; setting a part of it makes BMv2's the same."""
 
     def __init__(self, thrift: Thrift, name: str) -> None:
         super().__init__(thrift.read(name))
         self._thrift, self._name = thrift, name
 
     def __setitem__(self, where: Any, value: Any) -> None:
-        cells = range(len(self))[where]
-        for index, cell in zip(
-            [cells] if isinstance(cells, int) else cells, [value] if isinstance(cells, int) else value, strict=True
-        ):
-            self._thrift.write(self._name, index, cell)
         super().__setitem__(where, value)
+        for index, (wanted, found) in enumerate(zip(self, self._thrift.read(self._name), strict=True)):
+            if wanted != found:
+                self._thrift.write(self._name, index, wanted)
 
 
 class Bmv2Session(Session):

@@ -33,8 +33,8 @@ def choices(bench: Rig, count: int) -> Counter[int]:
         port = bench.offer(data(bench.tree, 0, bench.tree.hosts - 1))
         assert port is not None
         counts[port - bench.tree.half - 1] += 1
+        bench.waiting.clear()
         cells[:] = before
-    bench.waiting.clear()
     return counts
 
 
