@@ -16,7 +16,7 @@ from sim.figures.statistics import Estimate
 ATA, PERMUTATION, LARGE = "all-to-all", "permutation", "permutation, 16 MB"
 SWITCH, HOST = "switch_pkt_ar", "host_pkt_ar"
 ADAPTIVE = (SWITCH, HOST)
-ATA_RTTS = (0, 10, 100, 200)
+ATA_RTTS = (0, 10, 20, 50, 100, 200)
 PERMUTATION_RTTS = (0, 0.5, 1, 1.5, 2, 3, 4)
 LARGE_RTTS = (0, 1, 2, 5, 10, 20, 40)
 # The paper's words: about 10 RTTs, 1 to 2 RTTs.
@@ -101,36 +101,48 @@ def first_difference(differences: Mapping[float, Estimate]) -> float:
     return first
 
 
+def equal_up_to(differences: Mapping[float, Estimate]) -> float:
+    """Return the largest G below the first at which the schemes differ: what the network tolerates."""
+    return max((delay for delay in differences if delay < first_difference(differences)), default=0)
+
+
 def small_delays(found: Mapping[str, Mapping[float, Estimate]], ends: Sequence[Estimate]) -> Verdict:
     """Decide C06; `ends` are Switch Pkt AR at the largest G and Host Pkt AR without convergence, in the all-to-all."""
-    first = {panel: first_difference(differences) for panel, differences in found.items()}
+    most = {panel: equal_up_to(differences) for panel, differences in found.items()}
     checks = {
-        "equal at G = 0": all(not found[panel][0].differs for panel in (ATA, PERMUTATION)),
-        "the all-to-all tolerates about 10 RTTs": ATA_TOLERATES[0] <= first[ATA] <= ATA_TOLERATES[1],
-        "the permutation tolerates 1 to 2 RTTs": PERMUTATION_TOLERATES[0] <= first[PERMUTATION] <= PERMUTATION_TOLERATES[1],
-        f"Switch Pkt AR at G = {max(ATA_RTTS)} RTTs is behind Host Pkt AR without convergence": ends[0].mean > ends[1].mean,
+        "the schemes are equal at G = 0": all(not found[panel][0].differs for panel in (ATA, PERMUTATION)),
+        "the all-to-all tolerates about 10 RTTs": ATA_TOLERATES[0] <= most[ATA] <= ATA_TOLERATES[1],
+        "the permutation tolerates 1 to 2 RTTs": PERMUTATION_TOLERATES[0] <= most[PERMUTATION] <= PERMUTATION_TOLERATES[1],
+        BEHIND: ends[0].mean > ends[1].mean,
     }
     return Verdict(
         "C06",
         decide(list(checks.values())),
         f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(found[ATA][0])} (all-to-all) and {percent(found[PERMUTATION][0])} "
-        f"(permutation); "
-        f"Switch Pkt AR is worse from G = {_rtts(first[ATA])} on in the all-to-all, from {_rtts(first[PERMUTATION])} in the "
-        f"permutation; "
-        f"at G = {max(ATA_RTTS)} RTTs it is at {percent(ends[0])}, Host Pkt AR with G = ∞ at {percent(ends[1])} "
-        f"({ends[0].count} and {found[PERMUTATION][0].count} seeds)",
+        f"(permutation); equal up to G = {_rtts(most[ATA])} in the all-to-all, worse from "
+        f"{_rtts(first_difference(found[ATA]))} on; "
+        f"equal up to {_rtts(most[PERMUTATION])} in the permutation, worse from {_rtts(first_difference(found[PERMUTATION]))} "
+        f"on; at "
+        f"G = {max(ATA_RTTS)} RTTs Switch Pkt AR is at {percent(ends[0])} in the all-to-all, Host Pkt AR with G = ∞ at "
+        f"{percent(ends[1])} ({ends[0].count} and {found[PERMUTATION][0].count} seeds)",
         "equal to about 10 RTTs in the all-to-all, 1 to 2 RTTs in the permutation",
         "" if all(checks.values()) else _why(checks),
         "; ".join(f"{panel}: {_row(differences)}" for panel, differences in found.items() if panel != LARGE),
     )
 
 
+BEHIND = f"Switch Pkt AR at G = {max(ATA_RTTS)} RTTs is behind Host Pkt AR without convergence"
+
+
 def _why(checks: Mapping[str, bool]) -> str:
-    return (
-        f"Not so: {'; '.join(text for text, right in checks.items() if not right)}. Draws of failures differ so much (none to "
-        f"several links, "
-        "now and then two at one edge) that small effects of G drown in the spread of the differences."
+    broken = [text for text, right in checks.items() if not right]
+    reason = (
+        "Host Pkt AR without convergence is itself slow in our all-to-all, where a flow learns of dead paths packet by packet "
+        "(see G = ∞)"
+        if not checks[BEHIND]
+        else "draws of failures differ so much that small effects of G drown in the spread of the differences"
     )
+    return f"Not so: {'; '.join(broken)}. {reason[0].upper()}{reason[1:]}."
 
 
 def large_messages(found: Mapping[str, Mapping[float, Estimate]]) -> Verdict:
