@@ -58,6 +58,15 @@ Examples:
 """
 
 FilePath = click.Path(path_type=Path, dir_okay=False)
+
+
+def _in_a_folder(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file to write whose folder does not exist, before anything runs."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}", param=option)
+    return path
+
+
 THREADS = click.option(
     "--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads for each run; worth it from k = 16 on."
 )
@@ -135,8 +144,8 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @THREADS
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
-@click.option("--csv", type=FilePath, help="Write the runs to a CSV file as well.")
-@click.option("--parquet", type=FilePath, help="Write the runs to a Parquet file as well.")
+@click.option("--csv", type=FilePath, callback=_in_a_folder, help="Write the runs to a CSV file as well.")
+@click.option("--parquet", type=FilePath, callback=_in_a_folder, help="Write the runs to a Parquet file as well.")
 def run(
     file: Path | None,
     settings: tuple[str, ...],
@@ -198,8 +207,8 @@ def processors() -> int:
 @click.command(epilog=RESULTS_EXAMPLES)
 @click.argument("store", type=FilePath)
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
-@click.option("--csv", type=FilePath, help="Write the runs to a CSV file.")
-@click.option("--parquet", type=FilePath, help="Write the runs to a Parquet file.")
+@click.option("--csv", type=FilePath, callback=_in_a_folder, help="Write the runs to a CSV file.")
+@click.option("--parquet", type=FilePath, callback=_in_a_folder, help="Write the runs to a Parquet file.")
 def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """Show the finished runs in STORE, also while a sweep is filling it."""
     with one_line_errors():

@@ -54,7 +54,9 @@ def _ended_in_one_line() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
-    except (*BAD_INPUT, ControlError) as error:
+    except ControlError as error:
+        raise click.ClickException(f"{error}; or name an experiment to replay in virtual time") from None
+    except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
     finally:
         signal.signal(signal.SIGTERM, before)
