@@ -6,7 +6,7 @@ from itertools import pairwise
 from controller.fabric_controller import LinkChange
 from fabric.draws import Stream, component, mix
 from fabric.policies import RESHUFFLE_ORDERS, RESHUFFLE_WRAPS
-from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
+from tests.dataplane.rig import Rig, ack, controller_of, data, need_our_draws, rig, scenario
 
 
 def schedules(bench: Rig) -> dict[int, list[int]]:
@@ -67,6 +67,7 @@ def draws(seed: int, switch: int, count: int) -> list[int]:
 
 
 def test_switch_pkt_walks_another_order_after_5_wraparounds() -> None:
+    need_our_draws()
     bench = rig(scenario("switch_pkt", k=8, seed=5), 0)
     orders = schedules(bench)
     assert len(orders) == RESHUFFLE_ORDERS
@@ -92,6 +93,7 @@ def test_switch_pkt_draws_once_per_order() -> None:
 
 
 def test_switch_pkt_has_one_pointer_for_both_classes() -> None:
+    need_our_draws()
     bench = rig(scenario("switch_pkt", k=8, seed=5), 0)
     order = schedules(bench)[draws(5, 0, 1)[0]]
     start = bench.entries("routes")[-1].arguments[3]

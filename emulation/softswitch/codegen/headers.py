@@ -53,6 +53,8 @@ class HeaderCode:
 
     def _copy(self, target: Header, source: Header) -> Lines:
         to, origin = self._liveness.variables(target), self._liveness.variables(source)
+        if source.is_metadata:  # A struct is always valid; p4c copies structs as headers.
+            return [*([] if target.is_metadata else self.set_valid(target)), *_assign(to, origin)]
         moved = [*self.set_valid(target), *_assign(to, origin)]
         return [f"if {source.valid}:", *indent(moved), "else:", *indent(self._invalidate(target))]
 

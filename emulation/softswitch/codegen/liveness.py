@@ -42,7 +42,8 @@ class Liveness:
 
     def is_live(self, item: Field) -> bool:
         """Return whether a value assigned to the field can be seen by anyone."""
-        return self.is_first or not self.program.headers[item.header].is_metadata or item.var in self.loads
+        is_local = self.program.headers[item.header].is_metadata and item.header not in self.modified
+        return self.is_first or not is_local or item.var in self.loads
 
     def is_pristine(self, header: Header) -> bool:
         """Return whether the header's bytes never change."""
