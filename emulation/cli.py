@@ -18,6 +18,7 @@ from emulation.errors import EmulationError
 from emulation.experiment_run import VIRTUAL, Finished, keep, reporting, run_experiment, virtually
 from emulation.options import names
 from emulation.own_program import DEFAULT_LIKE, Loaded, Runners, alone, keep_beside, own_program, run_beside, with_program
+from emulation.programs import Compiler
 from emulation.results import results_folder, writing
 from emulation.softswitch.errors import SoftswitchError
 from emulation.switch_processes import SwitchKind
@@ -87,7 +88,7 @@ def refuse_contradictions(
 ) -> None:
     """Raise UsageError for options that need others, or that others leave without a meaning."""
     if network != MININET and any(of_mininet):
-        raise click.UsageError("--switch, --hold and --pcap need --network mininet")
+        raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
     if program is None and file is None:
         raise click.UsageError("which experiment? Name a file, as in ofan emulate experiments/demo.toml")
     if program is not None and any(setting.partition("=")[0].strip() == "policies" for setting in settings):
@@ -113,6 +114,7 @@ def refuse_contradictions(
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Results folder [results/NAME].")
 @click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
 @click.option("--switch", type=click.Choice(["softswitch", "bmv2"]), help="Mininet: which switch [softswitch].")
+@click.option("--compiler", type=click.Choice(get_args(Compiler)), help="Mininet: who compiles our programs [ofan].")
 @click.option("--detection", type=click.Choice(get_args(Detection)), help="How the controller learns of failures [announced].")
 @click.option("--hold", is_flag=True, help="Mininet: keep the network for commands (ofan status, link, traffic, ...).")
 @click.option("--pcap", "ports", multiple=True, metavar="PORT", help="Mininet: capture edge0_1:3 or h0_1_0; repeatable.")
@@ -127,12 +129,13 @@ def emulate(
     output: Path | None,
     as_json: bool,
     switch: SwitchKind | None,
+    compiler: Compiler | None,
     detection: str | None,
     hold: bool,
     ports: tuple[str, ...],
 ) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet; keep its results in a folder."""
-    refuse_contradictions(file, settings, program, (switch, hold, *ports), network)
+    refuse_contradictions(file, settings, program, (switch, compiler, hold, *ports), network)
     if hold and rivals:
         raise click.UsageError("--hold keeps one network: leave out --compare-with")
     settings = (*settings, f"controller.detection={detection}") if detection else settings
@@ -142,7 +145,7 @@ def emulate(
         folder = results_folder(output or Path("results") / (f"{experiment.name}_{own.folder_suffix}" if own else experiment.name))
         runners: Runners = virtually
         if network == MININET:
-            place = partial(mininet_run.setup, experiment, switch or "softswitch", ports, folder)
+            place = partial(mininet_run.setup, experiment, switch or "softswitch", ports, folder, compiler=compiler or "ofan")
             if hold:
                 held = alone(experiment, own) if own else experiment
                 mininet_run.hold_on_mininet(held, place(own.program if own else None), click.echo)

@@ -8,7 +8,7 @@ from emulation.errors import UnsupportedError
 from emulation.hold import describe, hold
 from emulation.mininet_fabric import MininetFabric, Setup, mininet_fabric
 from emulation.outcome import Outcome
-from emulation.programs import SwitchProgram
+from emulation.programs import Compiler, SwitchProgram
 from emulation.switch_processes import SwitchKind
 from fabric.experiment import Experiment, Scenario
 
@@ -16,13 +16,19 @@ Echo = Callable[[str], object]
 
 
 def setup(
-    experiment: Experiment, switch: SwitchKind, ports: tuple[str, ...], folder: Path, program: SwitchProgram | None = None
+    experiment: Experiment,
+    switch: SwitchKind,
+    ports: tuple[str, ...],
+    folder: Path,
+    program: SwitchProgram | None = None,
+    *,
+    compiler: Compiler = "ofan",
 ) -> Setup:
     """Return how to build an experiment's networks; captures go to `folder`. Raises UnsupportedError for unknown ports."""
     taps = tuple(tap_named(next(experiment.scenarios()).tree, port) for port in ports)
     if taps:
         folder.mkdir(parents=True, exist_ok=True)
-    return Setup(switch, program, taps, folder)
+    return Setup(switch, program, taps, folder, compiler=compiler)
 
 
 def run_on_mininet(scenario: Scenario, setup: Setup = Setup()) -> Outcome:  # noqa: B008
