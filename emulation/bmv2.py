@@ -5,7 +5,6 @@ shorter. Rates and depths are set over Thrift, whose binary protocol is spoken h
 and the tool that comes with BMv2 takes a second of processor time per switch.
 """
 
-import json
 import shutil
 import socket
 import struct
@@ -95,5 +94,4 @@ def p4c(source: Path, includes: Sequence[Path], defines: dict[str, str], folder:
     done = subprocess.run([program, "--std", "p4-16", *options, *outputs, str(source)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise NetworkError(f"p4c refuses {source}: {' | '.join(done.stderr.strip().splitlines()[:3])}")
-    json.loads(wanted[0].read_bytes())
     return wanted

@@ -143,6 +143,8 @@ def emulate(
         experiment = with_program(read_experiment(file or DEMO, settings, seeds, True), program, like, rivals)
         own = own_program(experiment.program, experiment.fabric.k // 2) if experiment.program else None
         folder = results_folder(output or Path("results") / (f"{experiment.name}_{own.folder_suffix}" if own else experiment.name))
+        if own and compiler:
+            raise click.UsageError("--compiler is for our programs: give --program the JSON that p4c has written for yours")
         runners: Runners = virtually
         if network == MININET:
             place = partial(mininet_run.setup, experiment, switch or "softswitch", ports, folder, compiler=compiler or "ofan")

@@ -31,14 +31,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw one bar chart a matrix."""
-    return {panel: _bars(rows) for panel, rows in data.parts(ATA, PERMUTATION).items()}
-
-
-def _bars(frame: pl.DataFrame) -> Any:
-    picture, axes = style.panel(4.2, 3)
-    style.bars(axes, {policy: mean_of(frame, policy) for policy in SHOWN}, scale=100)
-    axes.set_ylabel("CCT increase over the bound (%)")
-    return picture
+    return {panel: style.increase_bars(rows, SHOWN, 4.2, 3) for panel, rows in data.parts(ATA, PERMUTATION).items()}
 
 
 def claims(data: Data) -> Iterator[Verdict]:

@@ -40,27 +40,10 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw bars for short buffers, one panel a matrix, and lines over the buffer size."""
-    panels = {f"{panel}, 20 packets": _bars(rows) for panel, rows in data.parts(ATA, PERMUTATION, UNSCALED).items()}
-    return panels | {"permutation, other sizes": _lines(data.named(SWEEP))}
-
-
-def _bars(frame: pl.DataFrame) -> Any:
-    picture, axes = style.panel()
-    style.bars(axes, {policy: mean_of(frame, policy) for policy in SHOWN}, scale=100)
-    axes.set_ylabel("CCT increase over the bound (%)")
-    return picture
-
-
-def _lines(frame: pl.DataFrame) -> Any:
-    picture, axes = style.panel()
-    rows = frame.with_columns((pl.col("fabric.queue_bytes") // PACKET_BYTES).alias("size"))
-    style.lines(axes, rows, "size", "increase", BEST, scale=100)
-    style.powers_of_two(axes, sorted(rows["size"].unique()))
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("buffer of a port (packets)")
-    axes.set_ylabel("CCT increase over the bound (%)")
-    axes.legend()
-    return picture
+    parts = data.parts(ATA, PERMUTATION, UNSCALED)
+    panels = {f"{panel}, 20 packets": style.increase_bars(rows, SHOWN) for panel, rows in parts.items()}
+    swept = data.named(SWEEP).with_columns((pl.col("fabric.queue_bytes") // PACKET_BYTES).alias("size"))
+    return panels | {"permutation, other sizes": style.increase_lines(swept, "size", "buffer of a port (packets)", BEST)}
 
 
 def claims(data: Data) -> list[Verdict]:

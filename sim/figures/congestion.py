@@ -35,14 +35,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw bars for both message sizes."""
-    return {name: _bars(rows) for name, rows in data.parts(SMALL, LARGE).items()}
-
-
-def _bars(frame: pl.DataFrame) -> Any:
-    picture, axes = style.panel(3.8, 3)
-    style.bars(axes, {policy: mean_of(frame, policy) for policy in SHOWN}, scale=100)
-    axes.set_ylabel("CCT increase over the bound (%)")
-    return picture
+    return {name: style.increase_bars(rows, SHOWN, 3.8, 3) for name, rows in data.parts(SMALL, LARGE).items()}
 
 
 def claims(data: Data) -> list[Verdict]:

@@ -10,7 +10,7 @@ from sim import theory
 from sim.figures import schemes, style
 from sim.figures.claims import decide
 from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import PACKET, listed, mean_of
+from sim.figures.schemes import PACKET, listed
 from sim.figures.statistics import Estimate
 
 ATA, PERMUTATION = "all-to-all", "permutation"
@@ -39,31 +39,17 @@ def scenarios(preset: Preset) -> list[Scenario]:
 def draw(data: Data) -> dict[str, Any]:
     """Draw bars at the paper's thresholds and lines over the threshold, for both matrices."""
     found = data.parts(*PAPER)
-    bars = {f"{name}, threshold {PAPER[name]}": _bars(at_threshold(rows, PAPER[name])) for name, rows in found.items()}
-    return bars | {f"{name}, thresholds": _lines(rows) for name, rows in found.items()}
+    bars = {
+        f"{name}, threshold {PAPER[name]}": style.increase_bars(at_threshold(rows, PAPER[name]), SHOWN)
+        for name, rows in found.items()
+    }
+    column, text = "transport.sack_threshold", "SACK threshold (packets)"
+    return bars | {f"{name}, thresholds": style.increase_lines(rows, column, text, SWEPT) for name, rows in found.items()}
 
 
 def at_threshold(frame: pl.DataFrame, threshold: int) -> pl.DataFrame:
     """Return the rows with a threshold."""
     return frame.filter(pl.col("transport.sack_threshold") == threshold)
-
-
-def _bars(frame: pl.DataFrame) -> Any:
-    picture, axes = style.panel()
-    style.bars(axes, {policy: mean_of(frame, policy) for policy in SHOWN}, scale=100)
-    axes.set_ylabel("CCT increase over the bound (%)")
-    return picture
-
-
-def _lines(frame: pl.DataFrame) -> Any:
-    picture, axes = style.panel()
-    style.lines(axes, frame, "transport.sack_threshold", "increase", SWEPT, scale=100)
-    style.powers_of_two(axes, sorted(frame["transport.sack_threshold"].unique()))
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("SACK threshold (packets)")
-    axes.set_ylabel("CCT increase over the bound (%)")
-    axes.legend()
-    return picture
 
 
 def claims(data: Data) -> list[Verdict]:

@@ -55,6 +55,7 @@ STYLE: dict[str, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 200,
 }
+INCREASE = "CCT increase over the bound (%)"
 
 
 def panel(width: float = PANEL[0], height: float = PANEL[1], columns: int = 1) -> tuple[Picture, Any]:
@@ -114,6 +115,27 @@ def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: in
         axes.annotate(text, (place, height), (0, 2), textcoords="offset points", ha="center", fontsize=7, bbox=PLATE)
     axes.set_ylim(0, top * 1.1)
     axes.set_xticks(range(len(points)), [label(policy) for policy in points], rotation=40, ha="right", rotation_mode="anchor")
+
+
+def increase_bars(frame: pl.DataFrame, policies: Sequence[str], width: float = PANEL[0], height: float = PANEL[1]) -> Picture:
+    """Return a bar chart of the load balancers' CCT increase."""
+    picture, axes = panel(width, height)
+    found = estimates(frame, "increase", "policy")
+    bars(axes, {policy: found[policy] for policy in policies}, scale=100)
+    axes.set_ylabel(INCREASE)
+    return picture
+
+
+def increase_lines(frame: pl.DataFrame, x: str, text: str, policies: Sequence[str]) -> Picture:
+    """Return the load balancers' CCT increase over a column of powers of two, which `text` names."""
+    picture, axes = panel()
+    lines(axes, frame, x, "increase", policies, scale=100)
+    powers_of_two(axes, sorted(frame[x].unique()))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(text)
+    axes.set_ylabel(INCREASE)
+    axes.legend()
+    return picture
 
 
 def powers_of_two(axes: Any, ticks: Sequence[int], names: Sequence[str] | None = None) -> None:

@@ -1,7 +1,5 @@
 """The page in a real browser: every entry of the contents leads somewhere, and no picture is missing."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +8,9 @@ from click.testing import CliRunner
 
 from ofan import cli
 from sim.figures.claims import CLAIMS
+from tests.browser import browser as chromium  # noqa: F401
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1300,1000",
-)
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver (apt-get install chromium chromium-driver)"
-    ),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +23,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def browser(page: Path, tmp_path: Path) -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path}"):
-        options.add_argument(flag)
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=str(DRIVER)))
-    try:
-        driver.get(page.as_uri())
-        yield driver
-    finally:
-        driver.quit()
+def browser(chromium: Any, page: Path) -> Any:  # noqa: F811
+    """Return the shared browser with the page open."""
+    chromium.get(page.as_uri())
+    return chromium
 
 
 def test_no_picture_is_missing(browser: Any) -> None:
