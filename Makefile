@@ -24,10 +24,10 @@ demo: setup  ## a collective on three load balancers, a link failure, a table an
 
 test: setup  ## all tests but the slow ones (root tests too, where root and Mininet allow)
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not root"
-	@bash setup.sh can-mininet && $(BIN)/python -m pytest -q -m "root and not slow" tests/mininet || bash setup.sh why-not-mininet
+	@bash setup.sh can-mininet && $(BIN)/python -m pytest -q -m "root and not slow" tests/emulation/mininet || bash setup.sh why-not-mininet
 
 test-root: setup  ## the tests that need root and Mininet
-	@$(BIN)/python -m pytest -q -m root tests/mininet
+	@$(BIN)/python -m pytest -q -m root tests/emulation/mininet
 
 test-slow: setup  ## the slow tests
 	@$(BIN)/python -m pytest -q -n 2 -m "slow and not root"
@@ -35,14 +35,14 @@ test-slow: setup  ## the slow tests
 test-bmv2: setup  ## the dataplane and Mininet tests on BMv2 (simple_switch_grpc on the PATH, root)
 	@command -v simple_switch_grpc >/dev/null || echo "simple_switch_grpc is not on PATH: every test is skipped (docs/bmv2.md)"
 	@OFAN_TEST_SWITCH=bmv2 $(BIN)/python -m pytest -q tests/dataplane -m "not slow"
-	@OFAN_TEST_SWITCH=bmv2 $(BIN)/python -m pytest -q tests/mininet/test_bmv2.py
+	@OFAN_TEST_SWITCH=bmv2 $(BIN)/python -m pytest -q tests/emulation/mininet/test_bmv2.py
 
 test-all: test test-slow test-root  ## every test
 
 check: setup  ## format, lint, types, import directions
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy ofan.py p4messages.py fabric controller emulation hostagent sim p4src
+	@$(BIN)/mypy ofan.py p4messages.py fattree controller emulation hostagent sim p4src
 	@$(BIN)/lint-imports
 
 format: setup  ## format and fix what can be fixed

@@ -1,4 +1,7 @@
-"""The `ofan` command: one name for every tool of the project; each sub-command is imported when it is called."""
+"""The `ofan` command: one name for every tool of the project.
+
+Each sub-command is imported when it is called.
+"""
 
 import importlib
 import os
@@ -12,10 +15,13 @@ from typing import Any, NamedTuple
 
 @contextmanager
 def _without_last_words() -> Iterator[None]:
-    """Let an interrupt end the process at once, as long as there is nothing to say and nothing to clean."""
+    """Let an interrupt end the process at once, as long as there is nothing to say and nothing to
+    clean.
+    """
     if current_thread() is not main_thread():
         yield
         return
+
     before = signal(SIGINT, SIG_DFL)
     try:
         yield
@@ -39,30 +45,72 @@ class Lazy(NamedTuple):
 
 
 COMMANDS = {
-    "emulate": Lazy("emulation.cli", "emulate", "Run an experiment file, packet by packet."),
-    "compare": Lazy("emulation.compare", "compare", "One experiment on several networks: where do they differ?"),
-    "link": Lazy("controller.cli", "link", "Break, mend and list the links of a held emulation."),
-    "status": Lazy("controller.cli", "status", "Show a held emulation and each of its switches."),
-    "schedule": Lazy("controller.cli", "schedule", "Show the schedules that a switch holds."),
-    "pointers": Lazy("controller.cli", "pointers", "Show where a switch's pointers are."),
-    "traffic": Lazy("controller.cli", "traffic", "Start and stop traffic on a held emulation."),
-    "shell": Lazy("controller.cli", "shell", "Open p4runtime-shell on a switch of a held emulation."),
-    "watch": Lazy("emulation.live.cli", "watch", "Watch a held emulation, or a run in virtual time, in the terminal."),
-    "serve": Lazy("emulation.live.cli", "serve", "The same as a page on this machine: click a link to break it."),
-    "pcap": Lazy("emulation.pcap", "pcap", "Print the packets of a capture, decoded."),
-    "demo": Lazy("emulation.demo", "demo", "Three load balancers, a link failure, one table, one picture."),
-    "report": Lazy("sim.report.cli", "report", "Reproduce the paper: every figure, every claim, one page."),
-    "doctor": Lazy("emulation.doctor", "doctor", "Say what this machine can run, and how to get the rest."),
+    "emulate": Lazy(
+        "emulation.commands.emulate", "emulate", "Run an experiment file, packet by packet."
+    ),
+    "compare": Lazy(
+        "emulation.commands.compare",
+        "compare",
+        "One experiment on several networks: where do they differ?",
+    ),
+    "link": Lazy(
+        "emulation.held.cli", "link", "Break, mend and list the links of a held emulation."
+    ),
+    "status": Lazy(
+        "emulation.held.cli", "status", "Show a held emulation and each of its switches."
+    ),
+    "schedule": Lazy("emulation.held.cli", "schedule", "Show the schedules that a switch holds."),
+    "pointers": Lazy("emulation.held.cli", "pointers", "Show where a switch's pointers are."),
+    "traffic": Lazy("emulation.held.cli", "traffic", "Start and stop traffic on a held emulation."),
+    "shell": Lazy(
+        "emulation.held.cli", "shell", "Open p4runtime-shell on a switch of a held emulation."
+    ),
+    "watch": Lazy(
+        "emulation.live.cli",
+        "watch",
+        "Watch a held emulation, or a run in virtual time, in the terminal.",
+    ),
+    "serve": Lazy(
+        "emulation.live.cli",
+        "serve",
+        "The same as a page on this machine: click a link to break it.",
+    ),
+    "pcap": Lazy("emulation.commands.pcap", "pcap", "Print the packets of a capture, decoded."),
+    "demo": Lazy(
+        "emulation.commands.demo",
+        "demo",
+        "Three load balancers, a link failure, one table, one picture.",
+    ),
+    "report": Lazy(
+        "sim.report.cli", "report", "Reproduce the paper: every figure, every claim, one page."
+    ),
+    "doctor": Lazy(
+        "emulation.commands.doctor",
+        "doctor",
+        "Say what this machine can run, and how to get the rest.",
+    ),
 }
 SIM_COMMANDS = {
     "run": Lazy("sim.cli", "run", "Simulate an experiment: a file, or options."),
-    "sweep": Lazy("sim.cli", "sweep_command", "Simulate every combination in a sweep file; resumable."),
+    "sweep": Lazy(
+        "sim.cli", "sweep_command", "Simulate every combination in a sweep file; resumable."
+    ),
     "results": Lazy("sim.cli", "results", "Show or export what a sweep has found so far."),
 }
 P4_COMMANDS = {
-    "compile": Lazy("emulation.compiler.cli", "compile_command", "Compile P4_16 (v1model) to BMv2 JSON and P4Info."),
-    "stf": Lazy("emulation.stf.cli", "stf_command", "Run tests in the STF format on our compiler and switch."),
-    "trace": Lazy("emulation.trace_command", "trace", "Show how packets walk through a program."),
+    "compile": Lazy(
+        "emulation.compiler.cli",
+        "compile_command",
+        "Compile P4_16 (v1model) to BMv2 JSON and P4Info.",
+    ),
+    "stf": Lazy(
+        "emulation.stf.cli",
+        "stf_command",
+        "Run tests in the STF format on our compiler and switch.",
+    ),
+    "trace": Lazy(
+        "emulation.stf.trace_command", "trace", "Show how packets walk through a program."
+    ),
 }
 
 EXAMPLES = """
@@ -100,18 +148,24 @@ class LazyGroup(click.Group):
         """Import a sub-command."""
         if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
+
         lazy = self.lazy[cmd_name]
         command = getattr(importlib.import_module(lazy.module), lazy.name)
         assert isinstance(command, click.Command)
+
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a Ctrl-C starts a new line only where a terminal has shown ^C on this one."""
+        """Run a command.
+
+        A Ctrl-C starts a new line only where a terminal has shown ^C on this one.
+        """
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             if sys.stderr.isatty():
                 click.echo(err=True)
+
             raise click.Abort from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -129,7 +183,11 @@ cli = LazyGroup(
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-cli.add_command(LazyGroup(SIM_COMMANDS, name="sim", help="The simulator: 2 to 524,288 hosts.", no_args_is_help=True))
+cli.add_command(
+    LazyGroup(
+        SIM_COMMANDS, name="sim", help="The simulator: 2 to 524,288 hosts.", no_args_is_help=True
+    )
+)
 cli.add_command(LazyGroup(P4_COMMANDS, name="p4", help="The P4 compiler.", no_args_is_help=True))
 
 
@@ -149,6 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -1,8 +1,8 @@
 """The P4Runtime messages of the published `p4runtime` package, on protobuf's compiled back end.
 
-Its modules are of a generator that this back end refuses; its pure Python one would take them, 50 to 150 times slower. What
-they describe is still right: here they are built anew from the file descriptors that they carry. Modules of a newer generator
-are left alone.
+Its modules are of a generator that this back end refuses; its pure Python one would take them, 50
+to 150 times slower. What they describe is still right: here they are built anew from the file
+descriptors that they carry. Modules of a newer generator are left alone.
 """
 
 import ast
@@ -32,6 +32,7 @@ class Rebuilt(Loader):
 
         for needed in descriptor_pb2.FileDescriptorProto.FromString(self._descriptor).dependency:
             importlib.import_module(f"{needed.removesuffix('.proto').replace('/', '.')}_pb2")
+
         file = descriptor_pool.Default().AddSerializedFile(self._descriptor)
         names = vars(module)
         names["DESCRIPTOR"] = file
@@ -42,13 +43,25 @@ class Rebuilt(Loader):
 class Finder(MetaPathFinder):
     """Finds the messages' modules before Python's own finder does."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return how to load one of our modules, None for any other."""
         if name.rpartition(".")[0] not in PACKAGES or not name.endswith("_pb2"):
             return None
+
         spec = PathFinder.find_spec(name, path)
-        found = DESCRIPTOR.search(Path(spec.origin).read_text(encoding="utf-8")) if spec and spec.origin else None
-        return ModuleSpec(name, Rebuilt(ast.literal_eval(found[1])), origin=spec.origin) if spec and found else None
+        found = (
+            DESCRIPTOR.search(Path(spec.origin).read_text(encoding="utf-8"))
+            if spec and spec.origin
+            else None
+        )
+
+        return (
+            ModuleSpec(name, Rebuilt(ast.literal_eval(found[1])), origin=spec.origin)
+            if spec and found
+            else None
+        )
 
 
 def install() -> None:

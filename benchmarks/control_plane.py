@@ -1,9 +1,11 @@
-"""The control plane at scale: plans and re-plans, entries per switch, installation on switches, what traffic notices.
+"""The control plane at scale: plans and re-plans, entries per switch, installation on switches,
+what traffic notices.
 
-    .venv/bin/python benchmarks/control_plane.py [--quick] [--json] [--figure FILE]
+.venv/bin/python benchmarks/control_plane.py [--quick] [--json] [--figure FILE]
 
-Each k is planned in a process of its own, so that its memory is its own. Switches are in this process, then processes behind
-gRPC on Unix sockets, which end with this one; packets are counted in virtual time and, with root and Mininet, on veths.
+Each k is planned in a process of its own, so that its memory is its own. Switches are in this
+process, then processes behind gRPC on Unix sockets, which end with this one; packets are counted in
+virtual time and, with root and Mininet, on veths.
 """
 
 import argparse
@@ -28,20 +30,21 @@ from controller.fabric_controller import FabricController, LinkChange, Step
 from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import InProcess, Session
-from emulation.children import SOFTSWITCH, children
 from emulation.errors import EmulationError
-from emulation.programs import SwitchProgram, built_in
+from emulation.mininet.children import SOFTSWITCH, children
+from emulation.mininet.switch_processes import listens
+from emulation.programs.switch_program import SwitchProgram, built_in
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
-from emulation.switch_processes import listens
-from emulation.virtual_fabric import VirtualFabric
-from fabric.addressing import device_id, switch_name
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
-from fabric.forwarding import NONE, Forwarding
+from emulation.virtual.fabric import VirtualFabric
+from fattree.addressing import device_id, switch_name
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.forwarding import NONE, Forwarding
 
 Answer = TypeVar("Answer")
 Row = dict[str, Any]
-SIZES, QUICK_SIZES = (8, 16, 32, 64), (8, 16)
+SIZES = (8, 16, 32, 64)
+QUICK_SIZES = (8, 16)
 START_SECONDS = 120.0
 MB = 1 << 10
 CORE_LINK = "agg0_0-core0_0"
@@ -57,7 +60,9 @@ def program_for(chosen: Scenario) -> SwitchProgram:
     return built_in(chosen.scheme.program, chosen.tree.half)
 
 
-def timed(action: Callable[[], Answer], clock: Callable[[], float] = time.process_time) -> tuple[float, Answer]:
+def timed(
+    action: Callable[[], Answer], clock: Callable[[], float] = time.process_time
+) -> tuple[float, Answer]:
     """Return how long an action took, and its answer."""
     started = clock()
     answer = action()
@@ -85,11 +90,19 @@ def planning(k: int) -> Row:
     controller = FabricController(chosen, program_for(chosen).pipeline)
     plan_s, steps = timed(controller.start)
     made_s, entries = timed(lambda: walk(steps))
-    row: Row = {"k": k, "switches": chosen.tree.switches, "plan_cpu_s": plan_s, "entries": entries, "made_cpu_s": made_s}
+    row: Row = {
+        "k": k,
+        "switches": chosen.tree.switches,
+        "plan_cpu_s": plan_s,
+        "entries": entries,
+        "made_cpu_s": made_s,
+    }
+
     row |= {"plan_mb": peak_mb(), **shape(controller.forwarding())}
     steps = []
     for kind, link in failures_of(chosen).items():
         row |= {f"{kind}_{name}": value for name, value in replanning(controller, link).items()}
+
     return row | {"peak_mb": peak_mb()}
 
 
@@ -98,8 +111,10 @@ def replanning(controller: FabricController, link: int) -> Row:
     replan_s, steps = timed(lambda: controller.on_event(0, LinkChange(down=frozenset({link}))))
     made_s, updates = timed(lambda: walk(steps))
     per_switch: Counter[int] = Counter()
+
     for step in steps:
         per_switch[step.switch] += len(step.changes)
+
     longest = int(np.diff(controller.forwarding().schedule_offset).max())
     repair_s, _ = timed(lambda: controller.on_event(0, LinkChange(up=frozenset({link}))))
     return {
@@ -115,35 +130,49 @@ def replanning(controller: FabricController, link: int) -> Row:
 
 
 def shape(state: Forwarding) -> Row:
-    """Count what an edge and an agg hold, and what an edge would hold if every pointer had a schedule of its own."""
+    """Count what an edge and an agg hold, and what an edge would hold if every pointer had a
+    schedule of its own.
+    """
     edges = state.tree.edges
     lengths = np.diff(state.schedule_offset)
     own = slice(*state.first_schedule[:2].tolist())
     groups = state.group_schedule[slice(*state.first_group[:2].tolist())]
     used = groups[state.edge_group[0][state.edge_group[0] != NONE]]
-    row: Row = {f"{name}_pointers": int((groups != NONE).sum()) for name, groups in of_tiers(state).items()}
+    row: Row = {
+        f"{name}_pointers": int((groups != NONE).sum()) for name, groups in of_tiers(state).items()
+    }
     row |= {"edge_schedules": int((lengths[own] > 0).sum()), "edge_rows": int(lengths[own].sum())}
     row["edge_rows_unshared"] = int(lengths[own][used].sum())
     agg = slice(*state.first_schedule[edges : edges + 2].tolist())
-    return row | {"agg_rows": int(lengths[agg].sum()), "saving": row["edge_rows_unshared"] / row["edge_rows"]}
+
+    return row | {
+        "agg_rows": int(lengths[agg].sum()),
+        "saving": row["edge_rows_unshared"] / row["edge_rows"],
+    }
 
 
 def of_tiers(state: Forwarding) -> dict[str, Any]:
-    """Return the groups of the first edge's and the first agg's destinations; each has a pointer per packet class."""
+    """Return the groups of the first edge's and the first agg's destinations.
+
+    Each has a pointer per packet class.
+    """
     return {"edge": state.edge_group[0], "agg": state.agg_group[0]}
 
 
 def in_own_process(k: int) -> Row:
     """Plan one size in a fresh process."""
     command = [sys.executable, __file__, "--plan", str(k)]
-    row: Row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    row: Row = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
     return row
 
 
 def installing_in_process(k: int) -> Row:
     """Install on switches of this process, one after the other, through the messages of P4Runtime."""
     chosen = scenario(k)
-    program, controller = program_for(chosen), FabricController(chosen, program_for(chosen).pipeline)
+    program = program_for(chosen)
+    controller = FabricController(chosen, program_for(chosen).pipeline)
     sessions = [_session(number, program) for number in range(chosen.tree.switches)]
 
     def push() -> None:
@@ -162,33 +191,54 @@ def installing_in_process(k: int) -> Row:
 
 def _session(number: int, program: SwitchProgram) -> Session:
     switch = Switch(device_id(number), lambda: 0, lambda low, _high: low, ())
-    session = Session(InProcess(P4RuntimeService(switch), StatusError), program.pipeline, device_id(number))
+    session = Session(
+        InProcess(P4RuntimeService(switch), StatusError), program.pipeline, device_id(number)
+    )
     session.open()
+
     return session
 
 
 def installing_over_grpc(k: int) -> Row:
     """Install on switch processes, side by side, over gRPC."""
     chosen = scenario(k)
-    program, controller = program_for(chosen), FabricController(chosen, program_for(chosen).pipeline)
+    program = program_for(chosen)
+    controller = FabricController(chosen, program_for(chosen).pipeline)
     started = time.perf_counter()
+
     with switch_processes(chosen) as (connect, pids):
         start_s = time.perf_counter() - started
         fleet = Fleet(controller, Access(program.bmv2_json, program.pipeline, connect))
         try:
             push_s, _ = timed(fleet.open, time.perf_counter)
-            row = {"how": "gRPC", "switches": chosen.tree.switches, "start_s": start_s, "push_s": push_s}
-            row |= installed(controller, fleet.write, lambda: time.process_time() + sum(map(process_seconds, pids)))
+            row = {
+                "how": "gRPC",
+                "switches": chosen.tree.switches,
+                "start_s": start_s,
+                "push_s": push_s,
+            }
+
+            row |= installed(
+                controller,
+                fleet.write,
+                lambda: time.process_time() + sum(map(process_seconds, pids)),
+            )
         finally:
             fleet.close()
+
     if fleet.lost:
         raise SystemExit(f"switches were lost: {next(iter(fleet.lost.values()))}")
+
     return row
 
 
 @contextmanager
-def switch_processes(chosen: Scenario) -> Iterator[tuple[Callable[[int], GrpcTransport], Collection[int]]]:
-    """Run a fabric's switches as processes without ports; yield what connects to them, and their ids.
+def switch_processes(
+    chosen: Scenario,
+) -> Iterator[tuple[Callable[[int], GrpcTransport], Collection[int]]]:
+    """Run a fabric's switches as processes without ports.
+
+    Yield what connects to them, and their ids.
 
     All end with the context and leave nothing behind.
     """
@@ -204,13 +254,25 @@ def switch_processes(chosen: Scenario) -> Iterator[tuple[Callable[[int], GrpcTra
                 "--grpc-server-addr",
                 f"unix:{folder}/{name}",
             ]
+
             processes.start(name, argv, Path(folder, f"{name}.log"))
+
         processes.await_all(lambda name: listens(Path(folder, name)), START_SECONDS)
-        yield lambda switch: GrpcTransport(f"unix:{folder}/{names[switch]}"), processes.pids.values()
+        yield (
+            lambda switch: GrpcTransport(f"unix:{folder}/{names[switch]}"),
+            processes.pids.values(),
+        )
 
 
-def installed(controller: FabricController, write: Callable[[Sequence[Step]], object], cpu_s: Callable[[], float]) -> Row:
-    """Install the first plan, then what a failed core link and its repair change; `cpu_s` tells the CPU time of all."""
+def installed(
+    controller: FabricController,
+    write: Callable[[Sequence[Step]], object],
+    cpu_s: Callable[[], float],
+) -> Row:
+    """Install the first plan, then what a failed core link and its repair change.
+
+    `cpu_s` tells the CPU time of all.
+    """
     row: Row = {}
     link = failures_of(controller.scenario)["core"]
     moves = {
@@ -218,12 +280,18 @@ def installed(controller: FabricController, write: Callable[[Sequence[Step]], ob
         "failure": lambda: controller.on_event(0, LinkChange(down=frozenset({link}))),
         "repair": lambda: controller.on_event(0, LinkChange(up=frozenset({link}))),
     }
+
     for name, move in moves.items():
         plan_s, steps = timed(move, time.perf_counter)
         before_s = cpu_s()
         install_s, _ = timed(lambda steps=steps: write(steps), time.perf_counter)  # type: ignore[misc]
-        row |= {f"{name}_plan_s": plan_s, f"{name}_s": install_s, f"{name}_cpu_s": cpu_s() - before_s}
+        row |= {
+            f"{name}_plan_s": plan_s,
+            f"{name}_s": install_s,
+            f"{name}_cpu_s": cpu_s() - before_s,
+        }
         row[f"{name}_updates"] = sum(len(step.changes) for step in steps)
+
     return row
 
 
@@ -234,13 +302,28 @@ def process_seconds(pid: int) -> float:
 
 
 def interruptions() -> Iterator[Row]:
-    """Count the packets that a failing core link costs in virtual time, by G, and that its return costs."""
+    """Count the packets that a failing core link costs in virtual time, by G, and that its return
+    costs.
+    """
     for rtts in (0, 0.5, 1, 2):
-        lost, unrouted, sent = _virtual(Failures(events=(LinkEvent(link=CORE_LINK, down_ns=5_000),), convergence_rtt=rtts))
-        yield {"what": f"virtual: a core link fails, G = {rtts:g} RTT", "lost": lost, "unrouted": unrouted, "sent": sent}
+        lost, unrouted, sent = _virtual(
+            Failures(events=(LinkEvent(link=CORE_LINK, down_ns=5_000),), convergence_rtt=rtts)
+        )
+        yield {
+            "what": f"virtual: a core link fails, G = {rtts:g} RTT",
+            "lost": lost,
+            "unrouted": unrouted,
+            "sent": sent,
+        }
+
     comes_back = Failures(events=(LinkEvent(link=CORE_LINK, down_ns=0, up_ns=5_000),))
     lost, unrouted, sent = _virtual(comes_back)
-    yield {"what": "virtual: it comes back under load", "lost": lost, "unrouted": unrouted, "sent": sent}
+    yield {
+        "what": "virtual: it comes back under load",
+        "lost": lost,
+        "unrouted": unrouted,
+        "sent": sent,
+    }
 
 
 def _virtual(failures: Failures) -> tuple[int, int, int]:
@@ -250,17 +333,28 @@ def _virtual(failures: Failures) -> tuple[int, int, int]:
 
 def real_interruption() -> Row:
     """Fail a core link on Mininet with G = 0; raises EmulationError where there is no Mininet."""
-    from emulation.mininet_fabric import mininet_fabric
+    from emulation.mininet.fabric import mininet_fabric
 
     failures = Failures(events=(LinkEvent(link=CORE_LINK, down_ns=1e9),))
     slow = Fabric(k=4, rate_gbps=0.001, latency_ns=10e6)
-    chosen = Scenario(policy="ofan", fabric=slow, collective=Collective(message_bytes=1 << 18), failures=failures)
+    chosen = Scenario(
+        policy="ofan", fabric=slow, collective=Collective(message_bytes=1 << 18), failures=failures
+    )
+
     with mininet_fabric(chosen) as fabric:
         outcome = fabric.run()
         took_ms = (fabric.installations[0].took_ps or 0) / 10**9
+
     accounts = outcome.accounts
-    what = f"Mininet (30 packets/s a host): {CORE_LINK} fails, G = 0, installed {took_ms:.0f} ms after"
-    return {"what": what, "lost": accounts.lost, "unrouted": accounts.unrouted, "sent": accounts.sent}
+    what = (
+        f"Mininet (30 packets/s a host): {CORE_LINK} fails, G = 0, installed {took_ms:.0f} ms after"
+    )
+    return {
+        "what": what,
+        "lost": accounts.lost,
+        "unrouted": accounts.unrouted,
+        "sent": accounts.sent,
+    }
 
 
 PLAN_COLUMNS = {
@@ -279,7 +373,12 @@ INSTALL_COLUMNS = {
     "first_s": "first plan (s)", "first_cpu_s": "CPU (s)", "failure_updates": "updates", "failure_s": "core link fails (s)",
     "failure_cpu_s": "CPU (s)", "repair_s": "repair (s)", "repair_cpu_s": "CPU (s)",
 }  # fmt: skip
-PACKET_COLUMNS = {"what": "what happens", "sent": "packets sent", "lost": "lost on the link", "unrouted": "without a route"}
+PACKET_COLUMNS = {
+    "what": "what happens",
+    "sent": "packets sent",
+    "lost": "lost on the link",
+    "unrouted": "without a route",
+}
 
 
 def table(title: str, columns: dict[str, str], rows: Sequence[Row]) -> Table:
@@ -287,15 +386,24 @@ def table(title: str, columns: dict[str, str], rows: Sequence[Row]) -> Table:
     shown = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for heading in columns.values():
         shown.add_column(heading, justify="right")
+
     for row in rows:
         shown.add_row(*(_cell(row.get(name)) for name in columns))
+
     return shown
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+    return (
+        f"{value:,.2f}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )
 
 
 def draw(rows: Sequence[Row], file: Path) -> None:
@@ -319,16 +427,33 @@ def draw(rows: Sequence[Row], file: Path) -> None:
             "edge_rows": "the same, shared",
         },
     }
-    styles = (("#0072B2", "o-"), ("#56B4E9", "o--"), ("#D55E00", "s-"), ("#E69F00", "s--"), ("#009E73", "^:"))
+
+    styles = (
+        ("#0072B2", "o-"),
+        ("#56B4E9", "o--"),
+        ("#D55E00", "s-"),
+        ("#E69F00", "s--"),
+        ("#009E73", "^:"),
+    )
+
     for axes, chosen in lines.items():
         for (name, label), (colour, style) in zip(chosen.items(), styles, strict=False):
-            axes.loglog(switches, [row[name] for row in rows], style, color=colour, label=label, markersize=4)
+            axes.loglog(
+                switches,
+                [row[name] for row in rows],
+                style,
+                color=colour,
+                label=label,
+                markersize=4,
+            )
+
         axes.set_xticks(switches, [f"{row['switches']:,}\nk = {row['k']}" for row in rows])
         axes.minorticks_off()
         axes.set_xlabel("switches")
         axes.grid(color="#dddddd", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(fontsize=8, frameon=False)
+
     times.set_ylabel("CPU time (s)")
     sizes.set_ylabel("number")
     figure.savefig(file, dpi=150)
@@ -340,38 +465,48 @@ def measure(quick: bool, say: Callable[[str], object]) -> dict[str, list[Row]]:
     for k in QUICK_SIZES if quick else SIZES:
         say(f"planning k = {k} ...")
         found["plans"].append(in_own_process(k))
+
     for k in (4,) if quick else (4, 8):
         say(f"installing on {scenario(k).tree.switches} switches ...")
         found["installations"] += [installing_in_process(k), installing_over_grpc(k)]
+
     say("counting packets ...")
     found["packets"] += interruptions()
     try:
         found["packets"] += [] if quick else [real_interruption()]
     except EmulationError as error:
         say(f"Mininet is left out: {error}")
+
     return found
 
 
 def main() -> None:
     """Measure, then print tables or JSON."""
     options = argparse.ArgumentParser(description="Scale of the control plane.")
-    options.add_argument("--quick", action="store_true", help="up to k = 16, 20 switches, no Mininet")
+    options.add_argument(
+        "--quick", action="store_true", help="up to k = 16, 20 switches, no Mininet"
+    )
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument("--figure", type=Path, help="write a picture of the plans")
     options.add_argument("--plan", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
+
     if chosen.plan:
         print(json.dumps(planning(chosen.plan)))
         return
+
     found = measure(chosen.quick, lambda line: print(line, file=sys.stderr))
     if chosen.figure:
         draw(found["plans"], chosen.figure)
+
     if chosen.json:
         print(json.dumps(found, indent=2))
         return
+
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(f"{os.cpu_count()} cores; CPU seconds for plans, seconds for installation\n")
     tables = (("Plans", PLAN_COLUMNS, "plans"), ("What a switch holds", SHAPE_COLUMNS, "plans"))
+
     for title, columns, name in (
         *tables,
         ("Installation", INSTALL_COLUMNS, "installations"),

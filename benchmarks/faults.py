@@ -1,10 +1,12 @@
-"""What faults cost: packets lost and time to recover, medians of several runs, on Mininet (root) and in virtual time.
+"""What faults cost: packets lost and time to recover, medians of several runs, on Mininet (root)
+and in virtual time.
 
     sudo .venv/bin/python benchmarks/faults.py --runs 10 --update docs/faults.md
     sudo .venv/bin/python benchmarks/faults.py --runs 1 --only probe
 
-`detect`, `plan` and `install` are the stages of a convergence: from the fault until the controller knows, until it has its
-plan, and until the last switch has acknowledged. `recover` is all of it. `lost` are packets sent and never received.
+`detect`, `plan` and `install` are the stages of a convergence: from the fault until the controller
+knows, until it has its plan, and until the last switch has acknowledged. `recover` is all of it.
+`lost` are packets sent and never received.
 """
 
 import json
@@ -29,23 +31,32 @@ from controller.convergence import Convergence
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Fleet
 from emulation.errors import EmulationError
-from emulation.mininet_fabric import MininetFabric, Run, Setup, mininet_fabric
-from emulation.outcome import Outcome
-from emulation.virtual_fabric import VirtualFabric
-from fabric import traffic
-from fabric.addressing import link_name, link_named, switch_named
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
-from fabric.failures import cut_off
-from fabric.topology import FatTree
-from fabric.wecmp import LinkState
+from emulation.mininet.fabric import MininetFabric, Run, Setup, mininet_fabric
+from emulation.outcomes.outcome import Outcome
+from emulation.virtual.fabric import VirtualFabric
+from fattree import traffic
+from fattree.addressing import link_name, link_named, switch_named
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.failures import cut_off
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState
 
 PS_PER_MS = 10**9
 FAULT_MS = 400
 ATTEMPTS = 3
 PATIENCE_S = 60
-CORE_LINK, EDGE_LINK = "agg0_0-core0_0", "edge0_0-agg0_1"
-COLUMNS = ("fault", "how injected", "detection", "packets lost", "time to recover (ms)", "detect / plan / install (ms)")
-BEGIN, END = "<!-- begin: benchmarks/faults.py -->", "<!-- end: benchmarks/faults.py -->"
+CORE_LINK = "agg0_0-core0_0"
+EDGE_LINK = "edge0_0-agg0_1"
+COLUMNS = (
+    "fault",
+    "how injected",
+    "detection",
+    "packets lost",
+    "time to recover (ms)",
+    "detect / plan / install (ms)",
+)
+BEGIN = "<!-- begin: benchmarks/faults.py -->"
+END = "<!-- end: benchmarks/faults.py -->"
 
 
 class Sample(NamedTuple):
@@ -74,11 +85,18 @@ class Case:
         interval = self.controller.get("probe_interval_us")
         detection = str(self.controller.get("detection", "announced"))
         damped = ", damped" if "damping_half_life_us" in self.controller else ""
-        return f"{detection} ({float(str(interval)) / 1000:g} ms x 3)" if interval else detection + damped
+
+        return (
+            f"{detection} ({float(str(interval)) / 1000:g} ms x 3)"
+            if interval
+            else detection + damped
+        )
 
 
 def scenario(case: Case) -> Scenario:
-    """Return k = 4 with Ofan at rates that software switches keep up with: 49 packets a second and host."""
+    """Return k = 4 with Ofan at rates that software switches keep up with: 49 packets a second and
+    host.
+    """
     return Scenario(
         policy="ofan",
         fabric=Fabric(k=4, rate_gbps=0.0016, latency_ns=6e6),
@@ -94,6 +112,7 @@ def serve(fabric: MininetFabric, is_over: Callable[[], object]) -> None:
     def over() -> bool:
         if time.monotonic() > limit:
             raise EmulationError("it never happened")
+
         fabric.tend()
         return bool(is_over())
 
@@ -106,6 +125,7 @@ def disturbed(fabric: MininetFabric, *events: tuple[float, Callable[[], object]]
     run.start(with_events=False)
     for at_ms, action in events:
         fabric.call_at(round(at_ms * PS_PER_MS), action)
+
     fabric.loop.run(lambda: run.is_over)
     return run.outcome()
 
@@ -124,12 +144,25 @@ def stages(found: Convergence, lost_packets: int) -> Sample:
     """Return the stages of a convergence."""
     marks = (found.at_ps, found.detected_ps, found.planned_ps or 0, found.installed_ps or 0)
     detect, plan, install = ((after - before) / PS_PER_MS for before, after in pairwise(marks))
-    return Sample(lost_packets, (marks[-1] - marks[0]) / PS_PER_MS, detect, plan, install)
+    return Sample(
+        lost_packets,
+        recover=(marks[-1] - marks[0]) / PS_PER_MS,
+        detect=detect,
+        plan=plan,
+        install=install,
+    )
 
 
 def quiet(fabric: MininetFabric) -> None:
     """Wait until all links are used again."""
-    serve(fabric, lambda: not fabric.routed and not fabric.fleet.lost and fabric.controller.next_release_ps is None)
+    serve(
+        fabric,
+        lambda: (
+            not fabric.routed
+            and not fabric.fleet.lost
+            and fabric.controller.next_release_ps is None
+        ),
+    )
 
 
 def link_fails(name: str, fabric: MininetFabric) -> Sample:
@@ -142,6 +175,7 @@ def link_fails(name: str, fabric: MininetFabric) -> Sample:
     found = next(found for found in fabric.installations if link <= found.change.down)
     sample = stages(found, lost(outcome))
     fabric.change_links(LinkChange(up=link))
+
     return sample
 
 
@@ -149,14 +183,18 @@ def links_fail(names: tuple[str, ...], fabric: MininetFabric) -> Sample:
     """Break links one after the other within a second."""
     quiet(fabric)
     fabric.installations.clear()
-    gap_ms, all_links = 1000 / len(names), links(fabric, *names)
+    gap_ms = 1000 / len(names)
+    all_links = links(fabric, *names)
     events = [
-        (200 + gap_ms * n, partial(fabric.change_links, LinkChange(down=links(fabric, name)))) for n, name in enumerate(names)
+        (200 + gap_ms * n, partial(fabric.change_links, LinkChange(down=links(fabric, name))))
+        for n, name in enumerate(names)
     ]
+
     outcome = disturbed(fabric, *events)
     serve(fabric, lambda: fabric.routed == all_links)
     fabric.change_links(LinkChange(up=all_links))
     last = next(found for found in fabric.installations if found.failed == all_links)
+
     return Sample(lost(outcome), ((last.installed_ps or 0) - last.at_ps) / PS_PER_MS)
 
 
@@ -165,15 +203,23 @@ def link_flaps(fabric: MininetFabric) -> Sample:
     quiet(fabric)
     fabric.installations.clear()
     link = links(fabric, CORE_LINK)
-    times = [(FAULT_MS + 50 * n, LinkChange(**{"up" if n % 2 else "down": link})) for n in range(20)]
-    outcome = disturbed(fabric, *((at_ms, partial(fabric.change_links, change)) for at_ms, change in times))
+    times = [
+        (FAULT_MS + 50 * n, LinkChange(**{"up" if n % 2 else "down": link})) for n in range(20)
+    ]
+    outcome = disturbed(
+        fabric, *((at_ms, partial(fabric.change_links, change)) for at_ms, change in times)
+    )
     quiet(fabric)
     last_ms = [(found.installed_ps or 0) / PS_PER_MS for found in fabric.installations]
+
     return Sample(lost(outcome), max(0, max(last_ms, default=0) - times[-1][0]))
 
 
 def switch_dies(fabric: MininetFabric) -> Sample:
-    """Kill a core switch in the middle of the traffic; it has recovered when it holds its plan and is used again."""
+    """Kill a core switch in the middle of the traffic.
+
+    It has recovered when it holds its plan and is used again.
+    """
     fabric.switches.may_restart = True
     quiet(fabric)
     fabric.installations.clear()
@@ -190,12 +236,19 @@ def switch_dies(fabric: MininetFabric) -> Sample:
     quiet(fabric)
     assert dict(fabric.entries(victim)) == dict(fabric.controller.entries(victim))
     avoided = [found for found in fabric.installations if found.change.down]
-    first = (avoided[0].installed_ps or 0) / PS_PER_MS - FAULT_MS if avoided else (marks[1] - marks[0]) * 1000
+    first = (
+        (avoided[0].installed_ps or 0) / PS_PER_MS - FAULT_MS
+        if avoided
+        else (marks[1] - marks[0]) * 1000
+    )
+
     return Sample(lost(outcome), first)
 
 
 def controller_dies(fabric: MininetFabric) -> Sample:
-    """Forget the controller in the middle of the traffic, and start one that reads all switches back."""
+    """Forget the controller in the middle of the traffic, and start one that reads all switches
+    back.
+    """
     took: list[float] = []
 
     def restart() -> None:
@@ -210,7 +263,9 @@ def controller_dies(fabric: MininetFabric) -> Sample:
 def connection_is_cut(fabric: MininetFabric) -> Sample:
     """Cut the session with one switch for 500 ms, and break one of its links meanwhile."""
     quiet(fabric)
-    victim, link, whole = switch_named(fabric.tree, "agg0_0"), links(fabric, CORE_LINK), fabric.fleet.access
+    victim = switch_named(fabric.tree, "agg0_0")
+    link = links(fabric, CORE_LINK)
+    whole = fabric.fleet.access
     marks: list[float] = []
 
     def cut() -> None:
@@ -221,17 +276,23 @@ def connection_is_cut(fabric: MininetFabric) -> Sample:
         marks.append(time.monotonic())
         fabric.fleet.access = whole
 
-    fabric.on_news = lambda line: marks.append(time.monotonic()) if "agg0_0 is back" in line else None
+    fabric.on_news = lambda line: (
+        marks.append(time.monotonic()) if "agg0_0 is back" in line else None
+    )
     broken = partial(fabric.change_links, LinkChange(down=link))
     outcome = disturbed(fabric, (FAULT_MS, cut), (FAULT_MS + 100, broken), (FAULT_MS + 500, join))
     serve(fabric, lambda: len(marks) > 1)
     assert dict(fabric.entries(victim)) == dict(fabric.controller.entries(victim))
     fabric.change_links(LinkChange(up=link))
+
     return Sample(lost(outcome), (marks[1] - marks[0]) * 1000)
 
 
 def rival_takes_over(fabric: MininetFabric) -> Sample:
-    """Let a second controller take all switches over, and leave; the first one must be in charge of all again."""
+    """Let a second controller take all switches over, and leave.
+
+    The first one must be in charge of all again.
+    """
     quiet(fabric)
     rival: list[Fleet] = []
     marks: list[float] = []
@@ -265,12 +326,17 @@ def agent_dies(fabric: MininetFabric) -> Sample:
     except EmulationError as error:
         assert "was ended by SIGKILL" in str(error)
         return Sample(0, (time.monotonic() - started[0]) * 1000)
+
     raise EmulationError("nobody noticed")
 
 
 PROBE = {"detection": "probe", "probe_interval_us": 100_000}
 NETLINK = {"detection": "netlink"}
-TEN = (*(f"edge{pod}_{edge}-agg{pod}_0" for pod in range(4) for edge in range(2)), "agg0_1-core1_0", "agg3_1-core1_0")
+TEN = (
+    *(f"edge{pod}_{edge}-agg{pod}_0" for pod in range(4) for edge in range(2)),
+    "agg0_1-core1_0",
+    "agg3_1-core1_0",
+)
 CASES = (
     Case("core link fails", "`ip link set down`, both ends", {}, partial(link_fails, CORE_LINK)),
     Case("core link fails", "the same", NETLINK, partial(link_fails, CORE_LINK)),
@@ -278,14 +344,61 @@ CASES = (
     Case("edge link fails", "the same", {}, partial(link_fails, EDGE_LINK)),
     Case("edge link fails", "the same", NETLINK, partial(link_fails, EDGE_LINK)),
     Case("edge link fails", "the same", PROBE, partial(link_fails, EDGE_LINK)),
-    Case("10 of 32 links fail within a second", "the same, every 100 ms", NETLINK, partial(links_fail, TEN), 70),
-    Case("core link flaps at 10 Hz for 1 s", "down and up every 50 ms", NETLINK, link_flaps, 80),
-    Case("core link flaps at 10 Hz for 1 s", "the same", {**NETLINK, "damping_half_life_us": 500_000}, link_flaps, 80),
-    Case("core switch killed, restarted", "SIGKILL; the emulation starts it again", {}, switch_dies, 90),
-    Case("core switch killed, restarted", "the same", PROBE, switch_dies, 90),
-    Case("controller killed, restarted", "all its state forgotten, sessions dropped", {}, controller_dies),
-    Case("connection to a switch cut for 500 ms", "session closed; a link of it fails meanwhile", {}, connection_is_cut, 70),
-    Case("second controller takes over, leaves", "a higher election id for 400 ms", {}, rival_takes_over, 70),
+    Case(
+        "10 of 32 links fail within a second",
+        injected="the same, every 100 ms",
+        controller=NETLINK,
+        measure=partial(links_fail, TEN),
+        packets=70,
+    ),
+    Case(
+        "core link flaps at 10 Hz for 1 s",
+        injected="down and up every 50 ms",
+        controller=NETLINK,
+        measure=link_flaps,
+        packets=80,
+    ),
+    Case(
+        "core link flaps at 10 Hz for 1 s",
+        injected="the same",
+        controller={**NETLINK, "damping_half_life_us": 500_000},
+        measure=link_flaps,
+        packets=80,
+    ),
+    Case(
+        "core switch killed, restarted",
+        injected="SIGKILL; the emulation starts it again",
+        controller={},
+        measure=switch_dies,
+        packets=90,
+    ),
+    Case(
+        "core switch killed, restarted",
+        injected="the same",
+        controller=PROBE,
+        measure=switch_dies,
+        packets=90,
+    ),
+    Case(
+        "controller killed, restarted",
+        "all its state forgotten, sessions dropped",
+        {},
+        controller_dies,
+    ),
+    Case(
+        "connection to a switch cut for 500 ms",
+        injected="session closed; a link of it fails meanwhile",
+        controller={},
+        measure=connection_is_cut,
+        packets=70,
+    ),
+    Case(
+        "second controller takes over, leaves",
+        injected="a higher election id for 400 ms",
+        controller={},
+        measure=rival_takes_over,
+        packets=70,
+    ),
     Case("host agent killed", "SIGKILL; the run ends and names it", {}, agent_dies),
 )
 
@@ -293,7 +406,10 @@ CASES = (
 @contextmanager
 def network(case: Case) -> Iterator[MininetFabric]:
     """Bring up a case's network in a folder of its own, so that it meets no other emulation."""
-    with tempfile.TemporaryDirectory() as folder, mininet_fabric(scenario(case), Setup(folder=Path(folder) / "ofan")) as fabric:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mininet_fabric(scenario(case), Setup(folder=Path(folder) / "ofan")) as fabric,
+    ):
         yield fabric
 
 
@@ -304,7 +420,9 @@ def samples(case: Case, runs: int) -> list[Sample]:
         for _ in range(runs):
             with network(case) as fabric:
                 found.append(case.measure(fabric))
+
         return found
+
     with network(case) as fabric:
         return [measured(case, fabric) for _ in range(runs)]
 
@@ -315,22 +433,31 @@ def measured(case: Case, fabric: MininetFabric) -> Sample:
     while True:
         with suppress(EmulationError) if next(attempts) < ATTEMPTS - 1 else nullcontext():
             return case.measure(fabric)
+
         click.echo(f"{case.fault}: once more", err=True)
 
 
 def storm(tree: FatTree, count: int, seed: int) -> tuple[LinkEvent, ...]:
     """Return so many failures within a second that leave every pair of hosts a path."""
     rng = np.random.default_rng(seed)
-    everybody = traffic.flows(Scenario(fabric=Fabric(k=tree.k), collective=Collective(matrix="all_to_all")))
+    everybody = traffic.flows(
+        Scenario(fabric=Fabric(k=tree.k), collective=Collective(matrix="all_to_all"))
+    )
     while True:
         chosen = rng.choice(tree.links, count, replace=False).tolist()
         if not len(cut_off(tree, LinkState.without(tree, frozenset(chosen)), everybody)):
             times = rng.uniform(0.2e9, 1.2e9, count)
-            return tuple(LinkEvent(link=link_name(tree, link), down_ns=at) for link, at in zip(chosen, times, strict=True))
+            return tuple(
+                LinkEvent(link=link_name(tree, link), down_ns=at)
+                for link, at in zip(chosen, times, strict=True)
+            )
 
 
 def virtual_storm(controller: dict[str, object], seed: int) -> Sample:
-    """Let 30 of the 256 links of k = 8 fail within a second of virtual time; 32 flows cross the fabric."""
+    """Let 30 of the 256 links of k = 8 fail within a second of virtual time.
+
+    32 flows cross the fabric.
+    """
     tree = FatTree(8)
     pairs = tuple((host, (host + 64) % 128) for host in range(0, 128, 4))
     fabric = VirtualFabric(
@@ -342,9 +469,13 @@ def virtual_storm(controller: dict[str, object], seed: int) -> Sample:
             seed=seed,
         )
     )
+
     outcome = fabric.run()
     assert len(fabric.controller.failed) == 30 and outcome.accounts.unaccounted == 0
-    waits = [((found.installed_ps or 0) - found.at_ps) / PS_PER_MS for found in fabric.installations]
+    waits = [
+        ((found.installed_ps or 0) - found.at_ps) / PS_PER_MS for found in fabric.installations
+    ]
+
     return Sample(outcome.accounts.lost, median(waits))
 
 
@@ -357,9 +488,19 @@ STORMS = (
 def row(fault: str, injected: str, mode: str, found: list[Sample]) -> dict[str, object]:
     """Return the medians of a case, with the range of the time to recover."""
     columns = {name: [getattr(sample, name) for sample in found] for name in Sample._fields}
-    medians = {name: median(values) if None not in values else None for name, values in columns.items()}
+    medians = {
+        name: median(values) if None not in values else None for name, values in columns.items()
+    }
     extent = {"least": min(columns["recover"]), "most": max(columns["recover"])}
-    return {"fault": fault, "injected": injected, "mode": mode, "runs": len(found), **medians, **extent}
+
+    return {
+        "fault": fault,
+        "injected": injected,
+        "mode": mode,
+        "runs": len(found),
+        **medians,
+        **extent,
+    }
 
 
 def markdown(rows: list[dict[str, object]]) -> str:
@@ -372,6 +513,7 @@ def _line(values: dict[str, object]) -> str:
     split = [values[name] for name in ("detect", "plan", "install")]
     shown = "" if None in split else " / ".join(f"{part:.0f}" for part in split)
     recover = f"{values['recover']:.0f} ({values['least']:.0f} to {values['most']:.0f})"
+
     return f"| {values['fault']} | {values['injected']} | {values['mode']} | {values['lost']:.0f} | {recover} | {shown} |\n"
 
 
@@ -382,10 +524,13 @@ def update(page: Path, table: str) -> None:
     page.write_text(f"{before}{BEGIN}\n{table}{END}{rest.partition(END)[2]}")
 
 
-def measurements(runs: int, with_virtual: bool) -> Iterator[tuple[str, str, str, Callable[[], list[Sample]]]]:
+def measurements(
+    runs: int, with_virtual: bool
+) -> Iterator[tuple[str, str, str, Callable[[], list[Sample]]]]:
     """Yield the fault, its injection, the detection mode, and what measures it."""
     for case in CASES:
         yield case.fault, case.injected, case.mode, partial(samples, case, runs)
+
     for fault, injected, controller in STORMS if with_virtual else ():
         mode = Case(fault, injected, controller, agent_dies).mode
         yield fault, injected, mode, partial(storms, controller, runs)
@@ -397,31 +542,49 @@ def storms(controller: dict[str, object], runs: int) -> list[Sample]:
 
 
 @click.command()
-@click.option("--runs", default=10, show_default=True, help="Runs of each case; the table shows medians.")
+@click.option(
+    "--runs", default=10, show_default=True, help="Runs of each case; the table shows medians."
+)
 @click.option("--only", default="", help="Only cases whose fault or mode contains this.")
-@click.option("--virtual/--no-virtual", "with_virtual", default=True, help="The cases in virtual time, too.")
-@click.option("--update", "page", type=click.Path(path_type=Path, exists=True), help="Write the table into this page.")
+@click.option(
+    "--virtual/--no-virtual", "with_virtual", default=True, help="The cases in virtual time, too."
+)
+@click.option(
+    "--update",
+    "page",
+    type=click.Path(path_type=Path, exists=True),
+    help="Write the table into this page.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option(
-    "--keep", type=click.Path(path_type=Path), help="JSON lines of what is measured; what is there is not measured again."
+    "--keep",
+    type=click.Path(path_type=Path),
+    help="JSON lines of what is measured; what is there is not measured again.",
 )
-def main(runs: int, only: str, with_virtual: bool, page: Path | None, as_json: bool, keep: Path | None) -> None:
+def main(
+    runs: int, only: str, with_virtual: bool, page: Path | None, as_json: bool, keep: Path | None
+) -> None:
     """Measure all faults."""
     rows = []
     known = {
         (done["fault"], done["mode"]): done
         for done in map(json.loads, keep.read_text().splitlines() if keep and keep.exists() else ())
     }
+
     for fault, injected, mode, measured in measurements(runs, with_virtual):
         if only not in f"{fault} {mode}":
             continue
+
         rows.append(known.get((fault, mode)) or row(fault, injected, mode, measured()))
         click.echo(_line(rows[-1]), err=True, nl=False)
         if keep and (fault, mode) not in known:
             with keep.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
+
     click.echo(json.dumps(rows, indent=2) if as_json else markdown(rows))
-    click.echo(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[1]:.1f}", err=True)
+    click.echo(
+        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[1]:.1f}", err=True
+    )
     if page:
         update(page, markdown(rows))
 

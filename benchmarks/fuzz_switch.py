@@ -1,4 +1,5 @@
-"""Throw damaged packets, programs and P4Runtime messages at the switch: it must drop, refuse or serve, and never fail.
+"""Throw damaged packets, programs and P4Runtime messages at the switch: it must drop, refuse or
+serve, and never fail.
 
 python benchmarks/fuzz_switch.py packets --count 10000000      every program of p4src, damaged packets and all truncations
 python benchmarks/fuzz_switch.py programs --count 20000        damaged BMv2 JSON: one clear error, or a program that runs
@@ -29,10 +30,10 @@ from emulation.compiler import Program, compile_file
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
-from fabric.addressing import host_ip, host_mac, switch_ip, switch_name
-from fabric.experiment import Fabric, Scenario
-from fabric.policies import POLICIES
-from fabric.topology import FatTree
+from fattree.addressing import host_ip, host_mac, switch_ip, switch_name
+from fattree.experiment import Fabric, Scenario
+from fattree.policies import POLICIES
+from fattree.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
 
 # isort: split
@@ -42,7 +43,9 @@ from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
 ROOT = Path(__file__).resolve().parents[1]
 CPU_PORT = 510
 EDGE = 0
-ETHERNET, CHECKSUM, IP_END = 14, 24, 34
+ETHERNET = 14
+CHECKSUM = 24
+IP_END = 34
 WORDS = struct.Struct(">10H")
 PROGRAMS = sorted({policy.program for policy in POLICIES.values()})
 VALUES = [
@@ -85,15 +88,20 @@ def served(program: str) -> tuple[Switch, P4RuntimeService, Program]:
     policy = next(policy.slug for policy in POLICIES.values() if policy.program == program)
     scenario = Scenario(policy=policy, fabric=Fabric(k=4))
     compiled = compile_file(p4src.path(program), defines={"MAX_UPLINKS": "8"})
-    pipeline, tree = Pipeline(compiled.p4info), scenario.tree
-    switch = Switch(EDGE + 1, lambda: 0, random.Random(1).randint, tree.ports(EDGE), cpu_port=CPU_PORT)
+    pipeline = Pipeline(compiled.p4info)
+    tree = scenario.tree
+    switch = Switch(
+        EDGE + 1, lambda: 0, random.Random(1).randint, tree.ports(EDGE), cpu_port=CPU_PORT
+    )
     service = P4RuntimeService(switch)
     session = Session(InProcess(service, StatusError), pipeline, EDGE + 1, switch_name(tree, EDGE))
     session.open()
     session.push(json.dumps(compiled.json).encode())
+
     for step in FabricController(scenario, pipeline, ()).start():
         if step.switch == EDGE:
             session.write(step.changes)
+
     return switch, service, compiled
 
 
@@ -101,12 +109,31 @@ def valid_packets(tree: FatTree) -> list[tuple[int, bytes]]:
     """Return (port, frame) pairs: data and ACKs to near and far hosts, tunnels, ARP, packet-outs."""
     packets = []
     for source, destination in ((0, 1), (0, 2), (0, 15), (15, 0), (2, 1)):
-        ends = Ends(host_mac(tree, source), host_mac(tree, destination), host_ip(tree, source), host_ip(tree, destination))
+        ends = Ends(
+            host_mac(tree, source),
+            host_mac(tree, destination),
+            host_ip(tree, source),
+            host_ip(tree, destination),
+        )
+
         port = 1 if source == 0 else 3
-        data, ack = DataFrames(ends, 7, 256).frame(1234, 5), AckFrames(ends, 7).frame(1234, 5, False, 6, 0b1011)
-        packets += [(port, data), (port, ack), (port, wrap(data, host_ip(tree, source), switch_ip(tree, tree.switches - 1)))]
-    arp = bytes.fromhex("ffffffffffff0200000000000806000108000604000102000000000000000000000000000000") + bytes(4)
-    return [*packets, (1, arp), (CPU_PORT, b"\0\x80" + packets[0][1]), (CPU_PORT, b"\xff\xff" + arp)]
+        data = DataFrames(ends, 7, 256).frame(1234, 5)
+        ack = AckFrames(ends, 7).frame(1234, 5, False, 6, 0b1011)
+        packets += [
+            (port, data),
+            (port, ack),
+            (port, wrap(data, host_ip(tree, source), switch_ip(tree, tree.switches - 1))),
+        ]
+
+    arp = bytes.fromhex(
+        "ffffffffffff0200000000000806000108000604000102000000000000000000000000000000"
+    ) + bytes(4)
+    return [
+        *packets,
+        (1, arp),
+        (CPU_PORT, b"\0\x80" + packets[0][1]),
+        (CPU_PORT, b"\xff\xff" + arp),
+    ]
 
 
 def truncations(packets: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -116,19 +143,28 @@ def truncations(packets: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, byt
 
 
 def with_checksum(frame: bytes) -> bytes:
-    """Return a frame with the right checksum where an IPv4 header would be, so that it is not dropped for that."""
+    """Return a frame with the right checksum where an IPv4 header would be, so that it is not
+    dropped for that.
+    """
     if len(frame) < IP_END:
         return frame
+
     words = WORDS.unpack_from(frame, ETHERNET)
     total = sum(words) - words[5]
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
+
     return frame[:CHECKSUM] + (total ^ 0xFFFF).to_bytes(2, "big") + frame[CHECKSUM + 2 :]
 
 
-def damaged(packets: list[tuple[int, bytes]], count: int, rng: random.Random) -> Iterator[tuple[int, bytes]]:
-    """Yield packets with random bytes written over them, cut off or longer, and some that are nothing but random."""
-    draw, noise = rng.random, rng.randbytes
+def damaged(
+    packets: list[tuple[int, bytes]], count: int, rng: random.Random
+) -> Iterator[tuple[int, bytes]]:
+    """Yield packets with random bytes written over them, cut off or longer, and some that are
+    nothing but random.
+    """
+    draw = rng.random
+    noise = rng.randbytes
     for _ in range(count):
         port, frame = packets[int(draw() * len(packets))]
         kind = draw()
@@ -138,17 +174,24 @@ def damaged(packets: list[tuple[int, bytes]], count: int, rng: random.Random) ->
             at = int(draw() * min(len(frame), 80))
             size = 1 + int(draw() * 4)
             frame = frame[:at] + noise(size) + frame[at + size :]
+
             if kind < 0.5:
                 frame = with_checksum(frame)
+
         if draw() < 0.2:
             frame = frame[: int(draw() * (len(frame) + 1))]
+
         yield port, frame
 
 
 def feed(switch: Switch, packets: Iterable[tuple[int, bytes]]) -> None:
     """Put packets through a switch; FuzzFailure names the first that makes it fail."""
-    ingress, egress, requeued = switch.ingress, switch.egress, switch.take_requeued
-    port, frame = 0, b""
+    ingress = switch.ingress
+    egress = switch.egress
+    requeued = switch.take_requeued
+    port = 0
+    frame = b""
+
     try:
         for port, frame in packets:
             waiting = ingress(port, frame)
@@ -163,18 +206,30 @@ def check_counts(switch: Switch) -> None:
     """Raise FuzzFailure unless every packet is accounted for."""
     counts = asdict(switch.counts)
     drops = sum(count for name, count in counts.items() if name.startswith("dropped"))
-    if counts["received"] + counts["copies"] != counts["transmitted"] + counts["packet_ins"] + drops:
+    if (
+        counts["received"] + counts["copies"]
+        != counts["transmitted"] + counts["packet_ins"] + drops
+    ):
         raise FuzzFailure(f"packets are missing: {counts}")
 
 
 def fuzz_packets(program: str, count: int, seed: int = 1) -> dict[str, Any]:
-    """Send all truncations and `count` damaged packets to a program; return what has become of them."""
-    switch, valid = programmed(program), valid_packets(FatTree(4))
+    """Send all truncations and `count` damaged packets to a program.
+
+    Return what has become of them.
+    """
+    switch = programmed(program)
+    valid = valid_packets(FatTree(4))
     started = time.process_time()
     feed(switch, truncations(valid))
     feed(switch, damaged(valid, count, random.Random(seed)))
     check_counts(switch)
-    return {"program": program, "cpu_s": round(time.process_time() - started, 1), **asdict(switch.counts)}
+
+    return {
+        "program": program,
+        "cpu_s": round(time.process_time() - started, 1),
+        **asdict(switch.counts),
+    }
 
 
 # Programs
@@ -183,7 +238,14 @@ def fuzz_packets(program: str, count: int, seed: int = 1) -> dict[str, Any]:
 def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the path of every value inside."""
     yield path
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    children = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
+
     for key, child in children:
         yield from places(child, (*path, key))
 
@@ -192,22 +254,28 @@ def value_at(node: Any, path: tuple[Any, ...]) -> Any:
     """Return the value at a path."""
     for key in path:
         node = node[key]
+
     return node
 
 
 def mutated(source: bytes, paths: list[tuple[Any, ...]], rng: random.Random) -> bytes:
-    """Return a program with one to three values replaced, moved, removed or doubled, or with bytes changed."""
+    """Return a program with one to three values replaced, moved, removed or doubled, or with bytes
+    changed.
+    """
     if rng.random() < 0.1:
         at = rng.randrange(len(source))
         return source[:at] + rng.randbytes(rng.randrange(3)) + source[at + 1 :]
+
     root = json.loads(source)
     for _ in range(rng.randint(1, 3)):
         path = rng.choice(paths)
         try:
-            parent, key = value_at(root, path[:-1]), path[-1]
+            parent = value_at(root, path[:-1])
+            key = path[-1]
             _replace(parent, key, rng, lambda: value_at(json.loads(source), rng.choice(paths)))
         except (IndexError, KeyError, TypeError):
             continue
+
     return json.dumps(root).encode()
 
 
@@ -226,24 +294,40 @@ def _replace(parent: Any, key: Any, rng: random.Random, other: Callable[[], Any]
 
 
 def fuzz_program(source: bytes, rng: random.Random) -> bool:
-    """Load a damaged program and run packets; return whether it was loaded, FuzzFailure where anything but one line came."""
+    """Load a damaged program and run packets.
+
+    Return whether it was loaded, FuzzFailure where anything but one line came.
+    """
     try:
-        switch = Switch(1, lambda: 0, lambda low, _high: low, range(8), CPU_PORT)
+        switch = Switch(
+            1, clock=lambda: 0, random=lambda low, _high: low, ports=range(8), cpu_port=CPU_PORT
+        )
         switch.load(source)
     except PipelineError as error:
         if "\n" in str(error):
             raise FuzzFailure(f"more than one line: {error}") from error
+
         return False
-    for frame in (b"", rng.randbytes(9), rng.randbytes(90), bytes(12) + b"\x08\x00\x45" + rng.randbytes(60)):
+
+    for frame in (
+        b"",
+        rng.randbytes(9),
+        rng.randbytes(90),
+        bytes(12) + b"\x08\x00\x45" + rng.randbytes(60),
+    ):
         for pending in switch.ingress(1, frame)[:9]:
             switch.egress(pending)
+
     return True
 
 
 def fuzz_programs(sources: Iterable[bytes], count: int, seed: int = 1) -> dict[str, Any]:
     """Damage programs `count` times; return how many were still loaded."""
-    rng, loaded, slowest = random.Random(seed), 0, 0.0
+    rng = random.Random(seed)
+    loaded = 0
+    slowest = 0.0
     pool = [(source, [path for path in places(json.loads(source)) if path]) for source in sources]
+
     for number in range(count):
         source = mutated(*rng.choice(pool), rng)
         started = time.monotonic()
@@ -253,8 +337,15 @@ def fuzz_programs(sources: Iterable[bytes], count: int, seed: int = 1) -> dict[s
             place = Path(tempfile.gettempdir()) / "fuzzed-program.json"
             place.write_bytes(source)
             raise FuzzFailure(f"program {number}, kept as {place}: {error!r}") from error
+
         slowest = max(slowest, time.monotonic() - started)
-    return {"programs": count, "loaded": loaded, "refused": count - loaded, "slowest_s": round(slowest, 2)}
+
+    return {
+        "programs": count,
+        "loaded": loaded,
+        "refused": count - loaded,
+        "slowest_s": round(slowest, 2),
+    }
 
 
 # The P4Runtime server
@@ -264,13 +355,26 @@ def fuzz_programs(sources: Iterable[bytes], count: int, seed: int = 1) -> dict[s
 def server(folder: Path) -> Iterator[str]:
     """Run a switch process without ports; yield its address."""
     address = f"unix:{folder / 'grpc'}"
-    options = ["--no-p4", "--device-id", "1", "--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
+    options = [
+        "--no-p4",
+        "--device-id",
+        "1",
+        "--",
+        "--grpc-server-addr",
+        address,
+        "--cpu-port",
+        str(CPU_PORT),
+    ]
+
     command = [sys.executable, "-m", "emulation.softswitch.process", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
         try:
             assert process.stdout is not None
             if "ready" not in process.stdout.readline():
                 raise FuzzFailure("the switch did not start")
+
             yield address
             if process.poll() is not None:
                 raise FuzzFailure(f"the switch ended with status {process.returncode}")
@@ -287,13 +391,19 @@ class Hostile:
         self.channel = grpc.insecure_channel(address)
         self.stub = p4runtime_pb2_grpc.P4RuntimeStub(self.channel)
         compiled = compile_file(p4src.path("ofan"), defines={"MAX_UPLINKS": "8"})
-        self.source, self.p4info = json.dumps(compiled.json).encode(), compiled.p4info
+        self.source = json.dumps(compiled.json).encode()
+        self.p4info = compiled.p4info
         self.ids = [
-            item.preamble.id for items in (self.p4info.tables, self.p4info.actions, self.p4info.registers) for item in items
+            item.preamble.id
+            for items in (self.p4info.tables, self.p4info.actions, self.p4info.registers)
+            for item in items
         ]
 
     def one(self) -> None:
-        """Make one call or open one stream; anything but a status, or the status of a crash, is a FuzzFailure."""
+        """Make one call or open one stream.
+
+        Anything but a status, or the status of a crash, is a FuzzFailure.
+        """
         kind = self.rng.randrange(8)
         calls = (self._raw, self._stream, self._config, self._unary)
         calls[min(kind, 3)]()
@@ -304,6 +414,7 @@ class Hostile:
         for item in message.DESCRIPTOR.fields:
             if self.rng.random() < (0.6 if depth < 6 else 0.1):
                 self._fill(message, item, depth)
+
         return message
 
     def _fill(self, message: Any, item: Any, depth: int) -> None:
@@ -314,6 +425,7 @@ class Hostile:
                 target = getattr(message, item.name)
                 (target.add() if item.is_repeated else target).CopyFrom(value)
                 continue
+
             value = self._scalar(item)
             if item.is_repeated:
                 getattr(message, item.name).append(value)
@@ -322,8 +434,13 @@ class Hostile:
 
     def _scalar(self, item: Any) -> Any:
         rng = self.rng
-        if item.name.endswith("_id") and item.name not in ("device_id", "field_id", "param_id") and rng.random() < 0.8:
+        if (
+            item.name.endswith("_id")
+            and item.name not in ("device_id", "field_id", "param_id")
+            and rng.random() < 0.8
+        ):
             return rng.choice(self.ids) if rng.random() < 0.8 else rng.randrange(4)
+
         match item.cpp_type:
             case FieldDescriptor.CPPTYPE_BOOL:
                 return rng.random() < 0.3
@@ -337,6 +454,7 @@ class Hostile:
                 return rng.choice([0, 1, 2, 32, -1, 1 << 20, -(1 << 31), (1 << 31) - 1])
             case FieldDescriptor.CPPTYPE_DOUBLE | FieldDescriptor.CPPTYPE_FLOAT:
                 return rng.random()
+
         return rng.choice([1, 1, 1, 0, 2, 3, (1 << 32) - 1])
 
     def _count(self, call: Callable[[], Any]) -> None:
@@ -348,14 +466,25 @@ class Hostile:
             details = error.details() or ""  # type: ignore[attr-defined]
             if "Unexpected" in details or name in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
                 raise FuzzFailure(f"{name}: {details}") from error
+
         self.codes[name] = self.codes.get(name, 0) + 1
 
     def _raw(self) -> None:
         """Send bytes that are hardly a message."""
-        name = self.rng.choice(["Write", "Read", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities"])
+        name = self.rng.choice(
+            [
+                "Write",
+                "Read",
+                "SetForwardingPipelineConfig",
+                "GetForwardingPipelineConfig",
+                "Capabilities",
+            ]
+        )
+
         data = self.rng.randbytes(self.rng.randrange(60))
         if self.rng.random() < 0.1:
             data = nested(self.rng.choice([10, 1000, 20_000]))
+
         call = self.channel.unary_stream(f"/p4.v1.P4Runtime/{name}")
         self._count(lambda: list(call(data, timeout=WAIT_S)))
 
@@ -366,21 +495,34 @@ class Hostile:
                 (p4runtime_pb2.WriteRequest, self.stub.Write),
                 (p4runtime_pb2.WriteRequest, self.stub.Write),
                 (p4runtime_pb2.ReadRequest, self.stub.Read),
-                (p4runtime_pb2.GetForwardingPipelineConfigRequest, self.stub.GetForwardingPipelineConfig),
+                (
+                    p4runtime_pb2.GetForwardingPipelineConfigRequest,
+                    self.stub.GetForwardingPipelineConfig,
+                ),
             ]
         )
+
         request = self.message(kind)
         if self.rng.random() < 0.9:
             self._pretend(request)
-        self._count(lambda: list(answer) if hasattr(answer := method(request, timeout=WAIT_S), "__next__") else answer)
+
+        self._count(
+            lambda: (
+                list(answer)
+                if hasattr(answer := method(request, timeout=WAIT_S), "__next__")
+                else answer
+            )
+        )
 
     def _pretend(self, request: Any) -> None:
         request.device_id = 1
         for name, value in (("role", ""), ("atomicity", 0)):
             if hasattr(request, name):
                 setattr(request, name, value)
+
         if hasattr(request, "election_id"):
-            request.election_id.high, request.election_id.low = 0, 1
+            request.election_id.high = 0
+            request.election_id.low = 1
 
     def _config(self) -> None:
         """Set a pipeline from a random, or a real but damaged, P4Info."""
@@ -388,23 +530,33 @@ class Hostile:
         self._pretend(request)
         request.config.p4_device_config = self.source
         data = bytearray(self.p4info.SerializeToString())
+
         for _ in range(self.rng.randrange(4)):
             data[self.rng.randrange(len(data))] = self.rng.randrange(256)
+
         try:
             request.config.p4info.ParseFromString(bytes(data))
         except Exception:  # the damage is such that there is no message to send
             return
+
         self._count(lambda: self.stub.SetForwardingPipelineConfig(request, timeout=WAIT_S))
 
     def _stream(self) -> None:
         """Open a stream, send a few random messages, read what comes, close it."""
-        messages = [self.message(p4runtime_pb2.StreamMessageRequest) for _ in range(self.rng.randrange(1, 4))]
+        messages = [
+            self.message(p4runtime_pb2.StreamMessageRequest)
+            for _ in range(self.rng.randrange(1, 4))
+        ]
+
         for message in messages:
             if message.WhichOneof("update") == "arbitration":
-                # A higher election id would rightly take the device away from the controller that checks it.
-                message.arbitration.election_id.high, message.arbitration.election_id.low = 0, 0
+                # A higher election id would rightly take the device away from the controller that
+                # checks it.
+                message.arbitration.election_id.high = 0
+                message.arbitration.election_id.low = 0
                 if self.rng.random() < 0.7:
                     message.arbitration.device_id = 1
+
         self._count(lambda: list(self.stub.StreamChannel(iter(messages), timeout=WAIT_S)))
 
     def check_alive(self) -> None:
@@ -418,6 +570,7 @@ class Hostile:
         wanted = p4runtime_pb2.ReadRequest(device_id=1)
         wanted.entities.add().table_entry.table_id = table.preamble.id
         answers = list(self.stub.Read(wanted, timeout=WAIT_S))
+
         if any(answer.entities for answer in answers):
             raise FuzzFailure("a fresh pipeline has entries")
 
@@ -427,16 +580,21 @@ def nested(depth: int) -> bytes:
     data = b""
     for _ in range(depth):
         data = _tagged(4, _tagged(1, data))
+
     for field in (3, 10, 2, 4):
         data = _tagged(field, data)
+
     return data
 
 
 def _tagged(field: int, data: bytes) -> bytes:
     """Return a length-delimited field of a message."""
-    size, length = len(data), b""
+    size = len(data)
+    length = b""
     while size >> 7:
-        length, size = length + bytes([size & 0x7F | 0x80]), size >> 7
+        length = length + bytes([size & 0x7F | 0x80])
+        size = size >> 7
+
     return bytes([field << 3 | 2]) + length + bytes([size]) + data
 
 
@@ -451,15 +609,20 @@ def fuzz_server(count: int, seed: int = 1) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as address:
         peer = Hostile(address, random.Random(seed))
         stay = p4runtime_pb2.StreamMessageRequest()
-        stay.arbitration.device_id, stay.arbitration.election_id.low = 1, 1
+        stay.arbitration.device_id = 1
+        stay.arbitration.election_id.low = 1
+
         with _held(peer.stub, stay):
             peer.check_alive()
             for number in range(count):
                 peer.one()
                 if number % 500 == 499:
                     peer.check_alive()
+
             peer.check_alive()
+
         peer.channel.close()
+
     return {"calls": count, "codes": dict(sorted(peer.codes.items()))}
 
 
@@ -471,8 +634,10 @@ def _held(stub: Any, hello: Any) -> Iterator[None]:
     requests: Queue[Any] = Queue()
     requests.put(hello)
     responses = stub.StreamChannel(iter(requests.get, None))
+
     if next(responses).arbitration.status.code:
         raise FuzzFailure("the first controller is not primary")
+
     yield
     requests.put(None)
 
@@ -487,7 +652,13 @@ def main(context: click.Context, seed: int) -> None:
 
 @main.command()
 @click.option("--count", type=int, default=100_000, show_default=True, help="Packets per program.")
-@click.option("--program", "programs", multiple=True, type=click.Choice(PROGRAMS), help="Only this one; repeatable.")
+@click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    type=click.Choice(PROGRAMS),
+    help="Only this one; repeatable.",
+)
 @click.pass_obj
 def packets(seed: int, count: int, programs: tuple[str, ...]) -> None:
     """Damaged packets, and every truncation of valid ones."""
@@ -501,7 +672,11 @@ def packets(seed: int, count: int, programs: tuple[str, ...]) -> None:
 def programs(seed: int, count: int) -> None:
     """Damaged BMv2 JSON: our programs and the compiler's test cases."""
     cases = sorted((ROOT / "tests" / "emulation" / "compiler" / "cases").glob("*.p4"))
-    sources = [json.dumps(compile_file(path).json).encode() for path in [*map(p4src.path, PROGRAMS), *cases]]
+    sources = [
+        json.dumps(compile_file(path).json).encode()
+        for path in [*map(p4src.path, PROGRAMS), *cases]
+    ]
+
     print(json.dumps(fuzz_programs(sources, count, seed)))
 
 

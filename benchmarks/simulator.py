@@ -1,16 +1,19 @@
-"""Packet-hops per second of CPU and peak memory of the simulator, by load balancer, size and number of threads.
+"""Packet-hops per second of CPU and peak memory of the simulator, by load balancer, size and number
+of threads.
 
     python benchmarks/simulator.py                  k = 8 to 64, a permutation of 1 MiB: about three minutes
     python benchmarks/simulator.py --quick          k = 8 and 16
     python benchmarks/simulator.py --json rows.json --chart speed.png
     HTSIM="path/htsim_roce -strat ecmp_rr" python benchmarks/simulator.py --htsim-k 8
 
-Rates are per second of this process's CPU time, building included, so that a busy machine does not change them much; what
-threads gain is wall-clock time, and that needs a quiet machine. Every measurement has a process of its own; memory may lie
-well or badly for the caches, so --tries 3 takes the fastest of three.
+Rates are per second of this process's CPU time, building included, so that a busy machine does not
+change them much; what threads gain is wall-clock time, and that needs a quiet machine. Every
+measurement has a process of its own; memory may lie well or badly for the caches, so --tries 3
+takes the fastest of three.
 
-With HTSIM set to a simulator of the htsim family (and options of its own), it runs the same connection matrix, side by side
-in one table. HTSIM is given -tm FILE -nodes N -linkspeed MBITS and prints when flows have finished, in microseconds.
+With HTSIM set to a simulator of the htsim family (and options of its own), it runs the same
+connection matrix, side by side in one table. HTSIM is given -tm FILE -nodes N -linkspeed MBITS and
+prints when flows have finished, in microseconds.
 """
 
 import json
@@ -32,11 +35,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from fabric import traffic
-from fabric.experiment import PS_PER_NS, Collective, Fabric, Scenario
-from fabric.policies import POLICIES
+from fattree import traffic
+from fattree.experiment import PS_PER_NS, Collective, Fabric, Scenario
+from fattree.policies import POLICIES
 from sim.engine import prepare, run
-from sim.figures.style import colour, label, panel
+from sim.report.style import colour, label, panel
 
 LARGE = ("ofan", "rsq")
 SEEDS = {8: 10, 16: 3, 32: 2, 64: 1}
@@ -52,7 +55,10 @@ PATIENCE_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one process has measured over its seeds; `rate` is packet-hops per CPU second, `cct_us` of the last seed."""
+    """What one process has measured over its seeds.
+
+    `rate` is packet-hops per CPU second, `cct_us` of the last seed.
+    """
 
     simulator: str
     policy: str
@@ -69,14 +75,19 @@ class Row:
 
 
 def measure(scenarios: Sequence[Scenario], threads: int) -> Row:
-    """Run scenarios that differ in their seed only, after the kernels have been loaded and once for nothing."""
+    """Run scenarios that differ in their seed only, after the kernels have been loaded and once for
+    nothing.
+    """
     prepare()
     run(Scenario(policy=scenarios[0].policy, fabric=Fabric(k=4)), threads=threads)
     began_s = time.perf_counter()
     results = [run(scenario, threads=threads) for scenario in scenarios]
     wall_s = time.perf_counter() - began_s
-    hops, cpu_s = sum(result.packet_hops for result in results), sum(result.cpu_s for result in results)
-    first, last = scenarios[0], results[-1]
+    hops = sum(result.packet_hops for result in results)
+    cpu_s = sum(result.cpu_s for result in results)
+    first = scenarios[0]
+    last = results[-1]
+
     return Row(
         simulator="ofan",
         policy=first.policy,
@@ -100,50 +111,92 @@ def apart(scenarios: Sequence[Scenario], threads: int) -> Row:
 
 
 def plan(sizes: Iterable[int], quick: bool) -> Iterator[tuple[list[Scenario], int]]:
-    """Yield what is measured: all load balancers where the fabric is small, two where it is large, those with two threads too."""
+    """Yield what is measured: all load balancers where the fabric is small, two where it is large,
+    those with two threads too.
+    """
     for k in sizes:
         for policy in POLICIES if k <= EVERYONE_UP_TO else LARGE:
             seeds = 1 if quick and k > QUICK[0] else SEEDS.get(k, 1)
-            scenarios = [Scenario(policy=policy, seed=seed, fabric=Fabric(k=k)) for seed in range(1, seeds + 1)]
+            scenarios = [
+                Scenario(policy=policy, seed=seed, fabric=Fabric(k=k))
+                for seed in range(1, seeds + 1)
+            ]
+
             for threads in (1, 2) if k >= THREADS_FROM and policy in LARGE else (1,):
                 yield scenarios, threads
 
 
 def connection_matrix(scenario: Scenario) -> str:
-    """Return a scenario's flows as the text of a connection matrix; they must not wait for each other."""
+    """Return a scenario's flows as the text of a connection matrix.
+
+    They must not wait for each other.
+    """
     flows = traffic.flows(scenario)
     size = scenario.collective.message_bytes
     ends = zip(flows.source.tolist(), flows.destination.tolist(), strict=True)
     lines = [
-        f"{source}->{destination} id {number} start 0 size {size}" for number, (source, destination) in enumerate(ends, start=1)
+        f"{source}->{destination} id {number} start 0 size {size}"
+        for number, (source, destination) in enumerate(ends, start=1)
     ]
+
     return "\n".join([f"Nodes {scenario.tree.hosts}", f"Connections {len(lines)}", *lines, ""])
 
 
 def side_by_side(command: Sequence[str], k: int, folder: Path) -> Iterator[Row]:
-    """Yield what our simulator and another one need for one connection matrix; packet-hops are ours for both."""
+    """Yield what our simulator and another one need for one connection matrix.
+
+    Packet-hops are ours for both.
+    """
     file = folder / f"permutation_{k}.cm"
     file.write_text(connection_matrix(Scenario(policy="rsq", fabric=Fabric(k=k))))
-    scenario = Scenario(policy="rsq", fabric=Fabric(k=k), collective=Collective(matrix="file", file=str(file)))
+    scenario = Scenario(
+        policy="rsq", fabric=Fabric(k=k), collective=Collective(matrix="file", file=str(file))
+    )
     ours = apart([scenario], 1)
     yield ours
     yield other(command, file, scenario, ours.packet_hops)
 
 
 def other(command: Sequence[str], file: Path, scenario: Scenario, packet_hops: int) -> Row:
-    """Run a simulator of the htsim family; raises ClickException with its last line where it fails."""
+    """Run a simulator of the htsim family.
+
+    Raises ClickException with its last line where it fails.
+    """
     speed = str(scenario.rate_bps // 10**6)
-    arguments = [*command, "-tm", str(file), "-nodes", str(scenario.tree.hosts), "-linkspeed", speed]
-    before, began_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    arguments = [
+        *command,
+        "-tm",
+        str(file),
+        "-nodes",
+        str(scenario.tree.hosts),
+        "-linkspeed",
+        speed,
+    ]
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began_s = time.perf_counter()
     try:
-        done = subprocess.run(arguments, cwd=file.parent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            arguments,
+            cwd=file.parent,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise click.ClickException(f"HTSIM: {error}") from None
-    wall_s, after = time.perf_counter() - began_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    wall_s = time.perf_counter() - began_s
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     finished = [float(us) for us in FINISHED.findall(done.stdout)]
+
     if done.returncode or not finished:
         last = [*(done.stderr + done.stdout).strip().splitlines(), "no output"][-1]
-        raise click.ClickException(f"HTSIM: {shlex.join(arguments)}: exit code {done.returncode}: {last}")
+        raise click.ClickException(
+            f"HTSIM: {shlex.join(arguments)}: exit code {done.returncode}: {last}"
+        )
+
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Row(
         simulator=Path(command[0]).name,
@@ -177,9 +230,11 @@ def table(rows: Sequence[Row]) -> Table:
         "GiB",
         "CCT (µs)",
     )
+
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     for number, heading in enumerate(headings):
         shown.add_column(heading, justify="left" if number < 2 else "right", no_wrap=True)
+
     for row in rows:
         shown.add_row(
             row.simulator,
@@ -192,6 +247,7 @@ def table(rows: Sequence[Row]) -> Table:
             f"{row.max_rss_bytes / GIB:.2f}",
             f"{row.cct_us:.2f}",
         )
+
     return shown
 
 
@@ -200,15 +256,22 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     picture, (schemes, rates, memory) = panel(width=3.8, height=3.4, columns=3)
     sizes = sorted({row.k for row in rows})
     draw_schemes(schemes, [row for row in rows if (row.k, row.threads) == (sizes[0], 1)])
+
     for policy in LARGE:
         for threads in (1, 2):
-            draw_sizes(rates, memory, [row for row in rows if (row.policy, row.threads) == (policy, threads)])
+            draw_sizes(
+                rates,
+                memory,
+                [row for row in rows if (row.policy, row.threads) == (policy, threads)],
+            )
+
     for axes, title in ((rates, "million packet-hops per second"), (memory, "peak memory (GiB)")):
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [f"k = {k}\n{k**3 // 4:,}\nhosts" for k in sizes])
         axes.set_title(title, fontsize=9)
         axes.set_ylim(0, 1.1 * max(max(line.get_ydata()) for line in axes.get_lines()))
         axes.legend(fontsize=7)
+
     path.parent.mkdir(parents=True, exist_ok=True)
     picture.savefig(path)
 
@@ -216,7 +279,13 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 def draw_schemes(axes: Axes, rows: Sequence[Row]) -> None:
     """Draw a bar for each load balancer."""
     places = range(len(rows))
-    axes.barh(places, [row.rate / MILLION for row in rows], color=[colour(row.policy) for row in rows], edgecolor="#333333")
+    axes.barh(
+        places,
+        [row.rate / MILLION for row in rows],
+        color=[colour(row.policy) for row in rows],
+        edgecolor="#333333",
+    )
+
     axes.set_yticks(places, [label(row.policy) for row in rows])
     axes.invert_yaxis()
     axes.grid(axis="x")
@@ -224,41 +293,110 @@ def draw_schemes(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def draw_sizes(rates: Axes, memory: Axes, rows: Sequence[Row]) -> None:
-    """Draw the lines of one load balancer and number of threads: with one by CPU time, with several by wall clock."""
+    """Draw the lines of one load balancer and number of threads: with one by CPU time, with several
+    by wall clock.
+    """
     if not rows:
         return
-    policy, threads = rows[0].policy, rows[0].threads
-    look = {"color": colour(policy), "linestyle": "-" if threads == 1 else "--", "marker": "o" if threads == 1 else "s"}
+
+    policy = rows[0].policy
+    threads = rows[0].threads
+    look = {
+        "color": colour(policy),
+        "linestyle": "-" if threads == 1 else "--",
+        "marker": "o" if threads == 1 else "s",
+    }
+
     clock = "1 thread, CPU time" if threads == 1 else f"{threads} threads, wall clock"
     seconds = [row.cpu_s if threads == 1 else row.wall_s for row in rows]
-    sizes, hops = [row.k for row in rows], [row.packet_hops / MILLION for row in rows]
-    rates.plot(sizes, [count / time for count, time in zip(hops, seconds, strict=True)], label=f"{label(policy)}, {clock}", **look)
-    memory.plot(sizes, [row.max_rss_bytes / GIB for row in rows], label=f"{label(policy)}, {threads} thread(s)", **look)
+    sizes = [row.k for row in rows]
+    hops = [row.packet_hops / MILLION for row in rows]
+    rates.plot(
+        sizes,
+        [count / time for count, time in zip(hops, seconds, strict=True)],
+        label=f"{label(policy)}, {clock}",
+        **look,
+    )
+
+    memory.plot(
+        sizes,
+        [row.max_rss_bytes / GIB for row in rows],
+        label=f"{label(policy)}, {threads} thread(s)",
+        **look,
+    )
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
-@click.option("--k", "sizes", multiple=True, type=click.IntRange(2, 128), help="A size; repeatable.  [8, 16, 32, 64]")
+@click.option(
+    "--k",
+    "sizes",
+    multiple=True,
+    type=click.IntRange(2, 128),
+    help="A size; repeatable.  [8, 16, 32, 64]",
+)
 @click.option("--quick", is_flag=True, help="k = 8 and 16, fewer seeds.")
-@click.option("--tries", type=click.IntRange(1), default=1, show_default=True, help="Take the fastest of so many processes.")
-@click.option("--htsim-k", type=click.IntRange(2, 128), default=8, show_default=True, help="The size of what HTSIM runs too.")
-@click.option("--json", "as_json", type=click.Path(path_type=Path), help="Write the rows to this file as JSON.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Take the fastest of so many processes.",
+)
+@click.option(
+    "--htsim-k",
+    type=click.IntRange(2, 128),
+    default=8,
+    show_default=True,
+    help="The size of what HTSIM runs too.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    type=click.Path(path_type=Path),
+    help="Write the rows to this file as JSON.",
+)
 @click.option("--chart", type=click.Path(path_type=Path), help="Draw the rows in this file.")
-def main(sizes: tuple[int, ...], quick: bool, tries: int, htsim_k: int, as_json: Path | None, chart: Path | None) -> None:
+def main(
+    sizes: tuple[int, ...],
+    quick: bool,
+    tries: int,
+    htsim_k: int,
+    as_json: Path | None,
+    chart: Path | None,
+) -> None:
     """Measure, and show a row as soon as it is there."""
     prepare()
     rows: list[Row] = []
     for scenarios, threads in plan(sizes or (QUICK if quick else tuple(SEEDS)), quick):
-        rows.append(max((apart(scenarios, threads) for _ in range(tries)), key=lambda row: row.packet_hops / row.wall_s))
-        click.echo(f"k = {rows[-1].k}, {label(rows[-1].policy)}, {threads} thread(s): {rows[-1].rate / MILLION:.1f} M/s", err=True)
+        rows.append(
+            max(
+                (apart(scenarios, threads) for _ in range(tries)),
+                key=lambda row: row.packet_hops / row.wall_s,
+            )
+        )
+
+        click.echo(
+            f"k = {rows[-1].k}, {label(rows[-1].policy)}, {threads} thread(s): {rows[-1].rate / MILLION:.1f} M/s",
+            err=True,
+        )
+
     beside: list[Row] = []
     if os.environ.get("HTSIM"):
         with tempfile.TemporaryDirectory() as folder:
             beside += side_by_side(shlex.split(os.environ["HTSIM"]), htsim_k, Path(folder))
+
     for part in filter(None, (rows, beside)):
         Console(width=140).print(table(part))
+
     if as_json:
         found = {"rows": rows, "side_by_side": beside}
-        as_json.write_text(json.dumps({name: [asdict(row) for row in part] for name, part in found.items()}, indent=2) + "\n")
+        as_json.write_text(
+            json.dumps(
+                {name: [asdict(row) for row in part] for name, part in found.items()}, indent=2
+            )
+            + "\n"
+        )
+
     if chart:
         draw(rows, chart)
 

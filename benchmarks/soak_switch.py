@@ -1,9 +1,11 @@
-"""Keep a switch busy for minutes and watch its memory: traffic, table updates, reads, streams, packet-outs, new pipelines.
+"""Keep a switch busy for minutes and watch its memory: traffic, table updates, reads, streams,
+packet-outs, new pipelines.
 
     sudo python benchmarks/soak_switch.py                 one minute
     sudo python benchmarks/soak_switch.py --minutes 10 --json soak.json
 
-It ends with status 1 where the resident memory has grown by more than the allowed share since the warm-up.
+It ends with status 1 where the resident memory has grown by more than the allowed share since the
+warm-up.
 """
 
 import itertools
@@ -16,7 +18,18 @@ from queue import Queue
 from typing import Any
 
 import click
-from switch import OURS, enter_namespace, frame, hello, inserts, ip, pipeline, running, through, veths
+from switch import (
+    OURS,
+    enter_namespace,
+    frame,
+    hello,
+    inserts,
+    ip,
+    pipeline,
+    running,
+    through,
+    veths,
+)
 
 # isort: split
 from p4.v1 import p4runtime_pb2
@@ -43,6 +56,7 @@ class Updates(threading.Thread):
             for number in itertools.count():
                 if self.stopping.is_set():
                     return
+
                 self._round(number)
                 time.sleep(0.02)
         except Exception as error:
@@ -53,12 +67,19 @@ class Updates(threading.Thread):
             self._stub.SetForwardingPipelineConfig(pipeline(PROGRAM), timeout=WAIT_S)
             self._stub.Write(inserts(PROGRAM), timeout=WAIT_S)
             self.pipelines += 1
-        for kind in (p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY, p4runtime_pb2.Update.DELETE):
+
+        for kind in (
+            p4runtime_pb2.Update.INSERT,
+            p4runtime_pb2.Update.MODIFY,
+            p4runtime_pb2.Update.DELETE,
+        ):
             self._stub.Write(_routes(kind, number), timeout=WAIT_S)
             self.updates += BATCH
+
         wanted = p4runtime_pb2.ReadRequest(device_id=1)
         wanted.entities.add().table_entry.SetInParent()
         list(self._stub.Read(wanted, timeout=WAIT_S))
+
         if number % 10 == 0:
             self._backup()
 
@@ -70,7 +91,9 @@ class Updates(threading.Thread):
         message.arbitration.election_id.low = 0
         requests.put(message)
         next(responses)
-        requests.put(p4runtime_pb2.StreamMessageRequest(packet=p4runtime_pb2.PacketOut(payload=b"x" * 99)))
+        requests.put(
+            p4runtime_pb2.StreamMessageRequest(packet=p4runtime_pb2.PacketOut(payload=b"x" * 99))
+        )
         next(responses)
         requests.put(None)
         responses.cancel()
@@ -82,15 +105,21 @@ def _routes(kind: int, number: int) -> p4runtime_pb2.WriteRequest:
     template = inserts(PROGRAM).updates[0].entity
     request = p4runtime_pb2.WriteRequest(device_id=1)
     request.election_id.low = 1
+
     for i in range(BATCH):
         update = request.updates.add(type=kind, entity=template)
         update.entity.table_entry.match[0].lpm.value = bytes([11, number % 200, i, 1])
+
     return request
 
 
 def resident_kib(pid: int) -> int:
     """Return the resident memory of a process."""
-    return next(int(line.split()[1]) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return next(
+        int(line.split()[1])
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmRSS")
+    )
 
 
 def soak(minutes: float, warm_up_s: float) -> dict[str, Any]:
@@ -98,26 +127,41 @@ def soak(minutes: float, warm_up_s: float) -> dict[str, Any]:
     frames = [frame(60, label) for label in range(256)]
     samples: list[tuple[float, int]] = []
     received = lost = 0
-    with tempfile.TemporaryDirectory() as folder, veths() as ends, running(OURS, Path(folder)) as (pid, stub):
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        veths() as ends,
+        running(OURS, Path(folder)) as (pid, stub),
+    ):
         stub.SetForwardingPipelineConfig(pipeline(PROGRAM), timeout=WAIT_S)
         stub.Write(inserts(PROGRAM), timeout=WAIT_S)
         controller = Updates(stub)
         started = time.monotonic()
         samples.append((0.0, resident_kib(pid)))
         controller.start()
+
         while (elapsed := time.monotonic() - started) < minutes * 60 and controller.failure is None:
             more, missing = through(ends, frames, min(5.0, minutes * 60 - elapsed))
-            received, lost = received + more, lost + missing
+            received = received + more
+            lost = lost + missing
             samples.append((time.monotonic() - started, resident_kib(pid)))
+
         controller.stopping.set()
         controller.join(WAIT_S)
         if controller.failure is not None:
             raise click.ClickException(f"the controller failed: {controller.failure}")
+
         samples.append((time.monotonic() - started, resident_kib(pid)))
+
     warm = next((size for at, size in samples if at >= warm_up_s), samples[-1][1])
     return {
         "minutes": minutes,
-        "rss_kib": {"start": samples[0][1], "warm": warm, "end": samples[-1][1], "most": max(size for _, size in samples)},
+        "rss_kib": {
+            "start": samples[0][1],
+            "warm": warm,
+            "end": samples[-1][1],
+            "most": max(size for _, size in samples),
+        },
         "growth": samples[-1][1] / warm - 1,
         "packets": received,
         "not_forwarded": lost,
@@ -131,17 +175,36 @@ def soak(minutes: float, warm_up_s: float) -> dict[str, Any]:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--inside", is_flag=True, hidden=True)
 @click.option("--minutes", type=float, default=1.0, show_default=True)
-@click.option("--warm-up", type=float, default=30.0, show_default=True, help="Seconds before the memory counts.")
-@click.option("--allowed", type=float, default=0.05, show_default=True, help="Share by which the memory may grow.")
-@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write everything as JSON.")
+@click.option(
+    "--warm-up",
+    type=float,
+    default=30.0,
+    show_default=True,
+    help="Seconds before the memory counts.",
+)
+@click.option(
+    "--allowed",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="Share by which the memory may grow.",
+)
+@click.option(
+    "--json",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write everything as JSON.",
+)
 def main(inside: bool, minutes: float, warm_up: float, allowed: float, file: Path | None) -> None:
     """Watch the memory of a busy switch (root: in a network namespace of its own)."""
     if not inside:
         enter_namespace()
+
     ip("link set lo up")
     found = soak(minutes, warm_up)
     if file is not None:
         file.write_text(json.dumps(found, indent=2) + "\n")
+
     print(json.dumps({name: value for name, value in found.items() if name != "samples"}))
     if found["growth"] > allowed:
         raise click.ClickException(f"the memory has grown by {found['growth']:.1%}")

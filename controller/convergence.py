@@ -1,6 +1,8 @@
-"""What becomes of one change of links: when it happened, was detected, planned, and installed on the last switch.
+"""What becomes of one change of links: when it happened, was detected, planned, and installed on
+the last switch.
 
-The driver of a `FabricController`, which knows the time, keeps one `Convergence` per change; commands and views show them.
+The driver of a `FabricController`, which knows the time, keeps one `Convergence` per change;
+commands and views show them.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,16 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller.fabric_controller import LinkChange, Step
-from fabric.addressing import link_name
-from fabric.experiment import Detection
-from fabric.topology import FatTree
+from fattree.addressing import link_name
+from fattree.experiment import Detection
+from fattree.topology import FatTree
 
 PS_PER_MS = 10**9
 
 
 @dataclass(slots=True, eq=False)
 class Convergence:
-    """One change on its way into the switches; an instant is None where it is not known, or not reached yet.
+    """One change on its way into the switches.
+
+    An instant is None where it is not known, or not reached yet.
 
     `failed` are the links that routes avoid after it. `failed_ps` is when the links really changed.
     """
@@ -64,12 +68,19 @@ class Convergence:
 
     def row(self, tree: FatTree) -> dict[str, Any]:
         """Return it for a machine to read, times in milliseconds of the run."""
-        stages = {name: getattr(self, f"{name}_ps") for name in ("failed", "detected", "planned", "installed")}
+        stages = {
+            name: getattr(self, f"{name}_ps")
+            for name in ("failed", "detected", "planned", "installed")
+        }
+
         return {
             "links_down": [link_name(tree, link) for link in sorted(self.change.down)],
             "links_up": [link_name(tree, link) for link in sorted(self.change.up)],
             "detection": self.detection,
-            **{f"{name}_ms": None if at_ps is None else at_ps / PS_PER_MS for name, at_ps in stages.items()},
+            **{
+                f"{name}_ms": None if at_ps is None else at_ps / PS_PER_MS
+                for name, at_ps in stages.items()
+            },
             "updates": self.updates,
             "switches": self.switches,
         }

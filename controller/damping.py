@@ -1,15 +1,17 @@
-"""Flap damping: a link that comes and goes too often counts as failed until it has been quiet for a while.
+"""Flap damping: a link that comes and goes too often counts as failed until it has been quiet for a
+while.
 
-Every failure costs a link a penalty of 1, which halves every half-life. Above `suppress` the link is left out although it may
-be up; below `reuse` it is used again as soon as it is up. The idea is that of RFC 2439; as there, a ceiling bounds how long a
-link that has become quiet must wait: CEILING times `suppress`.
+Every failure costs a link a penalty of 1, which halves every half-life. Above `suppress` the link
+is left out although it may be up; below `reuse` it is used again as soon as it is up. The idea is
+that of RFC 2439; as there, a ceiling bounds how long a link that has become quiet must wait:
+CEILING times `suppress`.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, log2
 
-from fabric.experiment import DAMPING_REUSE, DAMPING_SUPPRESS, Controller
+from fattree.experiment import DAMPING_REUSE, DAMPING_SUPPRESS, Controller
 
 PS_PER_US = 10**6
 CEILING = 4
@@ -26,9 +28,14 @@ class Flaps:
 
 
 class Damping:
-    """Follows links that go down and up; says which ones to count as failed. Times never run backwards."""
+    """Follows links that go down and up; says which ones to count as failed.
 
-    def __init__(self, half_life_ps: int, suppress: float, reuse: float, down: Iterable[int] = ()) -> None:
+    Times never run backwards.
+    """
+
+    def __init__(
+        self, half_life_ps: int, suppress: float, reuse: float, down: Iterable[int] = ()
+    ) -> None:
         self._half_life_ps = half_life_ps
         self._suppress = suppress
         self._reuse = reuse
@@ -43,25 +50,34 @@ class Damping:
     @property
     def next_release_ps(self) -> int | None:
         """Return when the next suppressed link will have been quiet for long enough."""
-        return min((self._released_ps(flaps) for flaps in self._flaps.values() if flaps.is_suppressed), default=None)
+        return min(
+            (self._released_ps(flaps) for flaps in self._flaps.values() if flaps.is_suppressed),
+            default=None,
+        )
 
     def on_change(self, now_ps: int, down: Links, up: Links) -> Links:
         """Take note of links that go down and up; return those that count as failed from now on."""
         for link in down - self._down:
             self._count(now_ps, link)
+
         self._down = self._down - up | down
         return self.release(now_ps)
 
     def release(self, now_ps: int) -> Links:
-        """Let go of what has been quiet for long enough; return the links that count as failed from now on."""
+        """Let go of what has been quiet for long enough.
+
+        Return the links that count as failed from now on.
+        """
         for flaps in self._flaps.values():
             flaps.is_suppressed = flaps.is_suppressed and now_ps < self._released_ps(flaps)
+
         return self._down | self.suppressed
 
     def _count(self, now_ps: int, link: int) -> None:
         flaps = self._flaps.setdefault(link, Flaps(0, now_ps))
         penalty = 1 + flaps.penalty * 0.5 ** ((now_ps - flaps.at_ps) / self._half_life_ps)
-        flaps.penalty, flaps.at_ps = min(penalty, CEILING * self._suppress), now_ps
+        flaps.penalty = min(penalty, CEILING * self._suppress)
+        flaps.at_ps = now_ps
         flaps.is_suppressed = flaps.is_suppressed or flaps.penalty > self._suppress
 
     def _released_ps(self, flaps: Flaps) -> int:
@@ -72,5 +88,11 @@ def damping(settings: Controller, down: Iterable[int] = ()) -> Damping | None:
     """Return the damping that the settings ask for; None where they do not."""
     if settings.damping_half_life_us is None:
         return None
+
     half_life_ps = max(1, round(settings.damping_half_life_us * PS_PER_US))
-    return Damping(half_life_ps, settings.damping_suppress or DAMPING_SUPPRESS, settings.damping_reuse or DAMPING_REUSE, down)
+    return Damping(
+        half_life_ps,
+        settings.damping_suppress or DAMPING_SUPPRESS,
+        settings.damping_reuse or DAMPING_REUSE,
+        down,
+    )

@@ -1,4 +1,6 @@
-"""The difference of two plans of a switch as messages, found on arrays: what both plans have in common costs nothing."""
+"""The difference of two plans of a switch as messages, found on arrays: what both plans have in
+common costs nothing.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from controller.entries import Change, Entry, Kind
 from controller.parts import Part, Phase, Piece, packed
 from controller.plan import Block, SwitchPlan
-from fabric.forwarding import NONE
+from fattree.forwarding import NONE
 
 Int32 = NDArray[np.int32]
 
@@ -25,40 +27,52 @@ class Placed:
     ids: Sequence[int]
 
     def calls(self) -> Int32:
-        """Return the arguments of each destination's `to_group`, (5, destinations); columns of NONE where there is no route."""
+        """Return the arguments of each destination's `to_group`, (5, destinations).
+
+        Columns of NONE where there is no route.
+        """
         number, block, *starts = rows = self.plan.group_rows()
         if not self.blocks:
             return np.full((5, rows.shape[1]), NONE, dtype=np.int32)
+
         lengths = np.array([len(block[0]) for block in self.blocks], dtype=np.int32)
-        found = np.stack([number, np.array(self.ids, dtype=np.int32)[block], lengths[block], *starts])
+        found = np.stack(
+            [number, np.array(self.ids, dtype=np.int32)[block], lengths[block], *starts]
+        )
         found[:, number == NONE] = NONE
+
         return found
 
     def checked_calls(self) -> Int32:
         """Return `calls`; raises PlanError where the program has too little room for the plan."""
         calls = self.calls()
-        self.plan.planner.check(self.plan, [len(uplinks) for block in self.blocks for uplinks in block], calls[0])
+        self.plan.planner.check(
+            self.plan, [len(uplinks) for block in self.blocks for uplinks in block], calls[0]
+        )
         return calls
 
 
 def difference(old: Placed | None, new: Placed) -> list[Part]:
     """Return the messages that bring a switch from one plan to another; an empty switch is None.
 
-    A schedule is never changed in place: an id that both have stands for the same one in both. Raises PlanError where the
-    program has too little room for the new plan.
+    A schedule is never changed in place: an id that both have stands for the same one in both.
+    Raises PlanError where the program has too little room for the new plan.
     """
     wanted = new.checked_calls()
     held = np.full_like(wanted, NONE) if old is None else old.calls()
     changed = (wanted != held).any(axis=0)
-    was, will_be = held[0] != NONE, wanted[0] != NONE
+    was = held[0] != NONE
+    will_be = wanted[0] != NONE
     add = [*_schedules(Kind.INSERT, new, old), *_settings(old, new), *_ports(old, new)]
     parts = [
         *packed(Phase.ADD, [*add, *_routes(Kind.INSERT, new, changed & ~was)]),
         *packed(Phase.MOVE, _routes(Kind.MODIFY, new, changed & was & will_be)),
     ]
+
     if old is not None:
         gone = [*_routes(Kind.DELETE, old, changed & ~will_be), *_schedules(Kind.DELETE, old, new)]
         parts += packed(Phase.REMOVE, gone)
+
     return parts
 
 
@@ -69,7 +83,10 @@ def _schedules(kind: Kind, placed: Placed, other: Placed | None) -> Iterator[Pie
     for first, block in zip(placed.ids, placed.blocks, strict=True):
         if first not in shared:
             for order, uplinks in enumerate(block):
-                yield Piece(planner.rows(len(uplinks)), partial(_rows, kind, placed.plan, first + order, uplinks))
+                yield Piece(
+                    planner.rows(len(uplinks)),
+                    partial(_rows, kind, placed.plan, first + order, uplinks),
+                )
 
 
 def _rows(kind: Kind, plan: SwitchPlan, schedule: int, uplinks: bytes) -> Iterator[Change]:
@@ -84,6 +101,7 @@ def _settings(old: Placed | None, new: Placed) -> Iterator[Piece]:
             Change(Kind.INSERT if key else Kind.MODIFY, Entry(table, key, *call))
             for (table, key), call in new.plan.settings.items()
         ]
+
         yield Piece(len(made), partial(iter, made))
 
 

@@ -1,6 +1,7 @@
 """Table entries and changes of them as plain values, by the names that the P4 programs use.
 
-Everything between the plan and the session speaks of these; P4Runtime messages exist at the session only.
+Everything between the plan and the session speaks of these; P4Runtime messages exist at the session
+only.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,8 @@ class Kind(IntEnum):
 
 
 class Entry(NamedTuple):
-    """An entry of a table: key fields in order (an int, or (value, prefix length)) and an action with its arguments.
+    """An entry of a table: key fields in order (an int, or (value, prefix length)) and an action
+    with its arguments.
 
     An empty key is the table's default entry.
     """
@@ -53,5 +55,6 @@ Batch: TypeAlias = tuple[Change, ...]
 def _shown(match: Match) -> str:
     if isinstance(match, int):
         return str(match)
+
     value, length = match
     return ".".join(str(value >> shift & 0xFF) for shift in (24, 16, 8, 0)) + f"/{length}"

@@ -8,9 +8,9 @@ ControllerError
         CallError             a call refused as a whole, with its google.rpc code
             WriteError            a batch of which some updates were refused, each with its own code
 
-A refused Write is a status of three levels: the call's code, a google.rpc.Status, and in its details one p4.v1.Error per
-update of the batch, in the order of the batch (P4Runtime specification, "Error reporting"). `WriteError.failures` pairs
-what failed with what was asked.
+A refused Write is a status of three levels: the call's code, a google.rpc.Status, and in its
+details one p4.v1.Error per update of the batch, in the order of the batch (P4Runtime specification,
+"Error reporting"). `WriteError.failures` pairs what failed with what was asked.
 """
 
 from collections.abc import Sequence
@@ -72,13 +72,17 @@ class WriteError(CallError):
     """A batch of which some updates were refused; the others are in force."""
 
     def __init__(self, switch: str, code: int, failures: Sequence[Failure], updates: int) -> None:
-        super().__init__(switch, code, f"{len(failures)} of {updates} updates refused; first: {failures[0]}")
+        super().__init__(
+            switch, code, f"{len(failures)} of {updates} updates refused; first: {failures[0]}"
+        )
         self.failures = tuple(failures)
 
 
 @dataclass(slots=True)
 class RpcFailure(Exception):
-    """How a transport reports a call that failed: the code, one line, and one p4.v1.Error per update or nothing."""
+    """How a transport reports a call that failed: the code, one line, and one p4.v1.Error per
+    update or nothing.
+    """
 
     code: int
     message: str

@@ -1,7 +1,7 @@
 """The controller of a whole fabric, without I/O: link events in, timed updates of switches out.
 
-Virtual time and gRPC drive the same object: it is told what happened and when, and says what each switch must be sent,
-and when. It never waits, sends or looks at a clock.
+Virtual time and gRPC drive the same object: it is told what happened and when, and says what each
+switch must be sent, and when. It never waits, sends or looks at a clock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ from controller.parts import Part, Phase
 from controller.pipeline import Pipeline
 from controller.plan import Planner
 from controller.reconcile import Installed, adopted, reconcile
-from fabric.experiment import Scenario
-from fabric.forwarding import Drawn, Forwarding, scenario_forwarding
-from fabric.wecmp import LinkState
+from fattree.experiment import Scenario
+from fattree.forwarding import Drawn, Forwarding, scenario_forwarding
+from fattree.wecmp import LinkState
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,9 @@ class LinkChange:
 
 
 class Step(NamedTuple):
-    """A batch of updates for one switch. Steps of equal time are sent phase by phase, in order within a switch.
+    """A batch of updates for one switch.
+
+    Steps of equal time are sent phase by phase, in order within a switch.
 
     A step of an older epoch of its switch is out of date: since then the switch has been read back.
     """
@@ -44,17 +46,22 @@ class Step(NamedTuple):
 class FabricController:
     """Plans a scenario's switches and follows the state of the links.
 
-    `convergence_ps` is G: how long after a link event its routes are installed; None for never. With flap damping a link that
-    comes and goes too often counts as failed until it has been quiet (`damping`): ask `next_release_ps` when to call `release`.
-    Raises PlanError where the program cannot hold the plan.
+    `convergence_ps` is G: how long after a link event its routes are installed; None for never.
+    With flap damping a link that comes and goes too often counts as failed until it has been quiet
+    (`damping`): ask `next_release_ps` when to call `release`. Raises PlanError where the program
+    cannot hold the plan.
     """
 
     def __init__(self, scenario: Scenario, pipeline: Pipeline, failed: Iterable[int] = ()) -> None:
         self.scenario = scenario
         self.failed = frozenset(failed)
         self.convergence_ps = scenario.convergence_ps
+
         if scenario.controller.detection == "probe" and "punt" not in pipeline.tables:
-            raise PlanError('controller.detection = "probe": the program has no table punt, so it could not catch probes')
+            raise PlanError(
+                'controller.detection = "probe": the program has no table punt, so it could not catch probes'
+            )
+
         self._planner = Planner(scenario, pipeline)
         self._damping = damping(scenario.controller, self.failed)
         self._drawn = Drawn()
@@ -67,9 +74,13 @@ class FabricController:
         return self._steps(now_ps)
 
     def on_event(self, now_ps: int, event: LinkChange) -> list[Step]:
-        """Take note of a change and return the updates that follow, due after G; only what changes."""
+        """Take note of a change and return the updates that follow, due after G.
+
+        Only what changes.
+        """
         if self._damping is None:
             return self._move(now_ps, self.failed - event.up | event.down)
+
         return self._move(now_ps, self._damping.on_change(now_ps, event.down, event.up))
 
     @property
@@ -78,12 +89,18 @@ class FabricController:
         return None if self._damping is None else self._damping.next_release_ps
 
     def release(self, now_ps: int) -> list[Step]:
-        """Use the links again that have been quiet for long enough, and return the updates that follow."""
+        """Use the links again that have been quiet for long enough, and return the updates that
+        follow.
+        """
         return self._move(now_ps, self._damping.release(now_ps)) if self._damping else []
 
     def adopt(self, switch: int, entries: Entries) -> None:
-        """Take what a switch holds, as read back from it, for what is installed there: nothing where it has just started."""
-        plan, home = (self._planner.plan(state, switch) for state in (self.forwarding(), self._whole()))
+        """Take what a switch holds, as read back from it, for what is installed there: nothing
+        where it has just started.
+        """
+        plan, home = (
+            self._planner.plan(state, switch) for state in (self.forwarding(), self._whole())
+        )
         self._installed[switch] = adopted(self._planner, entries, home, plan)
         self._epochs[switch] += 1
 
@@ -101,12 +118,17 @@ class FabricController:
 
     def forwarding(self) -> Forwarding:
         """Return groups, schedules and starts for the present state of the links."""
-        return scenario_forwarding(self.scenario, LinkState.without(self.scenario.tree, self.failed), self._drawn)
+        return scenario_forwarding(
+            self.scenario, LinkState.without(self.scenario.tree, self.failed), self._drawn
+        )
 
     def _whole(self) -> Forwarding:
         """Return the forwarding of a fabric without failures."""
         if self._home is None:
-            self._home = scenario_forwarding(self.scenario, LinkState.without(self.scenario.tree), self._drawn)
+            self._home = scenario_forwarding(
+                self.scenario, LinkState.without(self.scenario.tree), self._drawn
+            )
+
         return self._home
 
     def _move(self, now_ps: int, failed: frozenset[int]) -> list[Step]:
@@ -118,10 +140,13 @@ class FabricController:
 
     def _bring(self, time_ps: int, switches: Iterable[int], state: Forwarding) -> list[Step]:
         steps = [
-            Step(time_ps, switch, part.changes, part.phase, self._epochs[switch])
+            Step(
+                time_ps, switch, changes=part.changes, phase=part.phase, epoch=self._epochs[switch]
+            )
             for switch in switches
             for part in self._parts(switch, state)
         ]
+
         return sorted(steps, key=lambda step: step.phase)
 
     def _parts(self, switch: int, state: Forwarding) -> list[Part]:

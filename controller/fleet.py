@@ -1,8 +1,10 @@
-"""The controller's sessions with all switches of a fabric: opened, written to side by side, and brought back when they are lost.
+"""The controller's sessions with all switches of a fabric: opened, written to side by side, and
+brought back when they are lost.
 
-A switch that runs our program already is read back and gets only what is missing; any other gets the program first. A switch
-that stops to answer, or that another controller takes over, is left out, and holds up nobody; when it is back it is read back
-again. So nothing that a switch has acknowledged is ever sent twice, and nobody is touched because of somebody else.
+A switch that runs our program already is read back and gets only what is missing; any other gets
+the program first. A switch that stops to answer, or that another controller takes over, is left
+out, and holds up nobody; when it is back it is read back again. So nothing that a switch has
+acknowledged is ever sent twice, and nobody is touched because of somebody else.
 """
 
 import hashlib
@@ -16,7 +18,7 @@ from controller.errors import CallError, NotPrimaryError, SwitchError, Unreachab
 from controller.fabric_controller import FabricController, Step
 from controller.pipeline import Pipeline
 from controller.session import DEADLINE_S, Session, Transport
-from fabric.addressing import device_id, switch_name
+from fattree.addressing import device_id, switch_name
 
 WRITERS = 8
 REOPEN_DEADLINE_S = 2.0
@@ -25,7 +27,9 @@ COOKIE_BYTES = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """How to get at the switches: the program that they must run, a transport to each, and whether it seems worth a try."""
+    """How to get at the switches: the program that they must run, a transport to each, and whether
+    it seems worth a try.
+    """
 
     device_config: bytes
     pipeline: Pipeline
@@ -36,14 +40,18 @@ class Access:
     @property
     def cookie(self) -> int:
         """Return the number by which a switch tells that it runs this very program."""
-        digest = hashlib.sha256(self.device_config + self.pipeline.p4info.SerializeToString(deterministic=True)).digest()
+        digest = hashlib.sha256(
+            self.device_config + self.pipeline.p4info.SerializeToString(deterministic=True)
+        ).digest()
         return int.from_bytes(digest[:COOKIE_BYTES], "big")
 
 
 class Fleet:
     """All switches of a fabric, as one controller sees them."""
 
-    def __init__(self, controller: FabricController, access: Access, writers: int = WRITERS) -> None:
+    def __init__(
+        self, controller: FabricController, access: Access, writers: int = WRITERS
+    ) -> None:
         self.sessions: list[Session] = []
         self.lost: dict[int, SwitchError] = {}
         self.on_packet_in: Callable[[int, int, bytes], None] = lambda _switch, _port, _frame: None
@@ -59,6 +67,7 @@ class Fleet:
         switches = range(self._tree.switches)
         self._transports = [self.access.connect(switch) for switch in switches]
         self.sessions = [self._session(switch) for switch in switches]
+
         for switch, entries in enumerate(self._pool.map(self._take_over, switches)):
             if entries:
                 self._controller.adopt(switch, entries)
@@ -68,6 +77,7 @@ class Fleet:
         self._pool.shutdown()
         for session in self.sessions:
             session.close()
+
         for transport in self._transports:
             transport.close()
 
@@ -82,73 +92,108 @@ class Fleet:
             for step in current:
                 if step.phase is phase and step.switch not in self.lost:
                     per_switch.setdefault(step.switch, []).append(step)
+
             for switch, error in self._pool.map(self._write_one, per_switch.items()):
                 if error is not None:
                     self.lost[switch] = error
 
     def poll(self, now_ps: int) -> dict[int, int]:
-        """Look after all switches; return those that are back, with the number of updates that they needed.
+        """Look after all switches.
+
+        Return those that are back, with the number of updates that they needed.
 
         Raises CallError where a switch refuses what it needs even after it has been read back.
         """
         for switch, session in enumerate(self.sessions):
             if not session.is_open:
-                self.lost.setdefault(switch, UnreachableError(session.name, "the connection is gone"))
+                self.lost.setdefault(
+                    switch, UnreachableError(session.name, "the connection is gone")
+                )
             elif not session.is_primary:
-                self.lost.setdefault(switch, NotPrimaryError(session.name, "another controller has taken it over"))
+                self.lost.setdefault(
+                    switch, NotPrimaryError(session.name, "another controller has taken it over")
+                )
+
         back = {}
         for switch in sorted(self.lost):
             updates = self._recover(now_ps, switch)
             if updates is not None:
                 back[switch] = updates
+
         return back
 
     def _recover(self, now_ps: int, switch: int) -> int | None:
-        """Try to bring a lost switch back to the plan; return the number of updates, None where it is still lost."""
+        """Try to bring a lost switch back to the plan.
+
+        Return the number of updates, None where it is still lost.
+        """
         try:
             if not self._is_ours_again(switch):
                 return None
+
             self._controller.adopt(switch, self._take_over(switch))
             steps = self._controller.restore(now_ps, switch)
             for step in steps:
                 self.sessions[switch].write(step.changes)
         except (UnreachableError, NotPrimaryError):
             return None
+
         del self.lost[switch]
         return sum(len(step.changes) for step in steps)
 
     def _is_ours_again(self, switch: int) -> bool:
-        """Return whether there is a session in which this controller is in charge, opened anew or claimed if need be."""
+        """Return whether there is a session in which this controller is in charge, opened anew or
+        claimed if need be.
+        """
         session = self.sessions[switch]
         if not session.is_open:
             if not self.access.is_reachable(switch):
                 return False
+
             self._reopen(switch)
         elif session.is_without_primary:
             session.reclaim(REOPEN_DEADLINE_S)
+
         return self.sessions[switch].is_primary
 
     def _reopen(self, switch: int) -> None:
         with suppress(SwitchError):
             self.sessions[switch].close()
+
         self._transports[switch].close()
         self._transports[switch] = self.access.connect(switch)
         self.sessions[switch] = self._session(switch)
         self.sessions[switch].open(REOPEN_DEADLINE_S)
 
     def _session(self, switch: int) -> Session:
-        access, name = self.access, switch_name(self._tree, switch)
-        session = Session(self._transports[switch], access.pipeline, device_id(switch), name, access.election_id)
+        access = self.access
+        name = switch_name(self._tree, switch)
+        session = Session(
+            self._transports[switch],
+            pipeline=access.pipeline,
+            device_id=device_id(switch),
+            name=name,
+            election_id=access.election_id,
+        )
+
         session.on_packet_in = lambda port, frame: self.on_packet_in(switch, port, frame)
         return session
 
     def _take_over(self, switch: int) -> Entries:
-        """Return what a switch holds; one that does not run our program gets it, and holds nothing."""
+        """Return what a switch holds.
+
+        One that does not run our program gets it, and holds nothing.
+        """
         session = self.sessions[switch]
         if not session.is_open:
             session.open(DEADLINE_S)
+
         if session.cookie() == self._cookie:
-            return {(entry.table, entry.key): (entry.action, entry.arguments) for entry in session.read()}
+            return {
+                (entry.table, entry.key): (entry.action, entry.arguments)
+                for entry in session.read()
+            }
+
         session.push(self.access.device_config, self._cookie)
         return {}
 
@@ -158,7 +203,9 @@ class Fleet:
             for step in steps:
                 if not self.sessions[switch].is_open:
                     raise UnreachableError(self.sessions[switch].name, "the connection is gone")
+
                 self.sessions[switch].write(step.changes)
         except (UnreachableError, NotPrimaryError, CallError) as error:
             return switch, error
+
         return switch, None

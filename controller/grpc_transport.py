@@ -57,7 +57,9 @@ class GrpcTransport:
         try:
             return method(request, timeout=self._deadline_s, wait_for_ready=True)
         except grpc.RpcError as error:
-            raise RpcFailure(error.code().value[0], error.details() or "", update_errors(error)) from None
+            raise RpcFailure(
+                error.code().value[0], error.details() or "", update_errors(error)
+            ) from None
 
 
 class GrpcStream:
@@ -96,12 +98,16 @@ class GrpcStream:
 
 
 def update_errors(error: Any) -> list[p4runtime_pb2.Error]:
-    """Return the p4.v1.Error of every update, from the google.rpc.Status in the call's trailing metadata."""
+    """Return the p4.v1.Error of every update, from the google.rpc.Status in the call's trailing
+    metadata.
+    """
     packed = dict(error.trailing_metadata() or ()).get(DETAILS)
     if packed is None:
         return []
+
     errors = []
     for detail in status_pb2.Status.FromString(packed).details:
         errors.append(p4runtime_pb2.Error())
         detail.Unpack(errors[-1])
+
     return errors

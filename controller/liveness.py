@@ -1,11 +1,14 @@
-"""Liveness of links in the dataplane: a probe a link, direction and interval, sent and caught by the controller.
+"""Liveness of links in the dataplane: a probe a link, direction and interval, sent and caught by
+the controller.
 
-A probe is a packet-out through one port; the switch at the other end punts it. Both directions of a link must be heard. A
-link is dead when what was sent over it for `misses` intervals has not arrived, so that after a failure `misses` to
-`misses` + 1 intervals pass, and the latency of a link. It is alive again when it was heard in `misses` intervals since.
-Where most links fall silent at once, the controller rather suspects itself, and waits PATIENCE times as long.
+A probe is a packet-out through one port; the switch at the other end punts it. Both directions of a
+link must be heard. A link is dead when what was sent over it for `misses` intervals has not
+arrived, so that after a failure `misses` to `misses` + 1 intervals pass, and the latency of a link.
+It is alive again when it was heard in `misses` intervals since. Where most links fall silent at
+once, the controller rather suspects itself, and waits PATIENCE times as long.
 
-No I/O and no clock: the driver calls `tick` at `next_tick_ps`, sends what it returns, and hands in what arrives.
+No I/O and no clock: the driver calls `tick` at `next_tick_ps`, sends what it returns, and hands in
+what arrives.
 """
 
 import struct
@@ -15,10 +18,10 @@ from typing import NamedTuple
 
 from controller.fabric_controller import LinkChange
 from controller.plan import PROBE_ETHERTYPE
-from fabric.addressing import switch_mac
-from fabric.errors import ExperimentError
-from fabric.experiment import Scenario
-from fabric.topology import FatTree, LinkEnd
+from fattree.addressing import switch_mac
+from fattree.errors import ExperimentError
+from fattree.experiment import Scenario
+from fattree.topology import FatTree, LinkEnd
 
 # The group address that no bridge forwards.
 NEAREST_BRIDGE = 0x0180C200000E
@@ -42,7 +45,9 @@ class Probe(NamedTuple):
 
 @dataclass(slots=True)
 class Direction:
-    """One direction of a link: since when what was sent has not been heard, and in how many intervals it was since it was dead."""
+    """One direction of a link: since when what was sent has not been heard, and in how many
+    intervals it was since it was dead.
+    """
 
     link: int
     probe: Probe
@@ -54,49 +59,77 @@ class Direction:
 class Liveness:
     """Follows all inter-switch links, which count as alive at first, unless they are in `down`."""
 
-    def __init__(self, tree: FatTree, interval_ps: int, misses: int, now_ps: int = 0, down: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        tree: FatTree,
+        interval_ps: int,
+        misses: int,
+        now_ps: int = 0,
+        down: Iterable[int] = (),
+    ) -> None:
         self.interval_ps = interval_ps
         self.misses = misses
         self.next_tick_ps = now_ps
         self.sent = self.heard = 0
         self._down = frozenset(down)
         self._tree = tree
-        self._directions = {end: Direction(link, _probe(tree, *end)) for link in range(tree.links) for end in tree.link_ends(link)}
+        self._directions = {
+            end: Direction(link, _probe(tree, *end))
+            for link in range(tree.links)
+            for end in tree.link_ends(link)
+        }
 
     def tick(self, now_ps: int) -> tuple[list[Probe], LinkChange]:
         """Return the probes to send now, and the links that have turned out to be dead or alive.
 
-        A tick that comes late judges nobody: then the controller itself has been away, not the links.
+        A tick that comes late judges nobody: then the controller itself has been away, not the
+        links.
         """
         is_late = now_ps >= self.next_tick_ps + self.interval_ps
         self.next_tick_ps = (now_ps if is_late else self.next_tick_ps) + self.interval_ps
         change = LinkChange() if is_late else self._judge(now_ps)
+
         for direction in self._directions.values():
             if is_late or direction.waiting_since_ps is None:
                 direction.waiting_since_ps = now_ps
+
         self.sent += len(self._directions)
         return [direction.probe for direction in self._directions.values()], change
 
     def on_probe(self, switch: int, port: int, frame: bytes) -> bool:
-        """Take in a frame that a switch has punted; return whether it is a probe of ours, from the port that is wired there."""
+        """Take in a frame that a switch has punted.
+
+        Return whether it is a probe of ours, from the port that is wired there.
+        """
         source = _source(frame)
         direction = self._directions.get(source) if source else None
         if source is None or direction is None or self._tree.neighbour(*source) != (switch, port):
             return False
-        direction.waiting_since_ps, direction.is_heard = None, True
+
+        direction.waiting_since_ps = None
+        direction.is_heard = True
         self.heard += 1
+
         return True
 
     def _judge(self, now_ps: int) -> LinkChange:
         silent = self._silent(now_ps, self.misses)
         alive = self._tree.links - len(self._down)
-        dead = silent if 2 * len(silent - self._down) <= alive else self._silent(now_ps, PATIENCE * self.misses)
+        dead = (
+            silent
+            if 2 * len(silent - self._down) <= alive
+            else self._silent(now_ps, PATIENCE * self.misses)
+        )
+
         unsure = set()
         for direction in self._directions.values():
-            direction.streak = 0 if direction.link in silent else direction.streak + direction.is_heard
+            direction.streak = (
+                0 if direction.link in silent else direction.streak + direction.is_heard
+            )
             direction.is_heard = False
             if direction.streak < self.misses:
                 unsure.add(direction.link)
+
         change = LinkChange(dead - self._down, self._down - silent - unsure)
         self._down = self._down - change.up | change.down
         return change
@@ -105,40 +138,57 @@ class Liveness:
         """Return the links of which a direction has been silent for so long."""
         since_ps = now_ps - intervals * self.interval_ps
         directions = self._directions.values()
-        return frozenset(d.link for d in directions if d.waiting_since_ps is not None and d.waiting_since_ps <= since_ps)
+        return frozenset(
+            d.link
+            for d in directions
+            if d.waiting_since_ps is not None and d.waiting_since_ps <= since_ps
+        )
 
 
 def _probe(tree: FatTree, switch: int, port: int) -> Probe:
-    header = NEAREST_BRIDGE.to_bytes(6, "big") + switch_mac(tree, switch).to_bytes(6, "big") + PROBE_ETHERTYPE.to_bytes(2, "big")
-    return Probe(switch, port, (header + PAYLOAD.pack(MAGIC, switch, port)).ljust(LEAST_FRAME, b"\0"))
+    header = (
+        NEAREST_BRIDGE.to_bytes(6, "big")
+        + switch_mac(tree, switch).to_bytes(6, "big")
+        + PROBE_ETHERTYPE.to_bytes(2, "big")
+    )
+
+    return Probe(
+        switch, port, (header + PAYLOAD.pack(MAGIC, switch, port)).ljust(LEAST_FRAME, b"\0")
+    )
 
 
 def _source(frame: bytes) -> LinkEnd | None:
     """Return the switch and port from which a probe was sent; None for other frames."""
     if int.from_bytes(frame[12:14], "big") != PROBE_ETHERTYPE or len(frame) < 14 + PAYLOAD.size:
         return None
+
     magic, switch, port = PAYLOAD.unpack_from(frame, 14)
     return LinkEnd(switch, port) if magic == MAGIC else None
 
 
 def liveness(scenario: Scenario, now_ps: int = 0, down: Iterable[int] = ()) -> Liveness | None:
-    """Return what follows a scenario's links, None where its controller does not probe; by default every zero-load RTT.
+    """Return what follows a scenario's links, None where its controller does not probe.
+
+    By default every zero-load RTT.
 
     Raises ExperimentError where no link could ever pass.
     """
     settings = scenario.controller
     if settings.detection != "probe":
         return None
+
     asked_us = settings.probe_interval_us
     interval_ps = scenario.zero_load_rtt_ps if asked_us is None else round(asked_us * PS_PER_US)
     misses = settings.probe_misses or DEFAULT_MISSES
     flight_ps = scenario.latency_ps + scenario.tx_ps(LEAST_FRAME)
+
     if misses * interval_ps <= flight_ps:
         raise ExperimentError(
             f"controller.probe_interval_us x probe_misses = {misses * interval_ps / PS_PER_US:g} us: "
             f"a probe is on its way for {flight_ps / PS_PER_US:g} us, so every link would seem dead"
         )
-    return Liveness(scenario.tree, interval_ps, misses, now_ps, down)
+
+    return Liveness(scenario.tree, interval_ps, misses, now_ps=now_ps, down=down)
 
 
 def probes_per_second(scenario: Scenario, probing: Liveness) -> float:

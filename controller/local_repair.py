@@ -1,8 +1,10 @@
-"""Local repair at a switch: its own agent leaves dead uplinks at once, before the controller's new routes come.
+"""Local repair at a switch: its own agent leaves dead uplinks at once, before the controller's new
+routes come.
 
-The agent stands between the session and the switch. It knows what the controller has written, and shows the switch those
-entries without the dead uplinks (the rule of `fabric.local_repair`, here on table entries). It knows nothing of the fabric.
-A switch that has this built in changes a schedule in one step; through tables it takes several, which virtual time makes one.
+The agent stands between the session and the switch. It knows what the controller has written, and
+shows the switch those entries without the dead uplinks (the rule of `fattree.local_repair`, here on
+table entries). It knows nothing of the fabric. A switch that has this built in changes a schedule
+in one step; through tables it takes several, which virtual time makes one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,6 +33,7 @@ class LocalAgent:
                 del self._wanted[place]
             else:
                 self._wanted[place] = entry.action, entry.arguments
+
         self._show()
 
     def set_port(self, port: int, up: bool) -> None:
@@ -42,18 +45,23 @@ class LocalAgent:
         entries = repaired(self._wanted, self._dead)
         for part in ordered(self._shown, entries):
             self._session.write(part.changes)
+
         self._shown = entries
 
 
 def repaired(entries: Entries, dead: frozenset[int]) -> dict[Place, Call]:
-    """Return a switch's entries without its dead ports: shorter schedules, no weight, and no route that has no slot left."""
+    """Return a switch's entries without its dead ports: shorter schedules, no weight, and no route
+    that has no slot left.
+    """
     if not dead:
         return dict(entries)
+
     slots = dict(_slots(entries, dead))
     weights = dict(_weights(entries, dead))
     lengths = {schedule: sum(arguments[1:]) for schedule, (_, arguments) in weights.items()}
     lengths |= {schedule: len(ports) for schedule, ports in slots.items()}
     found: dict[Place, Call] = {}
+
     for (table, key), call in entries.items():
         match table:
             case "schedule":
@@ -65,8 +73,15 @@ def repaired(entries: Entries, dead: frozenset[int]) -> dict[Place, Call]:
                     found[table, key] = kept
             case _:
                 found[table, key] = call
+
     for schedule, ports in slots.items():
-        found.update({("schedule", (schedule, slot)): ("take_port", (port,)) for slot, port in enumerate(ports)})
+        found.update(
+            {
+                ("schedule", (schedule, slot)): ("take_port", (port,))
+                for slot, port in enumerate(ports)
+            }
+        )
+
     return found
 
 
@@ -76,19 +91,29 @@ def _slots(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, list[i
     for (table, key), (_, arguments) in entries.items():
         if table == "schedule" and isinstance(key[0], int) and isinstance(key[1], int):
             ports.setdefault(key[0], []).append((key[1], arguments[0]))
+
     for schedule, rows in ports.items():
         yield schedule, [port for _, port in sorted(rows) if port not in dead]
 
 
 def _weights(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, Call]]:
     """Yield what every schedule says of its uplinks, with no weight for dead ones."""
-    for (table, key), (action, (first, *weights)) in ((place, call) for place, call in entries.items() if place[0] == "uplinks_of"):
+    for (table, key), (action, (first, *weights)) in (
+        (place, call) for place, call in entries.items() if place[0] == "uplinks_of"
+    ):
         assert table and isinstance(key[0], int)
         kept = [0 if first + uplink in dead else weight for uplink, weight in enumerate(weights)]
         yield key[0], (action, (first, *kept))
 
 
 def _shortened(route: Call, length: int) -> Call | None:
-    """Return a route whose schedule has `length` slots left; a start beyond its end is 0. None where nothing is left."""
+    """Return a route whose schedule has `length` slots left; a start beyond its end is 0.
+
+    None where nothing is left.
+    """
     action, (group, schedule, _, *starts) = route
-    return (action, (group, schedule, length, *(start if start < length else 0 for start in starts))) if length else None
+    return (
+        (action, (group, schedule, length, *(start if start < length else 0 for start in starts)))
+        if length
+        else None
+    )

@@ -1,7 +1,8 @@
-"""The updates of a switch as messages: phases over the whole fabric, and changes that are made only when they are sent.
+"""The updates of a switch as messages: phases over the whole fabric, and changes that are made only
+when they are sent.
 
-At k = 64 a first plan has 13 million entries, and one failed core link changes 4 million. So a message knows what it will
-hold and how much, and makes the changes when somebody looks at them.
+At k = 64 a first plan has 13 million entries, and one failed core link changes 4 million. So a
+message knows what it will hold and how much, and makes the changes when somebody looks at them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +19,8 @@ MOST_UPDATES = 1_000
 class Phase(IntEnum):
     """The three parts of a change; over the whole fabric each is complete before the next begins.
 
-    So a switch that others start to use has its routes before, and loses old ones only when nobody comes any more.
+    So a switch that others start to use has its routes before, and loses old ones only when nobody
+    comes any more.
     """
 
     ADD = 0
@@ -77,16 +79,24 @@ def packed(phase: Phase, pieces: Iterable[Piece]) -> Iterator[Part]:
         while start < piece.size:
             taken = min(room, piece.size - start)
             waiting.append(_slice(piece, start, taken))
-            start, room = start + taken, room - taken
+            start = start + taken
+            room = room - taken
+
             if room == 0:
                 yield Part(phase, Changes(waiting))
-                waiting, room = [], MOST_UPDATES
+                waiting = []
+                room = MOST_UPDATES
+
     if waiting:
         yield Part(phase, Changes(waiting))
 
 
 def _slice(piece: Piece, start: int, count: int) -> Piece:
-    return piece if count == piece.size else Piece(count, partial(_sliced, piece, start, start + count))
+    return (
+        piece
+        if count == piece.size
+        else Piece(count, partial(_sliced, piece, start, start + count))
+    )
 
 
 def _sliced(piece: Piece, start: int, stop: int) -> Iterator[Change]:

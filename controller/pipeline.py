@@ -1,4 +1,6 @@
-"""A program's P4Info as the controller uses it: names to ids, entries to P4Runtime messages and back."""
+"""A program's P4Info as the controller uses it: names to ids, entries to P4Runtime messages and
+back.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -55,7 +57,8 @@ class RegisterSpec:
 
 
 class Pipeline:
-    """The tables and registers of a program, by the last part of their names (`schedule` of `...schedule.schedule`).
+    """The tables and registers of a program, by the last part of their names (`schedule` of
+    `...schedule.schedule`).
 
     Raises PlanError where a P4Info cannot be read or gives one name to two tables.
     """
@@ -64,7 +67,9 @@ class Pipeline:
         self.p4info = p4info
         actions = {a.preamble.id: _action_spec(a) for a in p4info.actions}
         self.tables = _by_name((_name(t), _table_spec(t, actions)) for t in p4info.tables)
-        self.registers = _by_name((_name(r), RegisterSpec(r.preamble.id, r.size)) for r in p4info.registers)
+        self.registers = _by_name(
+            (_name(r), RegisterSpec(r.preamble.id, r.size)) for r in p4info.registers
+        )
         self._headers = {_name(h): _metadata_ids(h) for h in p4info.controller_packet_metadata}
         self._tables_by_id = {spec.id: spec for spec in self.tables.values()}
 
@@ -87,23 +92,33 @@ class Pipeline:
         counts: dict[str, int] = {}
         for table, key in entries:
             counts[table] = counts.get(table, 0) + bool(key)
+
         self.check_counts(switch, counts)
 
     def check_counts(self, switch: str, counts: Mapping[str, int]) -> None:
         """Raise PlanError where a switch needs more entries, given by table, than a table holds."""
         for table, count in counts.items():
             if count > self._table(table).size:
-                raise PlanError(f"{switch}: table {table} holds {self._table(table).size} entries, {count} are needed")
+                raise PlanError(
+                    f"{switch}: table {table} holds {self._table(table).size} entries, {count} are needed"
+                )
 
-    def fill(self, message: p4runtime_pb2.TableEntry, entry: Entry, with_action: bool = True) -> None:
+    def fill(
+        self, message: p4runtime_pb2.TableEntry, entry: Entry, with_action: bool = True
+    ) -> None:
         """Write an entry into an empty message."""
         table = self._table(entry.table)
         message.table_id = table.id
         message.is_default_action = not entry.key
+
         if entry.key and len(entry.key) != len(table.matches):
-            raise PlanError(f"table {table.name} has {len(table.matches)} key fields, not {len(entry.key)}")
+            raise PlanError(
+                f"table {table.name} has {len(table.matches)} key fields, not {len(entry.key)}"
+            )
+
         for spec, match in zip(table.matches, entry.key, strict=False):
             _fill_match(message, spec, match)
+
         if with_action:
             _fill_action(message.action.action, table, entry)
 
@@ -112,15 +127,31 @@ class Pipeline:
         table = self._tables_by_id.get(message.table_id)
         if table is None:
             raise PlanError(f"the switch has a table {message.table_id:#x} that the P4Info lacks")
+
         action = table.by_id.get(message.action.action.action_id)
         if action is None:
-            raise PlanError(f"table {table.name} has an entry with action {message.action.action.action_id:#x}")
-        values = {param.param_id: int.from_bytes(param.value, "big") for param in message.action.action.params}
+            raise PlanError(
+                f"table {table.name} has an entry with action {message.action.action.action_id:#x}"
+            )
+
+        values = {
+            param.param_id: int.from_bytes(param.value, "big")
+            for param in message.action.action.params
+        }
+
         key = () if message.is_default_action else _key(table, message)
-        return Entry(table.name, key, action.name, tuple(values[parameter] for parameter in action.parameters))
+        return Entry(
+            table.name,
+            key,
+            action.name,
+            tuple(values[parameter] for parameter in action.parameters),
+        )
 
     def select(self, message: p4runtime_pb2.TableEntry, table: str) -> None:
-        """Make a message stand for all entries of a table in a read request; a table without a key has its default only."""
+        """Make a message stand for all entries of a table in a read request.
+
+        A table without a key has its default only.
+        """
         spec = self._table(table)
         message.table_id = spec.id
         message.is_default_action = not spec.matches
@@ -128,7 +159,10 @@ class Pipeline:
     def packet_out(self, port: int) -> list[tuple[int, bytes]]:
         """Return the (id, value) metadata of a packet-out through a port."""
         fields = self._headers.get("packet_out", {})
-        return [(number, _bytes(port if name == "egress_port" else 0)) for name, number in fields.items()]
+        return [
+            (number, _bytes(port if name == "egress_port" else 0))
+            for name, number in fields.items()
+        ]
 
     def ingress_port(self, message: p4runtime_pb2.PacketIn) -> int:
         """Return where a packet-in came from, 0 where the program does not say."""
@@ -140,11 +174,13 @@ class Pipeline:
         """Return a register array; raises PlanError."""
         if name not in self.registers:
             raise PlanError(f"the program has no register {name}")
+
         return self.registers[name]
 
     def _table(self, name: str) -> TableSpec:
         if name not in self.tables:
             raise PlanError(f"the program has no table {name}; it has {', '.join(self.tables)}")
+
         return self.tables[name]
 
 
@@ -157,19 +193,34 @@ def _by_name(pairs: Iterable[tuple[str, Spec]]) -> dict[str, Spec]:
     for name, spec in pairs:
         if name in found:
             raise PlanError(f"the program has two objects named {name}")
+
         found[name] = spec
+
     return found
 
 
 def _action_spec(message: Any) -> ActionSpec:
-    return ActionSpec(message.preamble.id, _name(message), tuple(param.id for param in message.params))
+    return ActionSpec(
+        message.preamble.id, _name(message), tuple(param.id for param in message.params)
+    )
 
 
 def _table_spec(message: Any, actions: Mapping[int, ActionSpec]) -> TableSpec:
-    matches = tuple(MatchSpec(field.id, field.bitwidth, field.match_type == LPM) for field in message.match_fields)
+    matches = tuple(
+        MatchSpec(field.id, field.bitwidth, field.match_type == LPM)
+        for field in message.match_fields
+    )
+
     offered = {reference.id: actions[reference.id] for reference in message.action_refs}
     names = {spec.name: spec for spec in offered.values()}
-    return TableSpec(message.preamble.id, _name(message), message.size, matches, names, offered)
+    return TableSpec(
+        message.preamble.id,
+        name=_name(message),
+        size=message.size,
+        matches=matches,
+        actions=names,
+        by_id=offered,
+    )
 
 
 def _metadata_ids(header: Any) -> dict[str, int]:
@@ -180,16 +231,21 @@ def _fill_match(message: p4runtime_pb2.TableEntry, spec: MatchSpec, match: Match
     if isinstance(match, int):
         message.match.add(field_id=spec.id).exact.value = _bytes(match)
         return
+
     value, length = match
     if length:  # P4Runtime leaves out a field that matches everything
         field = message.match.add(field_id=spec.id)
-        field.lpm.value, field.lpm.prefix_len = _bytes(value), length
+        field.lpm.value = _bytes(value)
+        field.lpm.prefix_len = length
 
 
 def _fill_action(message: p4runtime_pb2.Action, table: TableSpec, entry: Entry) -> None:
     action = table.actions.get(entry.action)
     if action is None or len(action.parameters) != len(entry.arguments):
-        raise PlanError(f"table {table.name} cannot take {entry.action} with {len(entry.arguments)} arguments")
+        raise PlanError(
+            f"table {table.name} cannot take {entry.action} with {len(entry.arguments)} arguments"
+        )
+
     message.action_id = action.id
     for parameter, value in zip(action.parameters, entry.arguments, strict=True):
         message.params.add(param_id=parameter, value=_bytes(value))
@@ -203,9 +259,16 @@ def _key(table: TableSpec, message: p4runtime_pb2.TableEntry) -> Key:
 def _match(spec: MatchSpec, field: Any) -> Match:
     if not spec.is_lpm:
         return int.from_bytes(field.exact.value, "big")
-    return (0, 0) if field is None else (int.from_bytes(field.lpm.value, "big"), int(field.lpm.prefix_len))
+
+    return (
+        (0, 0)
+        if field is None
+        else (int.from_bytes(field.lpm.value, "big"), int(field.lpm.prefix_len))
+    )
 
 
 def _bytes(number: int) -> bytes:
-    """Return the shortest binary string of an unsigned integer (P4Runtime specification, "Bytestrings")."""
+    """Return the shortest binary string of an unsigned integer (P4Runtime specification,
+    "Bytestrings").
+    """
     return number.to_bytes(max(1, (number.bit_length() + 7) // 8), "big")

@@ -1,7 +1,9 @@
-"""What every switch should hold, from `fabric.forwarding`: routes, schedules, and the settings of its program.
+"""What every switch should hold, from `fattree.forwarding`: routes, schedules, and the settings of
+its program.
 
-A plan speaks of schedules by their place in the forwarding arrays; `reconcile` decides which ids they get on the switch.
-A program gets entries for the tables that it has, so a program of the user's needs no change here.
+A plan speaks of schedules by their place in the forwarding arrays; `reconcile` decides which ids
+they get on the switch. A program gets entries for the tables that it has, so a program of the
+user's needs no change here.
 """
 
 from collections import Counter
@@ -17,13 +19,15 @@ from numpy.typing import NDArray
 from controller.entries import Call, Entries, Key, Prefix
 from controller.errors import PlanError
 from controller.pipeline import Pipeline
-from fabric.addressing import NETWORK, host_ip, switch_ip, switch_name
-from fabric.experiment import Scenario
-from fabric.forwarding import NONE, Forwarding, PointerLevel, hash_multiplier
-from fabric.policies import RESHUFFLE_WRAPS, Chooser
-from fabric.topology import FatTree, Tier
+from fattree.addressing import NETWORK, host_ip, switch_ip, switch_name
+from fattree.experiment import Scenario
+from fattree.forwarding import NONE, Forwarding, PointerLevel, hash_multiplier
+from fattree.policies import RESHUFFLE_WRAPS, Chooser
+from fattree.topology import FatTree, Tier
 
-HOST, SWITCH_NETWORK, POD = 32, 24, 16
+HOST = 32
+SWITCH_NETWORK = 24
+POD = 16
 # IEEE 802's local experimental EtherType 1: what probes of links carry (`controller.liveness`).
 PROBE_ETHERTYPE = 0x88B5
 SCHEMES = {Chooser.RANDOM: 0, Chooser.SHORTEST: 1, Chooser.BINNED: 2}
@@ -33,7 +37,9 @@ Block: TypeAlias = tuple[bytes, ...]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Where a northbound prefix leads: a pair of pointers, the block of schedules that they walk, and their starts."""
+    """Where a northbound prefix leads: a pair of pointers, the block of schedules that they walk,
+    and their starts.
+    """
 
     number: int
     block: int
@@ -43,7 +49,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchPlan:
-    """What one switch should hold, made from the arrays of a forwarding when it is asked for: thousands of plans cost nothing.
+    """What one switch should hold, made from the arrays of a forwarding when it is asked for:
+    thousands of plans cost nothing.
 
     Plans of one switch are equal where their rows of the forwarding are.
     """
@@ -56,15 +63,24 @@ class SwitchPlan:
         return (
             isinstance(other, SwitchPlan)
             and (self.planner.scenario is other.planner.scenario and self.switch == other.switch)
-            and (self.forwarding is other.forwarding or not self.is_balancing or _same_rows(self, other))
+            and (
+                self.forwarding is other.forwarding
+                or not self.is_balancing
+                or _same_rows(self, other)
+            )
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def is_balancing(self) -> bool:
-        """Return whether the switch has a choice to make: an edge or an agg, unless hosts choose its ports."""
-        return self.switch < 2 * self.planner.tree.edges and self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT
+        """Return whether the switch has a choice to make: an edge or an agg, unless hosts choose
+        its ports.
+        """
+        return (
+            self.switch < 2 * self.planner.tree.edges
+            and self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT
+        )
 
     @property
     def ports(self) -> Mapping[Prefix, int]:
@@ -73,14 +89,17 @@ class SwitchPlan:
         ports = dict(_southbound(tree, self.switch))
         if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT:
             ports.update(_ways_to_waypoints(tree, self.switch))
+
         return ports
 
     @property
     def port_count(self) -> int:
         """Return how many `ports` there are."""
-        tier, half = self.planner.tree.tier(self.switch), self.planner.tree.half
+        tier = self.planner.tree.tier(self.switch)
+        half = self.planner.tree.half
         ways = {Tier.EDGE: 2 * half, Tier.AGG: half, Tier.CORE: 0}[tier]
         south = 2 * half if tier is Tier.CORE else half
+
         return south + (ways if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT else 0)
 
     @property
@@ -91,7 +110,9 @@ class SwitchPlan:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Return what groups walk: one sequence of uplinks each, or 16 of one length for Switch Pkt."""
+        """Return what groups walk: one sequence of uplinks each, or 16 of one length for Switch
+        Pkt.
+        """
         return _blocks(self.forwarding, self.switch) if self.is_balancing else ()
 
     @property
@@ -104,27 +125,45 @@ class SwitchPlan:
         """Return the prefix of each destination that `group_rows` has."""
         if not self.is_balancing:
             return ()
+
         columns = self.forwarding.columns
-        return self.planner.prefixes(columns.edge if self.switch < self.planner.tree.edges else columns.agg)
+        return self.planner.prefixes(
+            columns.edge if self.switch < self.planner.tree.edges else columns.agg
+        )
 
     def group_rows(self) -> NDArray[np.int32]:
-        """Return (number, block, data start, ACK start) of each destination's group, (4, destinations); NONE where it has none."""
-        state, edges = self.forwarding, self.planner.tree.edges
+        """Return (number, block, data start, ACK start) of each destination's group, (4,
+        destinations); NONE where it has none.
+        """
+        state = self.forwarding
+        edges = self.planner.tree.edges
         if not self.is_balancing:
             return np.zeros((4, 0), dtype=np.int32)
-        local = state.edge_group[self.switch] if self.switch < edges else state.agg_group[self.switch - edges]
+
+        local = (
+            state.edge_group[self.switch]
+            if self.switch < edges
+            else state.agg_group[self.switch - edges]
+        )
+
         first, last = state.first_group[self.switch : self.switch + 2].tolist()
         if first == last:
             return np.full((4, len(local)), NONE, dtype=np.int32)
+
         block = state.group_schedule[first:last] // state.orders
-        own = np.stack([np.arange(last - first, dtype=np.int32), block, *state.group_start[first:last].T])
+        own = np.stack(
+            [np.arange(last - first, dtype=np.int32), block, *state.group_start[first:last].T]
+        )
         rows: NDArray[np.int32] = own.take(local, axis=1, mode="clip")
         rows[:, local == NONE] = NONE
+
         return rows
 
 
 def _same_rows(one: SwitchPlan, other: SwitchPlan) -> bool:
-    pairs = zip(_rows(one.forwarding, one.switch), _rows(other.forwarding, other.switch), strict=True)
+    pairs = zip(
+        _rows(one.forwarding, one.switch), _rows(other.forwarding, other.switch), strict=True
+    )
     return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
@@ -142,7 +181,10 @@ def _rows(state: Forwarding, switch: int) -> Iterator[NDArray[Any]]:
 
 
 class Planner:
-    """Makes the plans of a scenario's switches for one program; raises PlanError where the program is too small."""
+    """Makes the plans of a scenario's switches for one program.
+
+    Raises PlanError where the program is too small.
+    """
 
     def __init__(self, scenario: Scenario, pipeline: Pipeline) -> None:
         self.scenario = scenario
@@ -152,7 +194,10 @@ class Planner:
         self._max_uplinks = pipeline.max_uplinks
         self._prefixes: dict[PointerLevel, tuple[Prefix, ...]] = {}
         self._shared_settings = dict(_shared_settings(scenario))
-        self._take_port = [("take_port", (self.tree.uplink_port(uplink),)) for uplink in range(self.tree.half)]
+        self._take_port = [
+            ("take_port", (self.tree.uplink_port(uplink),)) for uplink in range(self.tree.half)
+        ]
+
         if self._max_uplinks is not None and self._max_uplinks < self.tree.half:
             raise PlanError(
                 f"the program compares {self._max_uplinks} uplinks, k = {self.tree.k} has {self.tree.half}:"
@@ -167,7 +212,10 @@ class Planner:
         """Return the prefixes of all pods, edges or hosts."""
         if level not in self._prefixes:
             counts = {"pod": self.tree.k, "edge": self.tree.edges, "host": self.tree.hosts}
-            self._prefixes[level] = tuple(_prefix(self.tree, level, number) for number in range(counts[level]))
+            self._prefixes[level] = tuple(
+                _prefix(self.tree, level, number) for number in range(counts[level])
+            )
+
         return self._prefixes[level]
 
     def entries(self, plan: SwitchPlan, ids: Sequence[int]) -> dict[tuple[str, Key], Call]:
@@ -177,12 +225,15 @@ class Planner:
         for block, first in zip(blocks, ids, strict=True):
             for order, uplinks in enumerate(block):
                 entries.update(self.schedule(first + order, uplinks))
+
         for prefix, port in plan.ports.items():
             entries["routes", (prefix,)] = "to_port", (port,)
+
         for prefix, group in plan.groups.items():
             length = len(blocks[group.block][0])
             arguments = group.number, ids[group.block], length, group.data_start, group.ack_start
             entries["routes", (prefix,)] = "to_group", arguments
+
         entries.update(plan.settings)
         return entries
 
@@ -191,45 +242,71 @@ class Planner:
         return length * ("schedule" in self._tables) + (self._max_uplinks is not None)
 
     def schedule(self, schedule: int, uplinks: bytes) -> Iterator[tuple[tuple[str, Key], Call]]:
-        """Yield the entries of one schedule: its slots, and what the program wants to know of its uplinks."""
+        """Yield the entries of one schedule: its slots, and what the program wants to know of its
+        uplinks.
+        """
         if "schedule" in self._tables:
             take_port = self._take_port
             for slot, uplink in enumerate(uplinks):
                 yield ("schedule", (schedule, slot)), take_port[uplink]
+
         if self._max_uplinks is not None:
-            weights = np.bincount(np.frombuffer(uplinks, dtype=np.uint8), minlength=self._max_uplinks)
+            weights = np.bincount(
+                np.frombuffer(uplinks, dtype=np.uint8), minlength=self._max_uplinks
+            )
             if self.scenario.scheme.chooser is Chooser.ROTATION_SHORTEST_START:
                 weights = np.minimum(weights, 1)
-            yield ("uplinks_of", (schedule,)), ("weigh", (self.tree.uplink_port(0), *weights.tolist()))
+
+            yield (
+                ("uplinks_of", (schedule,)),
+                ("weigh", (self.tree.uplink_port(0), *weights.tolist())),
+            )
 
     def settings(self, switch: int) -> dict[tuple[str, Key], Call]:
         """Return the entries that no failure changes."""
         wanted = dict(self._shared_settings)
         wanted["hashing", ()] = "multiply_by", (hash_multiplier(self.scenario.seed, switch),)
-        if self.scenario.scheme.chooser is Chooser.WAYPOINT and self.tree.tier(switch) is not Tier.EDGE:
+        if (
+            self.scenario.scheme.chooser is Chooser.WAYPOINT
+            and self.tree.tier(switch) is not Tier.EDGE
+        ):
             wanted["waypoint", (switch_ip(self.tree, switch),)] = "unwrap", ()
+
         return {place: call for place, call in wanted.items() if place[0] in self._tables}
 
     def check(self, plan: SwitchPlan, lengths: Sequence[int], groups: NDArray[np.int32]) -> None:
-        """Raise PlanError where the program has too little room for a plan: the lengths of its schedules, its groups' numbers."""
+        """Raise PlanError where the program has too little room for a plan: the lengths of its
+        schedules, its groups' numbers.
+        """
         name = switch_name(self.tree, plan.switch)
         counts = Counter(table for table, key in plan.settings if key)
         counts["routes"] += plan.port_count + int((groups != NONE).sum())
+
         if "schedule" in self._tables:
             counts["schedule"] += sum(lengths)
+
         if self._max_uplinks is not None:
             counts["uplinks_of"] += len(lengths)
+
         self._pipeline.check_counts(name, counts)
-        cells, highest = self._pipeline.registers.get("pointers"), int(groups.max(initial=0))
+        cells = self._pipeline.registers.get("pointers")
+        highest = int(groups.max(initial=0))
+
         if cells is not None and 2 * highest + 1 >= cells.size:
-            raise PlanError(f"{name}: register pointers has {cells.size} cells, group {highest} needs two of its own")
+            raise PlanError(
+                f"{name}: register pointers has {cells.size} cells, group {highest} needs two of its own"
+            )
 
 
 def _shared_settings(scenario: Scenario) -> Iterator[tuple[tuple[str, Key], Call]]:
     """Yield the settings that are the same on all switches, for any program."""
     chooser = scenario.scheme.chooser
     yield ("ecn", ()), ("mark_above", (ecn_threshold(scenario),))
-    yield ("orders", ()), ("reshuffle_after", (RESHUFFLE_WRAPS if chooser is Chooser.RESHUFFLED else 0,))
+    yield (
+        ("orders", ()),
+        ("reshuffle_after", (RESHUFFLE_WRAPS if chooser is Chooser.RESHUFFLED else 0,)),
+    )
+
     yield ("quanta", ()), ("set_quanta", (SCHEMES.get(chooser, 0), *bin_thresholds(scenario)))
     if scenario.controller.detection == "probe":
         yield ("punt", (PROBE_ETHERTYPE,)), ("to_controller", ())
@@ -265,7 +342,9 @@ def _southbound(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
 
 
 def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
-    """Yield the routes of packets that a host has wrapped: up to an agg of the pod, or through it to a core."""
+    """Yield the routes of packets that a host has wrapped: up to an agg of the pod, or through it
+    to a core.
+    """
     major, minor = tree.position(switch)
     match tree.tier(switch):
         case Tier.EDGE:
@@ -294,7 +373,10 @@ def _blocks(forwarding: Forwarding, switch: int) -> tuple[Block, ...]:
     first, last = forwarding.first_schedule[switch : switch + 2].tolist()
     schedules = [forwarding.schedule(switch, index).tobytes() for index in range(last - first)]
     orders = forwarding.orders
-    return tuple(tuple(schedules[start : start + orders]) for start in range(0, len(schedules), orders))
+
+    return tuple(
+        tuple(schedules[start : start + orders]) for start in range(0, len(schedules), orders)
+    )
 
 
 def edge_prefix(tree: FatTree, edge: int) -> Prefix:

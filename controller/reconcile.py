@@ -1,8 +1,9 @@
 """Installed against wanted: the ordered updates of one switch, make before break.
 
-A schedule is never changed in place. What is new gets an id that nobody uses, then the routes move to it, each in one
-update, then what nobody uses any more goes: at any instant every packet walks a whole schedule, the old or the new one.
-So a controller may die between any two messages; the next one reads back what is there (`adopted`) and goes on from it.
+A schedule is never changed in place. What is new gets an id that nobody uses, then the routes move
+to it, each in one update, then what nobody uses any more goes: at any instant every packet walks a
+whole schedule, the old or the new one. So a controller may die between any two messages; the next
+one reads back what is there (`adopted`) and goes on from it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,9 +45,11 @@ class Wanted(Mapping[Place, Call]):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What a switch holds: its entries, the id of every block by (place in the plan, content), and the first plan's blocks.
+    """What a switch holds: its entries, the id of every block by (place in the plan, content), and
+    the first plan's blocks.
 
-    The ids below `len(home)` blocks belong to the first plan for ever, so that a repaired fabric is exactly the first one.
+    The ids below `len(home)` blocks belong to the first plan for ever, so that a repaired fabric is
+    exactly the first one.
     """
 
     home: tuple[Block, ...] = ()
@@ -58,23 +61,31 @@ class Installed:
 def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPlan) -> Installed:
     """Return what is known of a switch that holds `entries`, whoever wrote them.
 
-    `home` is the plan of the whole fabric; what `plan` wants and is there already keeps its id. Ids that are in use for
-    anything else count as taken, so that nobody gets them before it is gone.
+    `home` is the plan of the whole fabric; what `plan` wants and is there already keeps its id. Ids
+    that are in use for anything else count as taken, so that nobody gets them before it is gone.
     """
     orders = len(home.blocks[0]) if home.blocks else 1
     reserved = len(home.blocks) * orders
     there = _schedules(entries)
-    firsts = sorted({schedule - (schedule - reserved) % orders for schedule in there if schedule >= reserved})
-    held = {first: tuple(there.get(first + order, NOTHING) for order in range(orders)) for first in firsts}
+    firsts = sorted(
+        {schedule - (schedule - reserved) % orders for schedule in there if schedule >= reserved}
+    )
+    held = {
+        first: tuple(there.get(first + order, NOTHING) for order in range(orders))
+        for first in firsts
+    }
+
     routed = _routed(entries, plan)
     ids: dict[tuple[int, Block], int] = {}
     for index, block in enumerate(plan.blocks):
         wanted = tuple(_content(planner.schedule(0, uplinks)) for uplinks in block)
         candidates = [*routed.get(index, ()), *held]
         first = next((first for first in candidates if held.get(first) == wanted), None)
+
         if first is not None:
             ids[index, block] = first
             del held[first]
+
     strangers = {(-1 - first, ()): first for first in held}
     return Installed(home.blocks, ids | strangers, entries)
 
@@ -86,6 +97,7 @@ def _routed(entries: Entries, plan: SwitchPlan) -> dict[int, list[int]]:
         action, arguments = entries.get(("routes", (prefix,)), ("", ()))
         if action == "to_group":
             found.setdefault(group.block, []).append(arguments[1])
+
     return found
 
 
@@ -95,6 +107,7 @@ def _schedules(entries: Entries) -> dict[int, Content]:
     for (table, key), call in entries.items():
         if table in SCHEDULE_TABLES and isinstance(key[0], int):
             found.setdefault(key[0], []).append(((table, key), call))
+
     return {schedule: _content(rows) for schedule, rows in found.items()}
 
 
@@ -104,17 +117,26 @@ def _content(rows: Iterable[tuple[Place, Call]]) -> Content:
 
 
 def reconcile(installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[Part]]:
-    """Return what the switch will hold and the messages that bring it there, in order; none where nothing changes."""
+    """Return what the switch will hold and the messages that bring it there, in order.
+
+    None where nothing changes.
+    """
     if plan == installed.plan:
         return installed, []
+
     blocks = plan.blocks
     home = installed.home or blocks
     new = Placed(plan, blocks, assign(home, installed.ids, blocks))
-    keys = {(index, block): first for index, (block, first) in enumerate(zip(blocks, new.ids, strict=True))}
+    keys = {
+        (index, block): first
+        for index, (block, first) in enumerate(zip(blocks, new.ids, strict=True))
+    }
+
     entries = Wanted(plan, new.ids)
     if installed.plan is None and installed.entries:
         new.checked_calls()
         return Installed(home, keys, entries, plan), ordered(installed.entries, entries)
+
     return Installed(home, keys, entries, plan), difference(_placed(installed), new)
 
 
@@ -122,19 +144,25 @@ def _placed(installed: Installed) -> Placed | None:
     """Return the plan that a switch holds; nothing where it is empty."""
     if installed.plan is None:
         return None
-    return Placed(installed.plan, [block for _, block in installed.ids], list(installed.ids.values()))
+
+    return Placed(
+        installed.plan, [block for _, block in installed.ids], list(installed.ids.values())
+    )
 
 
-def assign(home: Sequence[Block], used: dict[tuple[int, Block], int], blocks: Sequence[Block]) -> list[int]:
+def assign(
+    home: Sequence[Block], used: dict[tuple[int, Block], int], blocks: Sequence[Block]
+) -> list[int]:
     """Return the id of every block's first schedule.
 
-    A block of the first plan has its own id, a block that is installed keeps the one it has, any other gets the lowest
-    that is free now.
+    A block of the first plan has its own id, a block that is installed keeps the one it has, any
+    other gets the lowest that is free now.
     """
     orders = len(blocks[0]) if blocks else 1
     reserved = len(home) * orders
     taken = set(used.values())
     ids = []
+
     for index, block in enumerate(blocks):
         if index < len(home) and home[index] == block:
             ids.append(index * orders)
@@ -144,6 +172,7 @@ def assign(home: Sequence[Block], used: dict[tuple[int, Block], int], blocks: Se
             free = next(first for first in _numbers(reserved, orders) if first not in taken)
             taken.add(free)
             ids.append(free)
+
     return ids
 
 
@@ -152,8 +181,18 @@ def ordered(old: Entries, new: Entries) -> list[Part]:
 
     Default entries stay: they can be changed, not removed.
     """
-    made = [Change(_making(old, place), _entry(place, call)) for place, call in new.items() if old.get(place) != call]
-    gone = [Change(Kind.DELETE, _entry(place, call)) for place, call in old.items() if place not in new and place[1]]
+    made = [
+        Change(_making(old, place), _entry(place, call))
+        for place, call in new.items()
+        if old.get(place) != call
+    ]
+
+    gone = [
+        Change(Kind.DELETE, _entry(place, call))
+        for place, call in old.items()
+        if place not in new and place[1]
+    ]
+
     moved = [change for change in made if _is_route(change) and change.kind is Kind.MODIFY]
     added = [change for change in made if not (_is_route(change) and change.kind is Kind.MODIFY)]
     parts = {
@@ -161,6 +200,7 @@ def ordered(old: Entries, new: Entries) -> list[Part]:
         Phase.MOVE: moved,
         Phase.REMOVE: sorted(gone, key=_is_route, reverse=True),
     }
+
     return [Part(phase, batch) for phase, changes in parts.items() for batch in _batches(changes)]
 
 

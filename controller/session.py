@@ -9,7 +9,16 @@ from p4.v1.p4runtime_pb2 import GetForwardingPipelineConfigRequest as GetRequest
 from p4.v1.p4runtime_pb2 import SetForwardingPipelineConfigRequest as SetRequest
 
 from controller.entries import Change, Entry, Kind
-from controller.errors import OK, CallError, Failure, NotPrimaryError, RpcFailure, SwitchError, UnreachableError, WriteError
+from controller.errors import (
+    OK,
+    CallError,
+    Failure,
+    NotPrimaryError,
+    RpcFailure,
+    SwitchError,
+    UnreachableError,
+    WriteError,
+)
 from controller.pipeline import Pipeline
 
 DEADLINE_S = 20.0
@@ -61,7 +70,8 @@ class Transport(Protocol):
 class InProcess:
     """The transport to a P4Runtime service in this process.
 
-    `service` has the methods of `Transport` and fails with `failure`, an exception that has a code, a message and details.
+    `service` has the methods of `Transport` and fails with `failure`, an exception that has a code,
+    a message and details.
     """
 
     def __init__(self, service: Any, failure: type[Exception]) -> None:
@@ -115,11 +125,18 @@ class _InProcessStream:
 class Session:
     """A controller's session with one switch; `open` makes it the primary controller.
 
-    Methods raise a `SwitchError`. Packet-ins are given to `on_packet_in(ingress port, frame)`, what the switch says about a
-    refused packet-out to `on_refused`, both on the transport's thread.
+    Methods raise a `SwitchError`. Packet-ins are given to `on_packet_in(ingress port, frame)`, what
+    the switch says about a refused packet-out to `on_refused`, both on the transport's thread.
     """
 
-    def __init__(self, transport: Transport, pipeline: Pipeline, device_id: int, name: str = "", election_id: int = 1) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        pipeline: Pipeline,
+        device_id: int,
+        name: str = "",
+        election_id: int = 1,
+    ) -> None:
         self.name = name or f"device {device_id}"
         self.pipeline = pipeline
         self.device_id = device_id
@@ -133,7 +150,10 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the switch is still connected, as far as is known; a session that is not cannot be revived."""
+        """Return whether the switch is still connected, as far as is known.
+
+        A session that is not cannot be revived.
+        """
         return self._stream is not None and self._stream.is_open
 
     @property
@@ -147,7 +167,10 @@ class Session:
         return self._arbitration is not None and self._arbitration.status.code == NO_PRIMARY
 
     def open(self, deadline_s: float = DEADLINE_S) -> None:
-        """Become the primary controller of the switch; raises NotPrimaryError or UnreachableError."""
+        """Become the primary controller of the switch.
+
+        Raises NotPrimaryError or UnreachableError.
+        """
         self._stream = self._guard(lambda: self._transport.open_stream(self._received))
         self._arbitrate(deadline_s)
 
@@ -162,16 +185,21 @@ class Session:
         message.arbitration.device_id = self.device_id
         self._elect(message.arbitration.election_id)
         self._send(message)
+
         if not self._answered.wait(deadline_s):
             raise UnreachableError(self.name, f"no answer within {deadline_s:g} s")
+
         self._refuse_unless_primary()
 
     def _refuse_unless_primary(self) -> None:
         if not self.is_primary:
-            raise NotPrimaryError(self.name, f"election id {self.election_id} lost against another controller's")
+            raise NotPrimaryError(
+                self.name, f"election id {self.election_id} lost against another controller's"
+            )
 
     def _elect(self, election: p4runtime_pb2.Uint128) -> None:
-        election.high, election.low = self.election_id >> 64, self.election_id & LOW_64_BITS
+        election.high = self.election_id >> 64
+        election.low = self.election_id & LOW_64_BITS
 
     def close(self) -> None:
         """End the session; the switch keeps forwarding."""
@@ -196,38 +224,60 @@ class Session:
         except CallError as error:
             if error.code == FAILED_PRECONDITION:
                 return None
+
             raise
+
         return int(config.cookie.cookie) if config.HasField("cookie") else None
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Apply a batch; raises WriteError with what was refused. Nothing is sent for an empty one."""
+        """Apply a batch; raises WriteError with what was refused.
+
+        Nothing is sent for an empty one.
+        """
         if not changes:
             return
+
         request = p4runtime_pb2.WriteRequest(device_id=self.device_id)
         self._elect(request.election_id)
         for change in changes:
             update = request.updates.add(type=int(change.kind))
-            self.pipeline.fill(update.entity.table_entry, change.entry, change.kind is not Kind.DELETE)
+            self.pipeline.fill(
+                update.entity.table_entry, change.entry, change.kind is not Kind.DELETE
+            )
+
         self._guard(lambda: self._transport.write(request), changes)
 
     def read(self, table: str | None = None) -> list[Entry]:
-        """Return the entries of a table, or of all tables; defaults that were never set are left out."""
+        """Return the entries of a table, or of all tables.
+
+        Defaults that were never set are left out.
+        """
         request = p4runtime_pb2.ReadRequest(device_id=self.device_id)
         for name in [table] if table else list(self.pipeline.tables):
             self.pipeline.select(request.entities.add().table_entry, name)
+
         answers = self._guard(lambda: list(self._transport.read(request)))
-        return [self.pipeline.entry(entity.table_entry) for answer in answers for entity in answer.entities]
+        return [
+            self.pipeline.entry(entity.table_entry)
+            for answer in answers
+            for entity in answer.entities
+        ]
 
     def read_register(self, name: str, index: int | None = None) -> list[int]:
         """Return the cells of a register array, or one of them; BMv2 refuses this call."""
         request = p4runtime_pb2.ReadRequest(device_id=self.device_id)
         entry = request.entities.add().register_entry
         entry.register_id = self.pipeline.register(name).id
+
         if index is not None:
             entry.index.index = index
+
         answers = self._guard(lambda: list(self._transport.read(request)))
         cells = [entity.register_entry for answer in answers for entity in answer.entities]
-        return [int.from_bytes(cell.data.bitstring, "big") for cell in sorted(cells, key=lambda cell: int(cell.index.index))]
+        return [
+            int.from_bytes(cell.data.bitstring, "big")
+            for cell in sorted(cells, key=lambda cell: int(cell.index.index))
+        ]
 
     def packet_out(self, port: int, frame: bytes) -> None:
         """Send a frame through a port of the switch."""
@@ -235,11 +285,13 @@ class Session:
         message.packet.payload = frame
         for number, value in self.pipeline.packet_out(port):
             message.packet.metadata.add(metadata_id=number, value=value)
+
         self._send(message)
 
     def _send(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
         if self._stream is None:
             raise UnreachableError(self.name, "the session is not open")
+
         stream = self._stream
         self._guard(lambda: stream.receive(message))
 
@@ -249,9 +301,13 @@ class Session:
                 self._arbitration = message.arbitration
                 self._answered.set()
             case "packet":
-                self.on_packet_in(self.pipeline.ingress_port(message.packet), message.packet.payload)
+                self.on_packet_in(
+                    self.pipeline.ingress_port(message.packet), message.packet.payload
+                )
             case "error":
-                self.on_refused(CallError(self.name, message.error.canonical_code, message.error.message))
+                self.on_refused(
+                    CallError(self.name, message.error.canonical_code, message.error.message)
+                )
 
     def _guard(self, call: Callable[[], Any], changes: Sequence[Change] = ()) -> Any:
         try:
@@ -264,9 +320,11 @@ class Session:
             return UnreachableError(self.name, failure.message)
         if failure.code == PERMISSION_DENIED and not self.is_primary:
             return NotPrimaryError(self.name, "another controller has taken it over")
+
         refused = unwrap(failure, changes)
         if refused:
             return WriteError(self.name, failure.code, refused, len(changes))
+
         return CallError(self.name, failure.code, failure.message)
 
 
@@ -279,6 +337,7 @@ def unwrap(failure: RpcFailure, changes: Sequence[Change]) -> list[Failure]:
     details: Sequence[Any] = failure.details
     if len(details) != len(changes):
         return []
+
     pairs = enumerate(zip(details, changes, strict=True))
     return [
         Failure(index, change, error.canonical_code, error.message)

@@ -11,7 +11,8 @@ It speaks JSON lines over a socket with whoever started it:
 
 What it refuses it answers with {"error": one line}.
 
-`start_ns` is a CLOCK_MONOTONIC instant, the same for all agents: the run's time 0. Between deadlines it sleeps.
+`start_ns` is a CLOCK_MONOTONIC instant, the same for all agents: the run's time 0. Between
+deadlines it sleeps.
 """
 
 import gc
@@ -26,10 +27,10 @@ from dataclasses import asdict, dataclass, fields
 from heapq import heappop, heappush
 from typing import Any
 
-from fabric import traffic
-from fabric.errors import FabricError
-from fabric.experiment import PS_PER_SECOND, Scenario
-from fabric.failures import Links
+from fattree import traffic
+from fattree.errors import FabricError
+from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.failures import Links
 from hostagent.build import endpoints
 from hostagent.nic import Counts, Nic, link_times, open_link
 from hostagent.process import die_with_parent, wake_on_time
@@ -54,7 +55,9 @@ class Channel:
 
     @property
     def has_message(self) -> bool:
-        """Return whether a whole message has been read already, which waiting for the descriptor would not show."""
+        """Return whether a whole message has been read already, which waiting for the descriptor
+        would not show.
+        """
         return bool(self._lines)
 
     def send(self, message: dict[str, Any]) -> None:
@@ -67,15 +70,20 @@ class Channel:
             data = self.stream.recv(LINE_BYTES)
             if not data:
                 return None
+
             *lines, self._partial = (self._partial + data).split(b"\n")
             self._lines += lines
+
         message: dict[str, Any] = json.loads(self._lines.pop(0))
         return message
 
 
 @dataclass(slots=True)
 class Order:
-    """One run: `limit_ps` ends it unfinished; after the last flow, `quiet_ps` without a packet does."""
+    """One run: `limit_ps` ends it unfinished.
+
+    After the last flow, `quiet_ps` without a packet does.
+    """
 
     scenario: Scenario
     limit_ps: int
@@ -83,18 +91,24 @@ class Order:
 
 
 class Run:
-    """The event loop of one run: a heap of (due, host) with one valid entry a host, and the sockets."""
+    """The event loop of one run: a heap of (due, host) with one valid entry a host, and the
+    sockets.
+    """
 
     def __init__(self, order: Order, links: dict[int, socket.socket], channel: Channel) -> None:
         self._order = order
         self._start_ns = 0
         self._channel = channel
-        flows, times = traffic.flows(order.scenario), link_times(order.scenario)
+        flows = traffic.flows(order.scenario)
+        times = link_times(order.scenario)
         self.nics = {
             host: Nic(links[host], endpoint, times, self.now_ps)
             for host, endpoint in endpoints(order.scenario, flows, links).items()
         }
-        self.senders = {flow: host for flow, host in enumerate(flows.source.tolist()) if host in self.nics}
+
+        self.senders = {
+            flow: host for flow, host in enumerate(flows.source.tolist()) if host in self.nics
+        }
         self._by_descriptor = {links[host].fileno(): host for host in self.nics}
         self._due = dict.fromkeys(self.nics, NEVER)
         self._heap: list[tuple[int, int]] = []
@@ -106,13 +120,17 @@ class Run:
         return (time.monotonic_ns() - self._start_ns) * PS_PER_NS
 
     def loop(self, start_ns: int) -> None:
-        """Run from an instant until all flows are done and stragglers are in, the limit has passed, or a message says stop."""
+        """Run from an instant until all flows are done and stragglers are in, the limit has passed,
+        or a message says stop.
+        """
         self._start_ns = start_ns
         with select.epoll() as sockets:
             for descriptor in self._by_descriptor:
                 sockets.register(descriptor, select.EPOLLIN)
+
             for host in self.nics:
                 self._requeue(host)
+
             while not self._is_over():
                 self._act()
                 self._wait(sockets)
@@ -123,8 +141,12 @@ class Run:
         return {
             "finished": not self._unfinished(),
             "flows": [self._record(flow) for flow in self.senders],
-            "freezes": sum(self.nics[host].endpoint.sender(flow).freezes for flow, host in self.senders.items()),
-            "counts": {field.name: sum(count[field.name] for count in counts) for field in fields(Counts)},
+            "freezes": sum(
+                self.nics[host].endpoint.sender(flow).freezes for flow, host in self.senders.items()
+            ),
+            "counts": {
+                field.name: sum(count[field.name] for count in counts) for field in fields(Counts)
+            },
         }
 
     def _record(self, flow: int) -> list[int]:
@@ -138,16 +160,23 @@ class Run:
         return [flow, sender.acked, endpoint.started_ps(flow), sender.done_ps]
 
     def _unfinished(self) -> bool:
-        return any(self.nics[host].endpoint.sender(flow).done_ps == NEVER for flow, host in self.senders.items())
+        return any(
+            self.nics[host].endpoint.sender(flow).done_ps == NEVER
+            for flow, host in self.senders.items()
+        )
 
     def _is_over(self) -> bool:
         now = self.now_ps()
         if self._is_stopped or now > self._order.limit_ps:
             return True
+
         return now > self._last_packet_ps + self._order.quiet_ps and not self._unfinished()
 
     def _act(self) -> None:
-        heap, due, now = self._heap, self._due, self.now_ps()
+        heap = self._heap
+        due = self._due
+        now = self.now_ps()
+
         while heap and heap[0][0] <= now:
             at, host = heappop(heap)
             if due[host] == at:
@@ -168,12 +197,15 @@ class Run:
         seconds = max(0, min(next_ps, LONGEST_SLEEP_PS)) / PS_PER_SECOND
         waited: list[Any] = [sockets, self._channel]
         ready, _, _ = select.select(waited, [], [], 0 if self._channel.has_message else seconds)
+
         if sockets in ready:
             for descriptor, _ in sockets.poll(0):
                 host = self._by_descriptor[descriptor]
                 self.nics[host].receive()
                 self._requeue(host)
+
             self._last_packet_ps = self.now_ps()
+
         if self._channel in ready or self._channel.has_message:
             self._obey(self._channel.receive())
 
@@ -218,6 +250,7 @@ def _armed(order: Order, links: dict[int, socket.socket], channel: Channel) -> R
     except (FabricError, ValueError) as error:
         channel.send({"error": str(error)})
         return None
+
     channel.send({"armed": len(run.senders)})
     return run
 
@@ -227,6 +260,7 @@ def main() -> None:
     die_with_parent(signal.SIGKILL)
     wake_on_time()
     gc.disable()
+
     with suppress(ConnectionError):
         serve(Channel(socket.socket(fileno=int(sys.argv[1]))))
 

@@ -6,15 +6,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import traffic
-from fabric.addressing import host_ip, host_mac
-from fabric.experiment import Scenario
-from fabric.failures import timeline
-from fabric.flows import Flows
-from fabric.policies import Chooser
-from fabric.rates import rho_max
-from fabric.topology import FatTree
-from fabric.wecmp import LinkState
+from fattree import traffic
+from fattree.addressing import host_ip, host_mac
+from fattree.experiment import Scenario
+from fattree.failures import timeline
+from fattree.flows import Flows
+from fattree.policies import Chooser
+from fattree.rates import rho_max
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState
 from hostagent.endpoint import Endpoint, FlowPlan
 from hostagent.packets import Ends
 from hostagent.rules import rules
@@ -22,7 +22,10 @@ from hostagent.source_routes import SourceRoutes
 
 
 def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
-    """Return every flow's gap in ps; links that are down at the start make it longer (design, "Pacing")."""
+    """Return every flow's gap in ps.
+
+    Links that are down at the start make it longer (design, "Pacing").
+    """
     links = LinkState.without(scenario.tree, timeline(scenario, flows).down_at_start)
     return traffic.gaps(scenario, flows, rho_max(scenario.tree, links, flows))
 
@@ -31,29 +34,54 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
     """Return what the hosts must know of every flow."""
     gaps = paced_gaps(scenario, flows)
     phases = traffic.phases(scenario, flows, gaps)
-    hops = np.array([scenario.tree.hops(*ends) for ends in zip(flows.source.tolist(), flows.destination.tolist(), strict=True)])
+    hops = np.array(
+        [
+            scenario.tree.hops(*ends)
+            for ends in zip(flows.source.tolist(), flows.destination.tolist(), strict=True)
+        ]
+    )
+
     columns = (flows.source, flows.destination, flows.packets, gaps, phases, flows.start_ps, hops)
     after = [tuple(flows.waits_for(flow).tolist()) for flow in range(len(flows))]
     rows = zip(range(len(flows)), *(column.tolist() for column in columns), after, strict=True)
+
     return [FlowPlan._make(row) for row in rows]
 
 
 def ends(tree: FatTree, here: int, there: int) -> Ends:
     """Return the addresses of a packet from one host to another."""
-    return Ends(host_mac(tree, here), host_mac(tree, there), host_ip(tree, here), host_ip(tree, there))
+    return Ends(
+        host_mac(tree, here), host_mac(tree, there), host_ip(tree, here), host_ip(tree, there)
+    )
 
 
 def endpoints(scenario: Scenario, flows: Flows, hosts: Collection[int]) -> dict[int, Endpoint]:
     """Return the endpoints of some hosts of a run."""
-    tree, shared, payload = scenario.tree, rules(scenario), scenario.packets.payload_bytes
+    tree = scenario.tree
+    shared = rules(scenario)
+    payload = scenario.packets.payload_bytes
     of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
+
     for plan in plans(scenario, flows):
         for host in {plan.source, plan.destination} & of_host.keys():
             of_host[host].append(plan)
+
     first_routes = timeline(scenario, flows).first_routes
 
     def endpoint(host: int) -> Endpoint:
-        routes = SourceRoutes(scenario, host, first_routes) if scenario.scheme.chooser is Chooser.WAYPOINT else None
-        return Endpoint(of_host[host], host, shared, partial(ends, tree), payload, routes)
+        routes = (
+            SourceRoutes(scenario, host, first_routes)
+            if scenario.scheme.chooser is Chooser.WAYPOINT
+            else None
+        )
+
+        return Endpoint(
+            of_host[host],
+            host,
+            rules=shared,
+            ends=partial(ends, tree),
+            payload_bytes=payload,
+            routes=routes,
+        )
 
     return {host: endpoint(host) for host in of_host}

@@ -1,7 +1,8 @@
 """A host without its sockets: which packet its link takes next, and what an arriving one changes.
 
-The virtual network and the Mininet agent drive the same object: they say what time it is, put on the wire what `send`
-returns, and hand over what arrives. The rules themselves are `labels` and `transport`.
+The virtual network and the Mininet agent drive the same object: they say what time it is, put on
+the wire what `send` returns, and hand over what arrives. The rules themselves are `labels` and
+`transport`.
 """
 
 from collections import deque
@@ -17,7 +18,10 @@ from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 
 
 class FlowPlan(NamedTuple):
-    """One flow of a run; it starts at `start_ps`, or when all of `after` are complete, and is due a phase later."""
+    """One flow of a run.
+
+    It starts at `start_ps`, or when all of `after` are complete, and is due a phase later.
+    """
 
     flow: int
     source: int
@@ -56,7 +60,10 @@ class _Sending:
 
 
 class _Receiving:
-    """One flow that ends here. With SACK, `window` has a bit for every packet number from the lowest missing one on."""
+    """One flow that ends here.
+
+    With SACK, `window` has a bit for every packet number from the lowest missing one on.
+    """
 
     __slots__ = ("frames", "is_sack", "lowest", "packets", "peer", "received", "window")
 
@@ -74,12 +81,14 @@ class _Receiving:
         if not self.is_sack:
             self.received += 1
             return self.frames.frame(packet.label, packet.psn, packet.marked, self.received)
+
         self._slide(unwrapped_psn(packet.psn, self.lowest))
         return self.frames.frame(packet.label, packet.psn, packet.marked, self.lowest, self.window)
 
     def _slide(self, psn: int) -> None:
         if psn < self.lowest or self.window >> (psn - self.lowest) & 1:
             return
+
         self.received += 1
         self.window |= 1 << (psn - self.lowest)
         arrived = (~self.window & (self.window + 1)).bit_length() - 1
@@ -109,6 +118,7 @@ class Endpoint:
         self._ready: list[tuple[int, int]] = []
         self._acks: deque[tuple[_Receiving, bytes]] = deque()
         self._last_was_ack = True
+
         for plan in flows:
             there = plan.destination if plan.source == host else plan.source
             if plan.source == host:
@@ -117,39 +127,54 @@ class Endpoint:
                 self._sending[plan.flow] = _Sending(plan, frames, ring)
                 self._blocked[plan.flow] = set(plan.after)
             else:
-                self._receiving[plan.flow] = _Receiving(plan, AckFrames(ends(host, there), plan.flow), self._is_sack)
+                self._receiving[plan.flow] = _Receiving(
+                    plan, AckFrames(ends(host, there), plan.flow), self._is_sack
+                )
+
         for flow, sending in self._sending.items():
             if not self._blocked[flow]:
                 self._start(flow, sending.plan.start_ps)
 
     def wake_ps(self) -> int:
-        """Return from when on `send` has something for a free link, NEVER if nothing until a packet arrives."""
+        """Return from when on `send` has something for a free link, NEVER if nothing until a packet
+        arrives.
+        """
         return 0 if self._acks else self._data_ready_ps()
 
     def send(self, now_ps: int) -> Departure | None:
-        """Return the frame for a link that is free now: data and ACKs alternate while both wait, data first."""
+        """Return the frame for a link that is free now: data and ACKs alternate while both wait,
+        data first.
+        """
         is_data_ready = self._data_ready_ps() <= now_ps
         if self._acks and not (is_data_ready and self._last_was_ack):
             self._last_was_ack = True
             receiving, ack = self._acks.popleft()
             return Departure(self._routed(ack, receiving.peer, True), True)
+
         if not is_data_ready:
             return None
+
         self._last_was_ack = False
         plan = self._sending[self._ready[0][1]].plan
-        return Departure(self._routed(self._next_data(plan.flow, now_ps), plan.destination, False), False)
+        return Departure(
+            self._routed(self._next_data(plan.flow, now_ps), plan.destination, False), False
+        )
 
     def receive(self, now_ps: int, frame: bytes) -> int | None:
-        """Take in a frame; return the flow that it completes here (as its sender or its receiver), if any.
+        """Take in a frame.
+
+        Return the flow that it completes here (as its sender or its receiver), if any.
 
         Raises MisdeliveryError for a frame that is not this host's.
         """
         packet = parse(frame)
         if packet is None or packet.destination_ip != self._ip:
             raise MisdeliveryError(f"a host got a frame that is not its own: {frame[:58].hex()}")
+
         is_complete = self._take_ack(packet, now_ps) if packet.is_ack else self._take_data(packet)
         if not is_complete:
             return None
+
         self._unblock(packet.flow, now_ps)
         return packet.flow
 
@@ -170,6 +195,7 @@ class Endpoint:
         ready = self._ready
         while ready and self._sending[ready[0][1]].key_ps != ready[0][0]:
             heappop(ready)
+
         return ready[0][0] if ready else NEVER
 
     def _start(self, flow: int, now_ps: int) -> None:
@@ -177,12 +203,24 @@ class Endpoint:
         plan = sending.plan
         sending.started_ps = now_ps
         due_ps = now_ps + plan.phase_ps
-        transport.start(sending.sender, self._rules, flow, plan.packets, plan.gap_ps, due_ps, plan.hops)
+        transport.start(
+            sending.sender,
+            rules=self._rules,
+            flow=flow,
+            packets=plan.packets,
+            gap_ps=plan.gap_ps,
+            due_ps=due_ps,
+            hops=plan.hops,
+        )
+
         labels.start(sending.sender, self._rules)
         self._requeue(sending)
 
     def _requeue(self, sending: _Sending) -> None:
-        """Put a flow at its new place among the ready times; the old entry is recognised as stale by its key."""
+        """Put a flow at its new place among the ready times.
+
+        The old entry is recognised as stale by its key.
+        """
         ready_ps = transport.ready_ps(sending.sender, self._rules, sending.packets)
         if ready_ps != sending.key_ps:
             sending.key_ps = ready_ps
@@ -191,16 +229,23 @@ class Endpoint:
 
     def _next_data(self, flow: int, now_ps: int) -> bytes:
         sending = self._sending[flow]
-        sender, packets = sending.sender, sending.packets
+        sender = sending.sender
+        packets = sending.packets
         label = labels.next_label(sender, self._rules, packets, now_ps)
-        psn = transport.next_psn(sender, self._rules, packets, label, now_ps)
+        psn = transport.next_psn(
+            sender, rules=self._rules, packets=packets, label=label, now_ps=now_ps
+        )
         self._requeue(sending)
+
         return sending.frames.frame(label, psn)
 
     def _take_data(self, packet: Packet) -> bool:
         receiving = self._receiving.get(packet.flow)
         if receiving is None:
-            raise MisdeliveryError(f"a host got a packet of flow {packet.flow}, which does not end there")
+            raise MisdeliveryError(
+                f"a host got a packet of flow {packet.flow}, which does not end there"
+            )
+
         before = receiving.received
         self._acks.append((receiving, receiving.accept(packet)))
         return before < receiving.packets == receiving.received
@@ -208,20 +253,31 @@ class Endpoint:
     def _take_ack(self, ack: Packet, now_ps: int) -> bool:
         sending = self._sending.get(ack.flow)
         if sending is None:
-            raise MisdeliveryError(f"a host got an ACK of flow {ack.flow}, which does not begin there")
-        sender, packets = sending.sender, sending.packets
+            raise MisdeliveryError(
+                f"a host got an ACK of flow {ack.flow}, which does not begin there"
+            )
+
+        sender = sending.sender
+        packets = sending.packets
         psn = unwrapped_psn(ack.psn, sender.sent)
-        labels.on_ack(sender, self._rules, ack.label, ack.marked, now_ps)
+        labels.on_ack(sender, rules=self._rules, label=ack.label, marked=ack.marked, now_ps=now_ps)
+
         if self._is_sack:
             self._acknowledge(sender, packets, ack)
-        is_done: bool = transport.on_ack(sender, self._rules, packets, psn, now_ps)
+
+        is_done: bool = transport.on_ack(
+            sender, rules=self._rules, packets=packets, psn=psn, now_ps=now_ps
+        )
         self._requeue(sending)
         return is_done
 
-    def _acknowledge(self, sender: SimpleNamespace, packets: list[SimpleNamespace], ack: Packet) -> None:
+    def _acknowledge(
+        self, sender: SimpleNamespace, packets: list[SimpleNamespace], ack: Packet
+    ) -> None:
         lowest = unwrapped_psn(ack.msn, sender.lowest)
         for psn in range(sender.lowest, lowest):
             transport.acknowledge(sender, packets, psn)
+
         for bit in range(ack.sacked.bit_length()):
             if ack.sacked >> bit & 1:
                 transport.acknowledge(sender, packets, lowest + bit)

@@ -1,18 +1,22 @@
-"""Which flow label (UDP source port) a packet carries: fixed, fresh, PLB, REPS (load balancers, "Hosts").
+"""Which flow label (UDP source port) a packet carries: fixed, fresh, PLB, REPS (load balancers,
+"Hosts").
 
-`next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before `transport.on_ack`.
-Labels have 16 bits.
+`next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before
+`transport.on_ack`. Labels have 16 bits.
 """
 
 from numba.extending import register_jitable
 
-from fabric.draws import Stream, below, component, mix
-from fabric.policies import LabelRule
+from fattree.draws import Stream, below, component, mix
+from fattree.policies import LabelRule
 from hostagent.state import RING, PacketState
 from hostagent.transport import timeout_ps
 
-FRESH, PLB, REPS = int(LabelRule.FRESH), int(LabelRule.PLB), int(LabelRule.REPS)
-LABEL, PATIENCE = int(Stream.LABEL), int(Stream.PLB)
+FRESH = int(LabelRule.FRESH)
+PLB = int(LabelRule.PLB)
+REPS = int(LabelRule.REPS)
+LABEL = int(Stream.LABEL)
+PATIENCE = int(Stream.PLB)
 ACKED = int(PacketState.ACKED)
 NO_LABEL = -1
 
@@ -23,6 +27,7 @@ def start(sender, rules):  # type: ignore[no-untyped-def]
     sender.label = random_label(sender, rules)
     for entry in range(RING):
         sender.ring[entry] = NO_LABEL
+
     if rules.label_rule == PLB:
         draw_patience(sender, rules)
 
@@ -40,11 +45,13 @@ def next_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
     """Return the label of the packet that leaves at `now_ps`."""
     if rules.label_rule == FRESH:
         return random_label(sender, rules)
+
     if rules.label_rule == PLB:
-        if expire(sender, rules, packets, now_ps, False):
+        if expire(sender, rules, packets, now_ps=now_ps, forget=False):
             change_label(sender, rules, now_ps)
     elif rules.label_rule == REPS:
         return recycled_label(sender, rules, packets, now_ps)
+
     return sender.label
 
 
@@ -59,7 +66,10 @@ def on_ack(sender, rules, label, marked, now_ps):  # type: ignore[no-untyped-def
 
 @register_jitable
 def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-def]
-    """Return how many packets have gone unacknowledged for a timeout since the last call; `forget` their labels."""
+    """Return how many packets have gone unacknowledged for a timeout since the last call.
+
+    `forget` their labels.
+    """
     expired = 0
     limit_ps = timeout_ps(sender, rules)
     while sender.oldest < sender.sent:
@@ -67,21 +77,29 @@ def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-d
         if not packet.state & ACKED:
             if packet.sent_ps + limit_ps > now_ps:
                 break
+
             expired += 1
             if forget:
                 forget_label(sender, packet.label)
+
         sender.oldest += 1
+
     return expired
 
 
 @register_jitable
 def judge_path(sender, rules, marked, now_ps):  # type: ignore[no-untyped-def]
-    """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked; leave a bad one."""
+    """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked.
+
+    Leave a bad one.
+    """
     sender.acks_seen = min(sender.acks_seen + 1, rules.plb_acks)
     sender.history = ((sender.history << 1) | (1 if marked else 0)) & ((1 << rules.plb_acks) - 1)
     marks = 0
+
     for bit in range(rules.plb_acks):
         marks += (sender.history >> bit) & 1
+
     if marks * 100 < rules.plb_percent * sender.acks_seen or sender.good_ps < 0:
         sender.good_ps = now_ps
     elif now_ps - max(sender.good_ps, sender.changed_ps) > sender.patience_ps:
@@ -105,16 +123,25 @@ def draw_patience(sender, rules):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def recycled_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
-    """REPS: explore, or (frozen) cycle through the ring, or reuse the oldest fresh label, or draw one."""
+    """REPS: explore, or (frozen) cycle through the ring, or reuse the oldest fresh label, or draw
+    one.
+    """
     if sender.frozen_until_ps > 0 and now_ps >= sender.frozen_until_ps:
         thaw(sender, rules)
-    if expire(sender, rules, packets, now_ps, True) and sender.frozen_until_ps == 0 and sender.explore == 0:
+
+    if (
+        expire(sender, rules, packets, now_ps=now_ps, forget=True)
+        and sender.frozen_until_ps == 0
+        and sender.explore == 0
+    ):
         sender.frozen_until_ps = now_ps + rules.freeze_ps
         sender.frozen_head = sender.head
         sender.freezes += 1
+
     if sender.explore > 0:
         sender.explore -= 1
         return random_label(sender, rules)
+
     is_frozen = sender.frozen_until_ps > 0
     first = sender.frozen_head if is_frozen else sender.head
     for step in range(RING if is_frozen or sender.fresh > 0 else 0):
@@ -123,7 +150,9 @@ def recycled_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-d
             sender.fresh -= sender.ring_valid[entry]
             sender.ring_valid[entry] = 0
             sender.frozen_head = (entry + 1) % RING
+
             return sender.ring[entry]
+
     return random_label(sender, rules)
 
 
@@ -133,6 +162,7 @@ def thaw(sender, rules):  # type: ignore[no-untyped-def]
     sender.frozen_until_ps = 0
     sender.explore = rules.bdp_packets
     sender.fresh = 0
+
     for entry in range(RING):
         sender.ring[entry] = NO_LABEL
         sender.ring_valid[entry] = 0

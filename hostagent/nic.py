@@ -1,8 +1,9 @@
 """A host's link on a real interface: the model's rate, gap and latency in front of a packet socket.
 
-The software is late by what the scheduler makes it wait. Departures are therefore dated by the model (when the link was
-free and the flow due), and only what is later than a packet's time on the wire counts as a new start: lateness does
-not add up from packet to packet, and nothing is caught up with a burst.
+The software is late by what the scheduler makes it wait. Departures are therefore dated by the
+model (when the link was free and the flow due), and only what is later than a packet's time on the
+wire counts as a new start: lateness does not add up from packet to packet, and nothing is caught up
+with a burst.
 """
 
 import socket
@@ -11,13 +12,16 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fabric.experiment import Scenario
+from fattree.experiment import Scenario
 from hostagent.endpoint import Endpoint, MisdeliveryError
 from hostagent.process import inside
 
 ETH_P_ALL = 3
-SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING = 263, 6, 23
-SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+SOL_PACKET = 263
+PACKET_STATISTICS = 6
+PACKET_IGNORE_OUTGOING = 23
+SO_SNDBUFFORCE = 32
+SO_RCVBUFFORCE = 33
 BUFFER_BYTES = 4 << 20
 FRAME_BYTES = 9_200
 BATCH = 64
@@ -25,7 +29,10 @@ BATCH = 64
 
 @dataclass(slots=True)
 class Counts:
-    """What has passed a host's link; `refused` were not accepted by the kernel, `missed` not taken from it in time."""
+    """What has passed a host's link.
+
+    `refused` were not accepted by the kernel, `missed` not taken from it in time.
+    """
 
     data_sent: int = 0
     acks_sent: int = 0
@@ -51,11 +58,16 @@ def link_times(scenario: Scenario) -> LinkTimes:
 
 
 class Nic:
-    """One host: its rules (`endpoint`), its link's timing, its socket. `clock` is the run's time in ps."""
+    """One host: its rules (`endpoint`), its link's timing, its socket.
+
+    `clock` is the run's time in ps.
+    """
 
     __slots__ = ("_free_ps", "_now_ps", "_wire", "clock", "counts", "endpoint", "socket", "times")
 
-    def __init__(self, link: socket.socket, endpoint: Endpoint, times: LinkTimes, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, link: socket.socket, endpoint: Endpoint, times: LinkTimes, clock: Callable[[], int]
+    ) -> None:
         self.socket = link
         self.endpoint = endpoint
         self.times = times
@@ -71,10 +83,13 @@ class Nic:
         return min(due, self._wire[0][0]) if self._wire else due
 
     def act(self) -> None:
-        """Do what is due: start packets on the link, and hand over those whose last bit has arrived."""
+        """Do what is due: start packets on the link, and hand over those whose last bit has
+        arrived.
+        """
         now = self.clock()
         while (due := max(self._free_ps, self.endpoint.wake_ps(), self._now_ps)) <= now:
             self._start(due if now - due <= self.times.slot_ps[0] else now)
+
         while self._wire and self._wire[0][0] <= now:
             self._hand_over(self._wire.popleft()[1])
 
@@ -83,8 +98,15 @@ class Nic:
         departure = self.endpoint.send(start_ps)
         if departure is None:
             return
+
         self._free_ps = start_ps + self.times.slot_ps[departure.is_ack]
-        self._wire.append((start_ps + self.times.on_wire_ps[departure.is_ack] + self.times.latency_ps, departure.frame))
+        self._wire.append(
+            (
+                start_ps + self.times.on_wire_ps[departure.is_ack] + self.times.latency_ps,
+                departure.frame,
+            )
+        )
+
         if departure.is_ack:
             self.counts.acks_sent += 1
         else:
@@ -103,6 +125,7 @@ class Nic:
                 frame = self.socket.recv(FRAME_BYTES)
             except OSError:
                 return
+
             self._now_ps = max(self._now_ps, self.clock())
             try:
                 self.endpoint.receive(self._now_ps, frame)
@@ -118,12 +141,16 @@ class Nic:
 
 
 def open_link(pid: int, interface: str) -> socket.socket:
-    """Open a packet socket on an interface in the network namespace of a process; raises OSError."""
+    """Open a packet socket on an interface in the network namespace of a process.
+
+    Raises OSError.
+    """
     with inside(pid):
         link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         link.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
         link.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
         link.bind((interface, ETH_P_ALL))
+
     link.setblocking(False)
     return link

@@ -1,4 +1,6 @@
-"""What a process of ours asks of the kernel: to die with its parent, to wake on time, to open sockets elsewhere."""
+"""What a process of ours asks of the kernel: to die with its parent, to wake on time, to open
+sockets elsewhere.
+"""
 
 import ctypes
 import os
@@ -46,11 +48,15 @@ def back_in_this_namespace() -> Iterator[None]:
 
 @contextmanager
 def inside(pid: int) -> Iterator[None]:
-    """Move this thread into the network namespace of a process for a moment, to open sockets there; raises OSError."""
+    """Move this thread into the network namespace of a process for a moment, to open sockets there.
+
+    Raises OSError.
+    """
     there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     with back_in_this_namespace():
         try:
             check(f"network namespace of process {pid}", libc.setns(there, CLONE_NEWNET))
         finally:
             os.close(there)
+
         yield

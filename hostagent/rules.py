@@ -1,7 +1,7 @@
 """What a scenario says to every flow."""
 
-from fabric.errors import ExperimentError
-from fabric.experiment import PS_PER_NS, Scenario
+from fattree.errors import ExperimentError
+from fattree.experiment import PS_PER_NS, Scenario
 from hostagent.state import Congestion, Recovery, Rules
 
 PS_PER_US = 1_000 * PS_PER_NS
@@ -9,10 +9,15 @@ SWIFT_QUEUE_BYTES = 113_000
 
 
 def rules(scenario: Scenario) -> Rules:
-    """Return the rules of a run; raises ExperimentError for a combination that nobody implements."""
-    options, transport = scenario.load_balancer, scenario.transport
+    """Return the rules of a run.
+
+    Raises ExperimentError for a combination that nobody implements.
+    """
+    options = scenario.load_balancer
+    transport = scenario.transport
     if transport.congestion == "mswift" and transport.recovery != "sack":
         raise ExperimentError('transport.congestion = "mswift" needs transport.recovery = "sack"')
+
     return Rules(
         seed=scenario.seed,
         recovery=int(Recovery[transport.recovery.upper()]),

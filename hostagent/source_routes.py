@@ -1,17 +1,22 @@
-"""Host DR at a host: through which switch each packet goes (`fabric.waypoints`), from pointers that advance per packet."""
+"""Host DR at a host: through which switch each packet goes (`fattree.waypoints`), from pointers
+that advance per packet.
+"""
 
 import numpy as np
 
-from fabric.addressing import switch_ip
-from fabric.experiment import Scenario
-from fabric.failures import Links
-from fabric.topology import FatTree
-from fabric.waypoints import starts, waypoints
-from fabric.wecmp import LinkState
+from fattree.addressing import switch_ip
+from fattree.experiment import Scenario
+from fattree.failures import Links
+from fattree.topology import FatTree
+from fattree.waypoints import starts, waypoints
+from fattree.wecmp import LinkState
 
 
 class SourceRoutes:
-    """The pointers of one host, one per (destination host, class); a cell is the next position + 1, 0 before its first use."""
+    """The pointers of one host, one per (destination host, class).
+
+    A cell is the next position + 1, 0 before its first use.
+    """
 
     def __init__(self, scenario: Scenario, host: int, failed: Links = frozenset()) -> None:
         self._tree = scenario.tree
@@ -27,20 +32,25 @@ class SourceRoutes:
         self._addresses.clear()
 
     def next_waypoint(self, peer: int, is_ack: bool) -> int | None:
-        """Return the address through which the next packet to a host goes, None where it needs none."""
+        """Return the address through which the next packet to a host goes, None where it needs
+        none.
+        """
         addresses = self._addresses_to(self._tree.edge_of_host(peer))
         if not addresses:
             return None
+
         cell = self._cells.get((peer, is_ack), 0)
         position = cell - 1 if cell else self._start(peer, is_ack, len(addresses))
         position = 0 if position >= len(addresses) else position
         self._cells[peer, is_ack] = (position + 1) % len(addresses) + 1
+
         return addresses[position]
 
     def _addresses_to(self, edge: int) -> tuple[int, ...]:
         if edge not in self._addresses:
             here = self._tree.edge_of_host(self._host)
             self._addresses[edge] = waypoint_addresses(self._tree, self._links, here, edge)
+
         return self._addresses[edge]
 
     def _start(self, peer: int, is_ack: bool, length: int) -> int:
@@ -48,10 +58,15 @@ class SourceRoutes:
         return int(starts(self._seed, source, destination, steps)[is_ack][0])
 
 
-def waypoint_addresses(tree: FatTree, links: LinkState, source: int, destination: int) -> tuple[int, ...]:
-    """Return the addresses of the waypoints between two edges, in order: cores, or aggs inside a pod."""
+def waypoint_addresses(
+    tree: FatTree, links: LinkState, source: int, destination: int
+) -> tuple[int, ...]:
+    """Return the addresses of the waypoints between two edges, in order: cores, or aggs inside a
+    pod.
+    """
     steps = waypoints(tree, links, np.array([source]), np.array([destination])).sequence(0).tolist()
     pod = source // tree.half
     if pod == destination // tree.half:
         return tuple(switch_ip(tree, tree.agg(pod, agg)) for agg, _ in steps)
+
     return tuple(switch_ip(tree, tree.core(agg, index)) for agg, index in steps)

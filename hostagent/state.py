@@ -1,7 +1,8 @@
-"""What a host remembers: one record per sending flow, one per packet of it, and the rules that hold for all flows.
+"""What a host remembers: one record per sending flow, one per packet of it, and the rules that hold
+for all flows.
 
-The rules in `labels` and `transport` read and write attributes only, so they run on these records inside numba kernels
-and on `blank` objects in plain Python.
+The rules in `labels` and `transport` read and write attributes only, so they run on these records
+inside numba kernels and on `blank` objects in plain Python.
 """
 
 from collections.abc import Mapping
@@ -40,7 +41,10 @@ class PacketState(IntFlag):
 
 
 class Rules(NamedTuple):
-    """What holds for all flows of a run; times in ps: `label_timeout_ps` at least, `target_ps` Swift's delay over six links."""
+    """What holds for all flows of a run.
+
+    Times in ps: `label_timeout_ps` at least, `target_ps` Swift's delay over six links.
+    """
 
     seed: int
     recovery: int
@@ -58,16 +62,34 @@ class Rules(NamedTuple):
     target_ps: int
 
 
-# One sending flow. Packet numbers (PSN) count from 0; `resume_ps` is NEVER unless the flow pauses, `done_ps` until it
-# is done; `window` is in packets times 2**16.
+# One sending flow. Packet numbers (PSN) count from 0; `resume_ps` is NEVER unless the flow pauses,
+# `done_ps` until it is done; `window` is in packets times 2**16.
 SENDER = np.dtype(
     [
         (name, np.int64)
         for name in (
-            *("flow", "packets", "gap_ps", "due_ps", "resume_ps", "repair_ps", "done_ps", "sent", "transmissions"),
+            *(
+                "flow",
+                "packets",
+                "gap_ps",
+                "due_ps",
+                "resume_ps",
+                "repair_ps",
+                "done_ps",
+                "sent",
+                "transmissions",
+            ),
             *("acked", "highest", "lost", "srtt_ps", "rttvar_ps", "label", "draws"),
             *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "recover"),
-            *("target_ps", "window", "counted", "samples", "median_ns", "decreased_ps", "late_holes"),
+            *(
+                "target_ps",
+                "window",
+                "counted",
+                "samples",
+                "median_ns",
+                "decreased_ps",
+                "late_holes",
+            ),
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps", "freezes"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
         )
@@ -76,12 +98,22 @@ SENDER = np.dtype(
     align=True,
 )
 
-# One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn & (len - 1).
-# `delay_ns` belongs to the ring of delay samples instead, which shares the memory.
-PACKET = np.dtype([("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16), ("state", np.uint16)], align=True)
+# One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn &
+# (len - 1). `delay_ns` belongs to the ring of delay samples instead, which shares the memory.
+PACKET = np.dtype(
+    [("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16), ("state", np.uint16)],
+    align=True,
+)
 
 
 def blank(dtype: np.dtype[np.void]) -> SimpleNamespace:
-    """Return a plain object with the fields of a record, all zero: the same rules, without numpy's cost a field."""
+    """Return a plain object with the fields of a record, all zero: the same rules, without numpy's
+    cost a field.
+    """
     fields: Mapping[str, Any] = dtype.fields or {}
-    return SimpleNamespace(**{name: [0] * int(np.prod(kind[0].shape)) if kind[0].shape else 0 for name, kind in fields.items()})
+    return SimpleNamespace(
+        **{
+            name: [0] * int(np.prod(kind[0].shape)) if kind[0].shape else 0
+            for name, kind in fields.items()
+        }
+    )

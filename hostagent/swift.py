@@ -1,6 +1,8 @@
-"""MSwift: Swift's window over the median of recent delays, with Lazy TCP's patience (load balancers, "Transport").
+"""MSwift: Swift's window over the median of recent delays, with Lazy TCP's patience (load
+balancers, "Transport").
 
-Windows are packets times 2**16 and delays integer nanoseconds: no floating point, so that all networks agree.
+Windows are packets times 2**16 and delays integer nanoseconds: no floating point, so that all
+networks agree.
 """
 
 from numba.extending import register_jitable
@@ -14,7 +16,9 @@ NS = 1000
 
 @register_jitable
 def start(sender, rules, hops):  # type: ignore[no-untyped-def]
-    """Give a new flow the target delay of its path, and that target's worth of packets as its window."""
+    """Give a new flow the target delay of its path, and that target's worth of packets as its
+    window.
+    """
     sender.target_ps = rules.target_ps * hops // LONGEST_PATH
     sender.window = min(max(sender.target_ps * ONE // sender.gap_ps, ONE), PSN_WINDOW * ONE)
 
@@ -27,15 +31,20 @@ def in_window(sender):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def on_ack(sender, packets, delay_ps, now_ps):  # type: ignore[no-untyped-def]
-    """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share, half at most."""
+    """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share, half
+    at most.
+    """
     acked = sender.acked - sender.counted
     sender.counted = sender.acked
     if delay_ps >= 0:
         packets[sender.samples & (len(packets) - 1)].delay_ns = delay_ps // NS
         sender.samples += 1
+
     if sender.samples == 0:
         return
-    delay_ns, target_ns = median_ns(sender, packets), sender.target_ps // NS
+
+    delay_ns = median_ns(sender, packets)
+    target_ns = sender.target_ps // NS
     if delay_ns < target_ns:
         sender.window = min(sender.window + acked * ONE * ONE // sender.window, PSN_WINDOW * ONE)
     else:
@@ -47,6 +56,7 @@ def cut(sender, amount, now_ps):  # type: ignore[no-untyped-def]
     """Shrink the window by `amount`, at most by half, unless it was cut within the last round trip."""
     if now_ps - sender.decreased_ps < sender.srtt_ps:
         return
+
     sender.window = max(sender.window - min(amount, sender.window >> 1), ONE)
     sender.decreased_ps = now_ps
 
@@ -62,25 +72,35 @@ def on_late_hole(sender, now_ps):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def median_ns(sender, packets):  # type: ignore[no-untyped-def]
-    """Return the median of the last max(window / 2, 1) delays, the mean of the middle two for an even number.
+    """Return the median of the last max(window / 2, 1) delays, the mean of the middle two for an
+    even number.
 
-    The search starts at the last median and moves one value at a time: few steps, as one sample changes few ranks.
+    The search starts at the last median and moves one value at a time: few steps, as one sample
+    changes few ranks.
     """
     count = min(max(sender.window >> 17, 1), sender.samples, len(packets))
     rank = (count - 1) // 2
     value = sender.median_ns
     below, upto, lower, upper = ranks(sender, packets, count, value)
+
     while rank < below or rank >= upto:
         value = lower if rank < below else upper
         below, upto, lower, upper = ranks(sender, packets, count, value)
+
     sender.median_ns = value
     return value if count // 2 < upto else (value + upper) // 2
 
 
 @register_jitable
 def ranks(sender, packets, count, value):  # type: ignore[no-untyped-def]
-    """Return how many of the last `count` delays are below and up to a value, and the values next to it."""
-    below, upto, lower, upper = 0, 0, -1, 1 << 40
+    """Return how many of the last `count` delays are below and up to a value, and the values next
+    to it.
+    """
+    below = 0
+    upto = 0
+    lower = -1
+    upper = 1 << 40
+
     for sample in range(sender.samples - count, sender.samples):
         delay_ns = int(packets[sample & (len(packets) - 1)].delay_ns)
         if delay_ns < value:
@@ -88,6 +108,8 @@ def ranks(sender, packets, count, value):  # type: ignore[no-untyped-def]
             lower = max(lower, delay_ns)
         elif delay_ns > value:
             upper = min(upper, delay_ns)
+
         if delay_ns <= value:
             upto += 1
+
     return below, upto, lower, upper

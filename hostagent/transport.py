@@ -1,15 +1,16 @@
-"""When a flow may send, what it sends, and what an acknowledgement changes (load balancers, "Transport").
+"""When a flow may send, what it sends, and what an acknowledgement changes (load balancers,
+"Transport").
 
-Every function takes records (or `state.blank` objects) and integers, changes them in place and reads no clock, so that
-the agents, the virtual network and the simulator's kernels share it. A host calls `ready_ps` to order its flows,
-`next_psn` at the moment its link takes the packet, and `on_ack` when an acknowledgement has arrived (with SACK after
-`acknowledge` for every packet number that it reports). Timers are looked at when the flow could send, not by events of
-their own.
+Every function takes records (or `state.blank` objects) and integers, changes them in place and
+reads no clock, so that the agents, the virtual network and the simulator's kernels share it. A host
+calls `ready_ps` to order its flows, `next_psn` at the moment its link takes the packet, and
+`on_ack` when an acknowledgement has arrived (with SACK after `acknowledge` for every packet number
+that it reports). Timers are looked at when the flow could send, not by events of their own.
 """
 
 from numba.extending import register_jitable
 
-from fabric.draws import Stream, below, component, mix, scramble
+from fattree.draws import Stream, below, component, mix, scramble
 from hostagent import swift
 from hostagent.state import NEVER, PSN_WINDOW, Congestion, PacketState, Recovery, Rules
 
@@ -20,13 +21,16 @@ ERASURE = int(Recovery.ERASURE)
 MSWIFT = int(Congestion.MSWIFT)
 JITTER = int(Stream.JITTER)
 REORDERING_GAPS = 4
-OUT, RESENT, ACKED = int(PacketState.OUT), int(PacketState.RESENT), int(PacketState.ACKED)
+OUT = int(PacketState.OUT)
+RESENT = int(PacketState.RESENT)
+ACKED = int(PacketState.ACKED)
 
 
 def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
     """Return how many entries a flow's ring of packets has, a power of two up to PSN_WINDOW.
 
-    Twice the message, or what a flow of this gap sends in 16 zero-load RTTs, and 16, if that is less.
+    Twice the message, or what a flow of this gap sends in 16 zero-load RTTs, and 16, if that is
+    less.
     """
     enough = min(2 * packets, 16 + 16 * rules.zero_load_rtt_ps // gap_ps)
     return min(1 << (enough - 1).bit_length(), PSN_WINDOW)
@@ -34,7 +38,9 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
 
 @register_jitable
 def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[no-untyped-def]
-    """Make a zeroed record the sender of `packets` packets over `hops` links, due from `due_ps` on, `gap_ps` apart."""
+    """Make a zeroed record the sender of `packets` packets over `hops` links, due from `due_ps` on,
+    `gap_ps` apart.
+    """
     sender.flow = flow
     sender.packets = packets
     sender.gap_ps = gap_ps
@@ -45,23 +51,31 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[n
     sender.highest = -1
     sender.srtt_ps = -1
     sender.good_ps = -1
+
     if rules.congestion == MSWIFT:
         swift.start(sender, rules, hops)
 
 
 @register_jitable
 def timeout_ps(sender, rules):  # type: ignore[no-untyped-def]
-    """Return when a label times out: srtt + 4 rttvar, before the first sample three zero-load RTTs, at least the rules' floor."""
+    """Return when a label times out: srtt + 4 rttvar, before the first sample three zero-load RTTs,
+    at least the rules' floor.
+    """
     if sender.srtt_ps < 0:
         return max(3 * rules.zero_load_rtt_ps, rules.label_timeout_ps)
+
     return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.label_timeout_ps)
 
 
 @register_jitable
 def retransmission_ps(sender, rules):  # type: ignore[no-untyped-def]
-    """Return the retransmission timeout: srtt + max(4 rttvar, zero-load RTT); without that margin steady RTTs look late."""
+    """Return the retransmission timeout: srtt + max(4 rttvar, zero-load RTT).
+
+    Without that margin steady RTTs look late.
+    """
     if sender.srtt_ps < 0:
         return 3 * rules.zero_load_rtt_ps
+
     return sender.srtt_ps + max(4 * sender.rttvar_ps, rules.zero_load_rtt_ps)
 
 
@@ -72,6 +86,7 @@ def sample_rtt(sender, rtt_ps):  # type: ignore[no-untyped-def]
         sender.srtt_ps = rtt_ps
         sender.rttvar_ps = rtt_ps >> 1
         return
+
     error = rtt_ps - sender.srtt_ps
     sender.rttvar_ps += (abs(error) - sender.rttvar_ps) >> 2
     sender.srtt_ps += error >> 3
@@ -79,31 +94,46 @@ def sample_rtt(sender, rtt_ps):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def ready_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
-    """Return when the flow may send its next packet if nothing arrives until then, NEVER if it will not."""
+    """Return when the flow may send its next packet if nothing arrives until then, NEVER if it will
+    not.
+    """
     if sender.done_ps != NEVER:
         return NEVER
+
     if rules.recovery == ERASURE:
-        return sender.due_ps if sender.resume_ps == NEVER else max(sender.due_ps, min(sender.resume_ps, sender.repair_ps))
+        return (
+            sender.due_ps
+            if sender.resume_ps == NEVER
+            else max(sender.due_ps, min(sender.resume_ps, sender.repair_ps))
+        )
+
     if sender.round_next < sender.round_end or has_new(sender, rules, packets):
         return sender.due_ps
+
     return max(sender.due_ps, deadline_ps(sender, rules, packets))
 
 
 @register_jitable
 def next_psn(sender, rules, packets, label, now_ps):  # type: ignore[no-untyped-def]
-    """Take the packet number that leaves with `label` at `now_ps`; the next is due a gap later, no catching up."""
+    """Take the packet number that leaves with `label` at `now_ps`.
+
+    The next is due a gap later, no catching up.
+    """
     if rules.recovery == ERASURE:
         psn = next_symbol(sender, rules, packets, now_ps)
     else:
         psn = next_hole_or_new(sender, rules, packets, now_ps)
+
     packet = packets[psn & (len(packets) - 1)]
     packet.sent_ps = now_ps
     packet.label = label
     sender.transmissions += 1
     sender.due_ps = now_ps + sender.gap_ps
+
     if rules.jitter_permille > 0:
         draw = mix(rules.seed, component(JITTER, sender.flow), sender.transmissions)
         sender.due_ps += below(draw, sender.gap_ps * rules.jitter_permille // 1000)
+
     return psn
 
 
@@ -113,18 +143,24 @@ def new_psn(sender, packets):  # type: ignore[no-untyped-def]
     psn = sender.sent
     sender.sent += 1
     packets[psn & (len(packets) - 1)].state = OUT
+
     return psn
 
 
 @register_jitable
 def next_symbol(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
-    """Erasure: every packet is a new symbol; after a whole pause all that is not acknowledged counts as lost."""
+    """Erasure: every packet is a new symbol.
+
+    After a whole pause all that is not acknowledged counts as lost.
+    """
     if now_ps >= sender.resume_ps:
         sender.lost = sender.sent - sender.acked
+
     sender.resume_ps = NEVER
     sender.repair_ps = NEVER
     psn = new_psn(sender, packets)
     pause_or_go_on(sender, rules, now_ps)
+
     return psn
 
 
@@ -137,24 +173,33 @@ def pause_or_go_on(sender, rules, now_ps):  # type: ignore[no-untyped-def]
     if sender.sent - sender.lost >= sender.packets:
         sender.repair_ps = NEVER
         if sender.resume_ps == NEVER:
-            sender.resume_ps = now_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else retransmission_ps(sender, rules))
+            sender.resume_ps = now_ps + (
+                sender.srtt_ps if sender.srtt_ps >= 0 else retransmission_ps(sender, rules)
+            )
     elif sender.resume_ps != NEVER and sender.repair_ps == NEVER:
         sender.repair_ps = now_ps + REORDERING_GAPS * sender.gap_ps
 
 
 @register_jitable
 def has_new(sender, rules, packets):  # type: ignore[no-untyped-def]
-    """SACK: tell whether a packet that was never sent may go (the ring, like the bitmap, starts at the lowest hole)."""
+    """SACK: tell whether a packet that was never sent may go (the ring, like the bitmap, starts at
+    the lowest hole).
+    """
     if sender.sent >= sender.packets or sender.sent >= sender.lowest + len(packets):
         return False
+
     return rules.congestion != MSWIFT or swift.in_window(sender)
 
 
 @register_jitable
 def deadline_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
-    """SACK: return when the lowest unacknowledged packet times out; the timeout doubles on repetition."""
+    """SACK: return when the lowest unacknowledged packet times out.
+
+    The timeout doubles on repetition.
+    """
     if sender.lowest >= sender.sent:
         return NEVER
+
     wait_ps = retransmission_ps(sender, rules) << min(sender.backoff, 16)
     return packets[sender.lowest & (len(packets) - 1)].sent_ps + wait_ps
 
@@ -167,12 +212,15 @@ def next_hole_or_new(sender, rules, packets, now_ps):  # type: ignore[no-untyped
         sender.backoff += 1
         if rules.congestion == MSWIFT:
             swift.cut(sender, sender.window >> 1, now_ps)
+
     if sender.round_next >= sender.round_end:
         return new_psn(sender, packets)
+
     psn = sender.round_next
     packets[psn & (len(packets) - 1)].state = RESENT
     sender.round_next += 1
     skip_to_hole(sender, packets)
+
     return psn
 
 
@@ -192,18 +240,24 @@ def skip_to_hole(sender, packets):  # type: ignore[no-untyped-def]
         packet = packets[sender.round_next & (len(packets) - 1)]
         if not packet.state & ACKED and packet.sent_ps <= sender.round_before_ps:
             return
+
         sender.round_next += 1
 
 
 @register_jitable
 def acknowledge(sender, packets, psn):  # type: ignore[no-untyped-def]
-    """SACK: mark one packet number that the receiver reports; call it for every number of a bitmap, then `on_ack`."""
+    """SACK: mark one packet number that the receiver reports.
+
+    Call it for every number of a bitmap, then `on_ack`.
+    """
     packet = packets[psn & (len(packets) - 1)]
     if psn < sender.lowest or packet.state & ACKED:
         return
+
     packet.state |= ACKED
     sender.acked += 1
     sender.highest = max(sender.highest, psn)
+
     while sender.lowest < sender.sent and packets[sender.lowest & (len(packets) - 1)].state & ACKED:
         sender.lowest += 1
         sender.backoff = 0
@@ -211,20 +265,28 @@ def acknowledge(sender, packets, psn):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def on_ack(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
-    """Account for an ACK of packet number `psn` that arrives at `now_ps`; return whether the flow is done."""
+    """Account for an ACK of packet number `psn` that arrives at `now_ps`.
+
+    Return whether the flow is done.
+    """
     if sender.done_ps != NEVER:
         return False
+
     packet = packets[psn & (len(packets) - 1)]
     is_known = psn + len(packets) >= sender.sent
     rtt_ps = now_ps - packet.sent_ps if is_known and not packet.state & RESENT else -1
+
     if rtt_ps >= 0:
         sample_rtt(sender, rtt_ps)
+
     if rules.recovery == ERASURE:
-        count_symbol(sender, rules, packets, psn, now_ps)
+        count_symbol(sender, rules, packets, psn=psn, now_ps=now_ps)
     else:
-        repair(sender, rules, packets, rtt_ps, now_ps)
+        repair(sender, rules, packets, rtt_ps=rtt_ps, now_ps=now_ps)
+
     if sender.acked < sender.packets:
         return False
+
     sender.done_ps = now_ps
     return True
 
@@ -234,6 +296,7 @@ def count_symbol(sender, rules, packets, psn, now_ps):  # type: ignore[no-untype
     """Erasure: what is missing below the highest acknowledged symbol counts as lost."""
     if psn + len(packets) >= sender.sent:
         packets[psn & (len(packets) - 1)].state = ACKED
+
     sender.acked += 1
     sender.highest = max(sender.highest, psn)
     sender.lost = sender.highest + 1 - sender.acked
@@ -247,10 +310,12 @@ def repair(sender, rules, packets, rtt_ps, now_ps):  # type: ignore[no-untyped-d
     late = sender.highest - sender.lowest > rules.sack_threshold
     if sender.highest < sender.lowest:
         sender.late_holes = 0
+
     if late and sender.round_next >= sender.round_end and sender.lowest >= sender.recover:
         sender.recover = sender.highest
         start_round(sender, packets, sender.highest, now_ps)
         if rules.congestion == MSWIFT:
             swift.on_late_hole(sender, now_ps)
+
     if rules.congestion == MSWIFT:
         swift.on_ack(sender, packets, rtt_ps, now_ps)

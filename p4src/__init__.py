@@ -1,4 +1,7 @@
-"""The P4_16 programs: one file is one load balancer; `include/` is what they share. Imports nobody."""
+"""The P4_16 programs: one file is one load balancer; `include/` is what they share.
+
+Imports nobody.
+"""
 
 from pathlib import Path
 
@@ -15,9 +18,13 @@ def path(program: str) -> Path:
     """Return the source of a program; raises ValueError where there is none."""
     if program not in programs():
         raise ValueError(f"there is no P4 program {program!r}; choose from {', '.join(programs())}")
+
     return FOLDER / f"{program}.p4"
 
 
 def p4info_path(program: str) -> Path:
-    """Return the checked-in P4Info of a program, in protobuf's text format; raises ValueError where there is none."""
+    """Return the checked-in P4Info of a program, in protobuf's text format.
+
+    Raises ValueError where there is none.
+    """
     return path(program).parent / "p4info" / f"{program}.txtpb"

@@ -1,4 +1,5 @@
-"""The simulator: every load balancer and the paper's model at tens of millions of packet-hops per second.
+"""The simulator: every load balancer and the paper's model at tens of millions of packet-hops per
+second.
 
 from sim import Scenario, run, sweep
 
@@ -6,7 +7,7 @@ result = run(Scenario(policy="ofan"))
 print(result.increase, result.record)
 """
 
-from fabric.experiment import Scenario
+from fattree.experiment import Scenario
 from sim.engine import prepare, run
 from sim.errors import SimulationError, UnfinishedError
 from sim.results import Result

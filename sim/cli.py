@@ -11,13 +11,13 @@ from typing import Any, get_args
 import click
 from rich.console import Console
 
-from fabric.connection_matrix import describe, parse_connection_matrix
-from fabric.errors import ExperimentError, FabricError, MatrixError
-from fabric.experiment import Experiment, Matrix, Scenario
-from fabric.experiment_file import load_experiment, parse_experiment
-from fabric.policies import POLICIES
-from fabric.sweep_file import load_sweep
-from fabric.text_file import read_text
+from fattree.connection_matrix import describe, parse_connection_matrix
+from fattree.errors import ExperimentError, FabricError, MatrixError
+from fattree.experiment import Experiment, Matrix, Scenario
+from fattree.experiment_file import load_experiment, parse_experiment
+from fattree.policies import POLICIES
+from fattree.sweep_file import load_sweep
+from fattree.text_file import read_text
 from sim.engine import prepare
 from sim.errors import SimulationError
 from sim.progress import reporting
@@ -60,15 +60,22 @@ Examples:
 FilePath = click.Path(path_type=Path, dir_okay=False)
 
 
-def _in_a_folder(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+def _in_a_folder(
+    _context: click.Context, option: click.Parameter, path: Path | None
+) -> Path | None:
     """Refuse a file to write whose folder does not exist, before anything runs."""
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}", param=option)
+
     return path
 
 
 THREADS = click.option(
-    "--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads for each run; worth it from k = 16 on."
+    "--threads",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Threads for each run; worth it from k = 16 on.",
 )
 
 
@@ -82,21 +89,37 @@ def one_line_errors() -> Iterator[None]:
 
 
 def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
-    """Say on stderr how each connection matrix was understood: files do not name the unit of their start times."""
+    """Say on stderr how each connection matrix was understood: files do not name the unit of their
+    start times.
+    """
     collectives = dict.fromkeys(
-        (one.collective.file, one.collective.start_unit) for one in scenarios if one.collective.matrix == "file"
+        (one.collective.file, one.collective.start_unit)
+        for one in scenarios
+        if one.collective.matrix == "file"
     )
+
     for file, unit in collectives:
         assert file is not None
-        click.echo(describe(parse_connection_matrix(read_text(file, MatrixError), file), unit), err=True)
+        click.echo(
+            describe(parse_connection_matrix(read_text(file, MatrixError), file), unit), err=True
+        )
 
 
-def read_experiment(file: Path | None, options: dict[str, Any], settings: Sequence[str]) -> Experiment:
-    """Read the file, if there is one, with the options of the command line; raises ExperimentError naming the option."""
+def read_experiment(
+    file: Path | None, options: dict[str, Any], settings: Sequence[str]
+) -> Experiment:
+    """Read the file, if there is one, with the options of the command line.
+
+    Raises ExperimentError naming the option.
+    """
     given = {option: value for option, value in options.items() if value is not None}
     overrides = [*(f"{KEYS[option]}={value}" for option, value in given.items()), *settings]
     try:
-        return load_experiment(file, overrides) if file else parse_experiment("", "command line", overrides)
+        return (
+            load_experiment(file, overrides)
+            if file
+            else parse_experiment("", "command line", overrides)
+        )
     except ExperimentError as error:
         raise ExperimentError(_naming_options(str(error), given)) from None
 
@@ -104,10 +127,13 @@ def read_experiment(file: Path | None, options: dict[str, Any], settings: Sequen
 def _naming_options(message: str, given: dict[str, Any]) -> str:
     for option in given:
         message = message.replace(f"--set {KEYS[option]}:", f"{option}:")
+
     return message
 
 
-def _policies(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def _policies(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> str | None:
     return ",".join(POLICIES) if value == "all" else value
 
 
@@ -116,6 +142,7 @@ def show(runs: Runs, as_json: bool, **extra: str) -> None:
     if as_json:
         click.echo(json.dumps({**extra, "runs": json_rows(runs)}, indent=2))
         return
+
     console = Console(width=max(TABLE_WIDTH, Console().width))
     console.print(results_table(runs))
     for key, value in extra.items():
@@ -126,6 +153,7 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
     """Write runs to the files that were asked for."""
     if csv:
         write_csv(runs, csv)
+
     if parquet:
         write_parquet(runs, parquet)
 
@@ -133,19 +161,39 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
 @click.command(epilog=RUN_EXAMPLES)
 @click.argument("file", required=False, type=FilePath)
 @click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]")
-@click.option("--policy", callback=_policies, metavar="A,B|all", help=f"Load balancers: {', '.join(POLICIES)}.  [ofan]")
+@click.option(
+    "--policy",
+    callback=_policies,
+    metavar="A,B|all",
+    help=f"Load balancers: {', '.join(POLICIES)}.  [ofan]",
+)
 @click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]")
 @click.option("--message-bytes", metavar="SIZE", help="For example 65536, 64KiB, 1MiB.  [1MiB]")
 @click.option("--seeds", metavar="N", help="How many seeds.  [1]")
 @click.option("--seed", metavar="N", help="The first seed.  [1]")
 @click.option("--failure-rate", metavar="P", help="The probability that a link has failed.  [0]")
-@click.option("--convergence-rtt", metavar="G", help="Zero-load RTTs until routes change (inf: never).  [0]")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override any key of the file; repeatable.")
+@click.option(
+    "--convergence-rtt", metavar="G", help="Zero-load RTTs until routes change (inf: never).  [0]"
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override any key of the file; repeatable.",
+)
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @THREADS
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
-@click.option("--csv", type=FilePath, callback=_in_a_folder, help="Write the runs to a CSV file as well.")
-@click.option("--parquet", type=FilePath, callback=_in_a_folder, help="Write the runs to a Parquet file as well.")
+@click.option(
+    "--csv", type=FilePath, callback=_in_a_folder, help="Write the runs to a CSV file as well."
+)
+@click.option(
+    "--parquet",
+    type=FilePath,
+    callback=_in_a_folder,
+    help="Write the runs to a Parquet file as well.",
+)
 def run(
     file: Path | None,
     settings: tuple[str, ...],
@@ -158,24 +206,48 @@ def run(
 ) -> None:
     """Simulate the experiment in FILE, or that of the options: every load balancer with every seed."""
     with one_line_errors():
-        experiment = read_experiment(file, {f"--{name.replace('_', '-')}": value for name, value in options.items()}, settings)
+        experiment = read_experiment(
+            file,
+            {f"--{name.replace('_', '-')}": value for name, value in options.items()},
+            settings,
+        )
+
         scenarios = list(experiment.scenarios())
         say_how_matrices_are_read(scenarios)
         prepare()
+
         with reporting(experiment.name) as report:
-            records = sweep(scenarios, jobs=jobs, run=partial(simulate, threads=threads), report=report)
+            records = sweep(
+                scenarios, jobs=jobs, run=partial(simulate, threads=threads), report=report
+            )
+
         runs = list(zip(scenarios, records, strict=True))
         write(runs, csv, parquet)
+
     show(runs, as_json)
 
 
 @click.command("sweep", epilog=SWEEP_EXAMPLES)
 @click.argument("file", type=FilePath)
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the file; repeatable.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the file; repeatable.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]"
+)
 @THREADS
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:port) instead.")
-@click.option("--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run on the workers of this Dask scheduler (tcp://host:port) instead.",
+)
+@click.option(
+    "--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 def sweep_command(
     file: Path,
@@ -186,16 +258,29 @@ def sweep_command(
     store: Path | None,
     as_json: bool,
 ) -> None:
-    """Simulate every combination in the sweep FILE; what is already in the store is not computed again."""
+    """Simulate every combination in the sweep FILE.
+
+    What is already in the store is not computed again.
+    """
     with one_line_errors():
         scenarios = load_sweep(file, settings)
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
         say_how_matrices_are_read(scenarios)
+
         if scheduler is None:
             prepare()
+
         with reporting(scenarios[0].name) as report:
             run = partial(simulate, threads=threads)
-            records = sweep(scenarios, store=kept, jobs=jobs or processors(), scheduler=scheduler, run=run, report=report)
+            records = sweep(
+                scenarios,
+                store=kept,
+                jobs=jobs or processors(),
+                scheduler=scheduler,
+                run=run,
+                report=report,
+            )
+
     show(list(zip(scenarios, records, strict=True)), as_json, store=str(kept))
 
 
@@ -208,12 +293,16 @@ def processors() -> int:
 @click.argument("store", type=FilePath)
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @click.option("--csv", type=FilePath, callback=_in_a_folder, help="Write the runs to a CSV file.")
-@click.option("--parquet", type=FilePath, callback=_in_a_folder, help="Write the runs to a Parquet file.")
+@click.option(
+    "--parquet", type=FilePath, callback=_in_a_folder, help="Write the runs to a Parquet file."
+)
 def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """Show the finished runs in STORE, also while a sweep is filling it."""
     with one_line_errors():
         with Store(store, create=False) as kept:
             runs = kept.runs()
+
         write(runs, csv, parquet)
+
     if as_json or not (csv or parquet):
         show(runs, as_json)

@@ -1,4 +1,7 @@
-"""Dask: a scheduler that somebody named, or processes on this machine. Dask is imported when it is needed."""
+"""Dask: a scheduler that somebody named, or processes on this machine.
+
+Dask is imported when it is needed.
+"""
 
 import asyncio
 import logging
@@ -23,7 +26,9 @@ SCHEMES = ("tcp", "tls", "ws", "wss")
 
 @contextmanager
 def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
-    """Connect to a scheduler, or start processes that live no longer than this one; all ports are on loopback.
+    """Connect to a scheduler, or start processes that live no longer than this one.
+
+    All ports are on loopback.
 
     Raises SweepError where no scheduler answers.
     """
@@ -44,8 +49,10 @@ def _processes(jobs: int) -> Iterator["Client"]:
     quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
     loopback = {"dashboard_address": "127.0.0.1:0"}
     workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
+
     with _deaf_children():
         cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
+
     with cluster, Client(cluster, set_as_default=False) as client:
         client.run(say_nothing_of_the_cache)
         yield client
@@ -61,9 +68,12 @@ def say_nothing_of_the_cache() -> None:
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Keep Ctrl-C, which reaches all processes on a terminal, from those that are started here; ours comes at the end.
+    """Keep Ctrl-C, which reaches all processes on a terminal, from those that are started here.
 
-    Processes and threads inherit what is blocked. multiprocessing's tracker would unblock it, so it is started before.
+    Ours comes at the end.
+
+    Processes and threads inherit what is blocked. multiprocessing's tracker would unblock it, so it
+    is started before.
     """
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -74,7 +84,10 @@ def _deaf_children() -> Iterator[None]:
 
 
 def _find(scheduler: str) -> None:
-    """Raise SweepError unless a Dask scheduler answers; Dask itself tries for long, and then leaves threads behind."""
+    """Raise SweepError unless a Dask scheduler answers.
+
+    Dask itself tries for long, and then leaves threads behind.
+    """
     host, port = _endpoint(scheduler)
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
@@ -83,8 +96,12 @@ def _find(scheduler: str) -> None:
             break
         except OSError as error:
             if isinstance(error, socket.gaierror) or time.monotonic() > deadline:
-                raise SweepError(f"no Dask scheduler at {scheduler}: {error.strerror or error}") from None
+                raise SweepError(
+                    f"no Dask scheduler at {scheduler}: {error.strerror or error}"
+                ) from None
+
         time.sleep(RETRY_SECONDS)
+
     try:
         asyncio.run(asyncio.wait_for(_identify(scheduler), CONNECT_SECONDS))
     except Exception:  # whatever answered may send anything
@@ -97,7 +114,10 @@ def _endpoint(scheduler: str) -> tuple[str, int]:
         parts = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
         if parts.scheme in SCHEMES and parts.hostname and parts.port:
             return parts.hostname, parts.port
-    raise SweepError(f"no Dask scheduler at {scheduler!r}: expected an address as in tcp://127.0.0.1:8786")
+
+    raise SweepError(
+        f"no Dask scheduler at {scheduler!r}: expected an address as in tcp://127.0.0.1:8786"
+    )
 
 
 async def _identify(scheduler: str) -> None:
@@ -106,6 +126,7 @@ async def _identify(scheduler: str) -> None:
 
     async with rpc(scheduler, connection_args=Security().get_connection_args("client")) as peer:
         identity = await peer.identity()
+
     assert identity["type"] == "Scheduler"
 
 
@@ -115,7 +136,9 @@ def _client(scheduler: str) -> "Client":
     try:
         return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        raise SweepError(f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}") from None
+        raise SweepError(
+            f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}"
+        ) from None
 
 
 @contextmanager
@@ -124,6 +147,7 @@ def _quiet() -> Iterator[None]:
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
+
     try:
         yield
     finally:

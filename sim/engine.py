@@ -1,4 +1,6 @@
-"""Run a scenario: build its arrays, drive the kernels past route changes and samples, and hand back what was measured."""
+"""Run a scenario: build its arrays, drive the kernels past route changes and samples, and hand back
+what was measured.
+"""
 
 import sys
 import time
@@ -10,10 +12,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.addressing import host_name
-from fabric.bounds import bound_ps
-from fabric.experiment import PS_PER_NS, Collective, Fabric, Scenario
-from fabric.topology import SWITCH_LAYERS
+from fattree.addressing import host_name
+from fattree.bounds import bound_ps
+from fattree.experiment import PS_PER_NS, Collective, Fabric, Scenario
+from fattree.topology import SWITCH_LAYERS
 from hostagent.state import NEVER
 from sim.errors import UnfinishedError
 from sim.jit import CACHE
@@ -28,64 +30,108 @@ Int64 = NDArray[np.int64]
 Leg: TypeAlias = Callable[[World, Routes, int], int]
 
 
-def run(scenario: Scenario, *, sample_ps: int | None = None, horizon_ps: int | None = None, threads: int = 1) -> Result:
+def run(
+    scenario: Scenario,
+    *,
+    sample_ps: int | None = None,
+    horizon_ps: int | None = None,
+    threads: int = 1,
+) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
-    More `threads` make large fabrics faster and change nothing else.
-    Raises FabricError where the scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`,
-    by default 100 times the lower bound after the last link change.
+    More `threads` make large fabrics faster and change nothing else. Raises FabricError where the
+    scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`, by default
+    100 times the lower bound after the last link change.
     """
     prepare()
     began_s = time.process_time()
-    return simulate(build(scenario), sample_ps, horizon_ps, began_s, threads)
+    return simulate(build(scenario), sample_ps, horizon_ps, began_s=began_s, threads=threads)
 
 
 def prepare() -> None:
     """Compile the kernels, or load them from the cache; say so on stderr where it takes long."""
     if getattr(advance, "signatures", True):
         return
+
     if CACHE.note:
         sys.stderr.write(f"{CACHE.note}\n")
+
     if CACHE.folder is None or not any(CACHE.folder.glob("**/*.nbi")):
-        sys.stderr.write(f"compiling the simulator's kernels{', once' if CACHE.folder else ''} (about half a minute) ...\n")
+        sys.stderr.write(
+            f"compiling the simulator's kernels{', once' if CACHE.folder else ''} (about half a minute) ...\n"
+        )
+
     pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
     simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, None, 0)
 
 
-def simulate(network: Network, sample_ps: int | None, horizon_ps: int | None, began_s: float, threads: int = 1) -> Result:
-    """Run a network that has just been built to its end; `began_s` is the process time at which the building began."""
+def simulate(
+    network: Network,
+    sample_ps: int | None,
+    horizon_ps: int | None,
+    began_s: float,
+    threads: int = 1,
+) -> Result:
+    """Run a network that has just been built to its end.
+
+    `began_s` is the process time at which the building began.
+    """
     samples: list[tuple[int, Int64]] = []
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network.world.constants, threads) as leg:
-        world = _drive(network, leg, sample_ps, _horizon_ps(network) if horizon_ps is None else horizon_ps, samples)
+        world = _drive(
+            network,
+            leg,
+            sample_ps,
+            horizon_ps=_horizon_ps(network) if horizon_ps is None else horizon_ps,
+            samples=samples,
+        )
+
     end_ps = int(world.counters[LAST_DONE])
     truncate(world, end_ps)
     cpu_s = time.process_time() - began_s
-    return _result(network, world, end_ps, _series(network, samples) if sample_ps else None, cpu_s)
+
+    return _result(
+        network, world, end_ps, series=_series(network, samples) if sample_ps else None, cpu_s=cpu_s
+    )
 
 
 def advanced(network: Network, until_ps: int) -> World:
-    """Run a network that has just been built up to a time, with the routes of time 0, and return its world as it is then.
+    """Run a network that has just been built up to a time, with the routes of time 0, and return
+    its world as it is then.
 
-    For those who look at packets on links or at senders in the middle of a run; flows may or may not be done.
+    For those who look at packets on links or at senders in the middle of a run; flows may or may
+    not be done.
     """
     prepare()
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network.world.constants, 1) as leg:
         world, _ = _advance(network.world, leg, network.routes[0][1], until_ps)
+
     return world
 
 
 def _horizon_ps(network: Network) -> int:
     last_ps = max((time_ps for time_ps, _ in network.routes), default=0)
-    return last_ps + int(network.flows.start_ps.max(initial=0)) + HORIZON_BOUNDS * bound_ps(network.scenario, network.flows)
+    return (
+        last_ps
+        + int(network.flows.start_ps.max(initial=0))
+        + HORIZON_BOUNDS * bound_ps(network.scenario, network.flows)
+    )
 
 
-def _drive(network: Network, leg: Leg, sample_ps: int | None, horizon_ps: int, samples: list[tuple[int, Int64]]) -> World:
+def _drive(
+    network: Network,
+    leg: Leg,
+    sample_ps: int | None,
+    horizon_ps: int,
+    samples: list[tuple[int, Int64]],
+) -> World:
     """Advance to the end in legs that end at route changes, samples and refreshes of stale queues."""
     world = network.world
     stale_ps = round(network.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
     changes = [time_ps for time_ps, _ in network.routes]
+
     while True:
         now_ps = int(world.counters[CLOCK])
         change = bisect_right(changes, now_ps)
@@ -94,14 +140,18 @@ def _drive(network: Network, leg: Leg, sample_ps: int | None, horizon_ps: int, s
             *changes[change : change + 1],
             *(_next_multiple(now_ps, step) for step in (sample_ps, stale_ps) if step),
         ]
+
         world, status = _advance(world, leg, network.routes[change - 1][1], min(stops))
         if status == FINISHED:
             return world
+
         now_ps = int(world.counters[CLOCK])
         if status == STUCK or now_ps >= horizon_ps:
             raise UnfinishedError(_unfinished(network, world))
+
         if sample_ps or stale_ps:
             settle_all(world, now_ps, bool(stale_ps) and now_ps % stale_ps == 0)
+
         if sample_ps and now_ps % sample_ps == 0:
             samples.append((now_ps, world.links.occupancy.copy()))
 
@@ -112,11 +162,14 @@ def _next_multiple(now_ps: int, step_ps: int) -> int:
 
 @contextmanager
 def _advancing(constants: Constants, threads: int) -> Iterator[Leg]:
-    """Return what advances a world: the kernel, or a crew of threads that call kernels for parts of it."""
+    """Return what advances a world: the kernel, or a crew of threads that call kernels for parts of
+    it.
+    """
     if threads == 1:
         buffers = _buffers(constants)
         yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
         return
+
     with closing(Crew([_buffers(constants) for _ in range(threads)])) as crew:
         yield lambda world, routes, until_ps: advance_side_by_side(world, routes, until_ps, crew)
 
@@ -125,12 +178,17 @@ def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[Wor
     """Advance to `until_ps`, with a bigger pool whenever the old one runs low."""
     while (status := leg(world, routes, until_ps)) == STARVED:
         world = world._replace(pool=grown(world.pool, len(world.pool.headers), world.counters))
+
     return world, status
 
 
 def _buffers(constants: Constants) -> Buffers:
-    """Return room for the keys of a node's packets in one window, twice, for sorting them, and for one slot a port."""
-    most = constants.k * (constants.window_ps // min(constants.data_slot_ps, constants.ack_slot_ps) + 2)
+    """Return room for the keys of a node's packets in one window, twice, for sorting them, and for
+    one slot a port.
+    """
+    most = constants.k * (
+        constants.window_ps // min(constants.data_slot_ps, constants.ack_slot_ps) + 2
+    )
     return tuple(np.empty(size, dtype=np.int64) for size in (most, most, most + 2, constants.k))  # type: ignore[return-value]
 
 
@@ -138,17 +196,30 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
     tree = network.scenario.tree
     layers = [by_layer(tree, queues[: tree.switches * tree.k]) for _, queues in samples]
     shape = (len(samples), len(SWITCH_LAYERS))
+
     return Series(
         times_ps=np.array([time_ps for time_ps, _ in samples], dtype=np.int64),
-        longest=np.array([[layer.max() for layer in row] for row in layers], dtype=np.int64).reshape(shape),
-        total=np.array([[layer.sum() for layer in row] for row in layers], dtype=np.int64).reshape(shape),
+        longest=np.array(
+            [[layer.max() for layer in row] for row in layers], dtype=np.int64
+        ).reshape(shape),
+        total=np.array([[layer.sum() for layer in row] for row in layers], dtype=np.int64).reshape(
+            shape
+        ),
     )
 
 
-def _result(network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float) -> Result:
-    tree, links, ledgers, senders = network.scenario.tree, world.links, world.ledgers, world.flows.senders
-    data, acks, ports = links["data_packets"].astype(np.int64), links["ack_packets"].astype(np.int64), tree.switches * tree.k
+def _result(
+    network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float
+) -> Result:
+    tree = network.scenario.tree
+    links = world.links
+    ledgers = world.ledgers
+    senders = world.flows.senders
+    data = links["data_packets"].astype(np.int64)
+    acks = links["ack_packets"].astype(np.int64)
+    ports = tree.switches * tree.k
     load = data * network.scenario.data_bytes + acks * network.scenario.ack_bytes
+
     return Result(
         scenario=network.scenario,
         flows=network.flows,
@@ -175,13 +246,16 @@ def _result(network: Network, world: World, end_ps: int, series: Series | None, 
 
 def _unfinished(network: Network, world: World) -> str:
     """Say which flows are not done, and how far they are."""
-    tree, flows, senders = network.scenario.tree, network.flows, world.flows.senders
+    tree = network.scenario.tree
+    flows = network.flows
+    senders = world.flows.senders
     late = np.flatnonzero((senders.done_ps == NEVER) | (world.flows.started_ps == NEVER))
     named = [
         f"{flow} from {host_name(tree, int(flows.source[flow]))} to {host_name(tree, int(flows.destination[flow]))} "
         f"({senders[flow].acked} of {flows.packets[flow]} packets)"
         for flow in late[:3].tolist()
     ]
+
     more = f" and {len(late) - 3} more" if len(late) > 3 else ""
     now_us = int(world.counters[CLOCK]) / PS_PER_NS / 1000
     return f"{len(late)} flow(s) not finished after {now_us:g} us: flow {', '.join(named)}{more}"

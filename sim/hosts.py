@@ -1,4 +1,6 @@
-"""What a host does in one window: it merges arrivals with its link's opportunities to send (simulator model, "Hosts")."""
+"""What a host does in one window: it merges arrivals with its link's opportunities to send
+(simulator model, "Hosts").
+"""
 
 from hostagent import labels, transport
 from hostagent.state import NEVER
@@ -13,27 +15,36 @@ ONE_READER = 1
 
 @inlined
 def serve_host(world, routes, number, start_ps, end_ps):  # type: ignore[no-untyped-def]
-    """Receive and send at a host from `start_ps` until before `end_ps`; return how many packets it received or sent.
+    """Receive and send at a host from `start_ps` until before `end_ps`.
+
+    Return how many packets it received or sent.
 
     What arrives at an instant comes before what is sent then.
     """
-    host, constants, pool = world.hosts[at(number)], world.constants, world.pool
+    host = world.hosts[at(number)]
+    constants = world.constants
+    pool = world.pool
     link = world.links[at(number // constants.half * constants.k + number % constants.half)]
-    now_ps, count = start_ps, 0
+    now_ps = start_ps
+    count = 0
+
     while True:
         arrival_ps = pool.packets[at(link.taken)].time_ps if link.taken != link.tail else NEVER
         send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
         if min(arrival_ps, send_ps) >= end_ps:
             return count
+
         count += 1
         if send_ps < arrival_ps:
             now_ps = send_ps
             send(world, routes, number, now_ps)
             continue
+
         now_ps = arrival_ps
         slot = link.taken
         receive(world, number, pool.packets[at(slot)], now_ps)
         link.taken = following(pool, slot)
+
         if (slot + 1) % CHUNK == 0:
             leave(pool, slot, world.counters)
 
@@ -54,27 +65,35 @@ def receive(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 @inlined
 def receive_data(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     """Count a data packet and queue its ACK, which echoes label, number and mark."""
-    flow, psn = int(packet.flow), int(packet.psn)
-    flows, host = world.flows, world.hosts[at(number)]
+    flow = int(packet.flow)
+    psn = int(packet.psn)
+    flows = world.flows
+    host = world.hosts[at(number)]
     constant = flows.table[at(flow)]
     is_new = True
+
     if world.constants.is_sack:
         is_new = not flows.is_received[constant.log + psn]
         if is_new:
             flows.is_received[constant.log + psn] = 1
             flows.arrivals[constant.log + flows.received[at(flow)]] = psn
+
     if is_new:
         flows.received[at(flow)] += 1
+
     slot = append(world.pool, host, ONE_READER, world.counters)
     ack = world.pool.packets[at(slot)]
     ack.flow = flow
     ack.psn = psn
-    ack.pod, ack.edge, ack.index = constant.source_pod, constant.source_edge, constant.source_index
+    ack.pod = constant.source_pod
+    ack.edge = constant.source_edge
+    ack.index = constant.source_index
     ack.status = ACK | (int(packet.status) & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     ack.log = flows.received[at(flow)]
     host.acks += 1
+
     if is_new and flows.received[at(flow)] == constant.packets:
         unblock(world, number, flow, now_ps)
 
@@ -82,19 +101,32 @@ def receive_data(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 @inlined
 def receive_ack(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     """Let a sender learn from an ACK; note when the flow is done."""
-    flow, flows, rules = int(packet.flow), world.flows, world.rules
-    sender, constant = flows.senders[at(flow)], flows.table[at(flow)]
+    flow = int(packet.flow)
+    flows = world.flows
+    rules = world.rules
+    sender = flows.senders[at(flow)]
+    constant = flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
-    labels.on_ack(sender, rules, int(packet.label), int(packet.status) & MARKED > 0, now_ps)
+    labels.on_ack(
+        sender,
+        rules,
+        label=int(packet.label),
+        marked=int(packet.status) & MARKED > 0,
+        now_ps=now_ps,
+    )
+
     if world.constants.is_sack:
         reported = int(packet.log)
         for entry in range(int(flows.reported[flow]), reported):
             transport.acknowledge(sender, ring, int(flows.arrivals[constant.log + entry]))
+
         flows.reported[flow] = max(reported, int(flows.reported[flow]))
-    if transport.on_ack(sender, rules, ring, int(packet.psn), now_ps):
+
+    if transport.on_ack(sender, rules, packets=ring, psn=int(packet.psn), now_ps=now_ps):
         world.counters[UNFINISHED] -= 1
         world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
         unblock(world, number, flow, now_ps)
+
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
 
 
@@ -106,6 +138,7 @@ def unblock(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
         follower = flows.followers[entry]
         if flows.table[follower].source != number:
             continue
+
         flows.blocked[follower] -= 1
         if flows.blocked[follower] == 0:
             start_flow(world, number, follower, now_ps)
@@ -113,11 +146,25 @@ def unblock(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
 
 @inlined
 def start_flow(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
-    """Make a flow a sender whose first packet is due a phase later, and give it a place among its host's flows."""
-    flows, rules, host = world.flows, world.rules, world.hosts[number]
-    sender, constant = flows.senders[at(flow)], flows.table[at(flow)]
+    """Make a flow a sender whose first packet is due a phase later, and give it a place among its
+    host's flows.
+    """
+    flows = world.flows
+    rules = world.rules
+    host = world.hosts[number]
+    sender = flows.senders[at(flow)]
+    constant = flows.table[at(flow)]
     due_ps = now_ps + constant.phase_ps
-    transport.start(sender, rules, flow, int(constant.packets), constant.gap_ps, due_ps, int(constant.hops))
+    transport.start(
+        sender,
+        rules,
+        flow,
+        packets=int(constant.packets),
+        gap_ps=constant.gap_ps,
+        due_ps=due_ps,
+        hops=int(constant.hops),
+    )
+
     labels.start(sender, rules)
     flows.started_ps[flow] = now_ps
     flows.ready_ps[flow] = NEVER
@@ -130,7 +177,9 @@ def start_flow(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
 
 @inlined
 def send(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
-    """Let the host's link take the next packet: data and ACKs alternate while both wait, data first."""
+    """Let the host's link take the next packet: data and ACKs alternate while both wait, data
+    first.
+    """
     host = world.hosts[at(number)]
     if host.acks > 0 and not (host.ready_ps <= now_ps and host.last_was_ack):
         host.last_was_ack = 1
@@ -143,18 +192,21 @@ def send(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 @inlined
 def put(world, number, is_ack, now_ps):  # type: ignore[no-untyped-def]
     """Take the host's link for one packet; return its slot, in which only the time is set."""
-    constants, link = world.constants, world.links[at(world.constants.switches * world.constants.k + number)]
+    constants = world.constants
+    link = world.links[at(world.constants.switches * world.constants.k + number)]
     _, departure_ps = occupy(link, constants, is_ack, now_ps)
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps
     world.hosts[at(number)].free_ps = link.free_ps
+
     return slot
 
 
 @inlined
 def send_ack(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
     """Send the ACK that has waited longest."""
-    host, pool = world.hosts[at(number)], world.pool
+    host = world.hosts[at(number)]
+    pool = world.pool
     waiting = host.taken
     host.taken = following(pool, waiting)
     host.acks -= 1
@@ -163,8 +215,10 @@ def send_ack(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
     pool.packets[at(slot)] = pool.packets[at(waiting)]
     ack = pool.packets[at(slot)]
     ack.time_ps = time_ps
+
     if (waiting + 1) % CHUNK == 0:
         leave(pool, waiting, world.counters)
+
     direct(world, routes, ack, ACK)
 
 
@@ -172,17 +226,21 @@ def send_ack(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 def send_data(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
     """Send a packet of the flow that has been ready longest."""
     flow = int(world.heap[at(world.hosts[at(number)].heap_first)])
-    flows, rules = world.flows, world.rules
-    sender, constant = flows.senders[at(flow)], flows.table[at(flow)]
+    flows = world.flows
+    rules = world.rules
+    sender = flows.senders[at(flow)]
+    constant = flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
     label = labels.next_label(sender, rules, ring, now_ps)
-    psn = transport.next_psn(sender, rules, ring, label, now_ps)
+    psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
     world.counters[LIVE] += 1
     packet = world.pool.packets[at(put(world, number, DATA, now_ps))]
     packet.flow = flow
     packet.psn = psn
-    packet.pod, packet.edge, packet.index = constant.pod, constant.edge, constant.index
+    packet.pod = constant.pod
+    packet.edge = constant.edge
+    packet.index = constant.index
     packet.status = DATA
     packet.label = label
     packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
@@ -191,15 +249,20 @@ def send_data(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 
 @inlined
 def direct(world, routes, packet, kind):  # type: ignore[no-untyped-def]
-    """Host DR: name the waypoint at the pointer of (source host, destination host, class) and advance it."""
+    """Host DR: name the waypoint at the pointer of (source host, destination host, class) and
+    advance it.
+    """
     if len(routes.waypoints) == 0:
         return
+
     pair = world.flows.table[int(packet.flow)].pair
     row = routes.waypoint_row[pair]
     first = routes.waypoint_offset[row]
     length = routes.waypoint_offset[row + 1] - first
+
     if length == 0:
         return
+
     cell = int(world.pointers.host_cells[pair, kind])
     at = start_or_next(cell, int(routes.waypoint_start[pair, kind]), length)
     world.pointers.host_cells[pair, kind] = 1 if at + 1 == length else at + 2
@@ -212,19 +275,22 @@ def is_before(ready_ps, flow, other):  # type: ignore[no-untyped-def]
     """Return whether a flow comes first: ready earlier, or as early and with the smaller number."""
     if ready_ps[flow] != ready_ps[other]:
         return ready_ps[flow] < ready_ps[other]
+
     return flow < other
 
 
 @inlined
 def requeue(world, number, flow, ready_ps):  # type: ignore[no-untyped-def]
     """Give a flow its new ready time and its place in the host's heap."""
-    flows, host = world.flows, world.hosts[at(number)]
+    flows = world.flows
+    host = world.hosts[at(number)]
     if flows.ready_ps[at(flow)] != ready_ps:
         flows.ready_ps[at(flow)] = ready_ps
         if host.heap_size > 1:
             heap = world.heap[host.heap_first : host.heap_first + host.heap_size]
             sift_up(heap, flows.place, flows.ready_ps, flow)
             sift_down(heap, flows.place, flows.ready_ps, flow)
+
         host.ready_ps = flows.ready_ps[at(world.heap[at(host.heap_first)])]
 
 
@@ -236,9 +302,11 @@ def sift_up(heap, place, ready_ps, flow):  # type: ignore[no-untyped-def]
         parent = int(heap[(at - 1) // 2])
         if is_before(ready_ps, parent, flow):
             break
+
         heap[at] = parent
         place[parent] = at
         at = (at - 1) // 2
+
     heap[at] = flow
     place[flow] = at
 
@@ -246,15 +314,19 @@ def sift_up(heap, place, ready_ps, flow):  # type: ignore[no-untyped-def]
 @inlined
 def sift_down(heap, place, ready_ps, flow):  # type: ignore[no-untyped-def]
     """Move a flow away from the top until it comes before its children."""
-    at, size = int(place[flow]), len(heap)
+    at = int(place[flow])
+    size = len(heap)
     while 2 * at + 1 < size:
         child = 2 * at + 1
         if child + 1 < size and is_before(ready_ps, int(heap[child + 1]), int(heap[child])):
             child += 1
+
         if is_before(ready_ps, flow, int(heap[child])):
             break
+
         heap[at] = heap[child]
         place[int(heap[at])] = at
         at = child
+
     heap[at] = flow
     place[flow] = at

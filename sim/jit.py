@@ -1,9 +1,9 @@
 """How kernels are compiled and where the result is kept.
 
-numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm silently, so the cache
-is in a folder that is named by the hash of every module that kernels use. It holds code, so a folder to which others can
-write is never used. Kernels create no arrays and are given all that they use, so reference counts (`_nrt`) would cost
-most of the time for nothing.
+numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm
+silently, so the cache is in a folder that is named by the hash of every module that kernels use. It
+holds code, so a folder to which others can write is never used. Kernels create no arrays and are
+given all that they use, so reference counts (`_nrt`) would cost most of the time for nothing.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL_MODULES = (
-    *("fabric/draws.py", "fabric/policies.py"),
+    *("fattree/draws.py", "fattree/policies.py"),
     *(f"hostagent/{name}.py" for name in ("state", "transport", "labels", "swift")),
     *(f"sim/{name}.py" for name in ("jit", "state", "queues", "switches", "hosts", "windows")),
     *(f"sim/lb/{path.name}" for path in sorted((ROOT / "sim" / "lb").glob("*.py"))),
@@ -36,16 +36,30 @@ class Cache(NamedTuple):
 
 
 def _cache() -> Cache:
-    """Return the user's cache folder, or where that cannot be written a private one for temporary files, or none."""
+    """Return the user's cache folder, or where that cannot be written a private one for temporary
+    files, or none.
+    """
     content = b"".join((ROOT / name).read_bytes() for name in KERNEL_MODULES)
     leaf = Path("ofan") / hashlib.sha256(content).hexdigest()[:16]
-    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    base = (
+        os.environ.get("NUMBA_CACHE_DIR")
+        or os.environ.get("XDG_CACHE_HOME")
+        or Path.home() / ".cache"
+    )
+
     if _is_writable(Path(base) / leaf):
         return Cache(Path(base) / leaf)
+
     private = Path(tempfile.gettempdir()) / f"ofan-{os.getuid()}"
     if _is_private(private) and _is_writable(private / leaf):
-        return Cache(private / leaf, f"{base} cannot be written: keeping compiled kernels in {private}")
-    return Cache(None, f"{base} cannot be written, and {private} is not this user's alone: compiling for this run only")
+        return Cache(
+            private / leaf, f"{base} cannot be written: keeping compiled kernels in {private}"
+        )
+
+    return Cache(
+        None,
+        f"{base} cannot be written, and {private} is not this user's alone: compiling for this run only",
+    )
 
 
 def _is_writable(folder: Path) -> bool:
@@ -53,16 +67,20 @@ def _is_writable(folder: Path) -> bool:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return False
+
     return os.access(folder, os.W_OK | os.X_OK)
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder, made if need be, is this user's and nobody else can look into it or write to it."""
+    """Return whether a folder, made if need be, is this user's and nobody else can look into it or
+    write to it.
+    """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
     except OSError:
         return False
+
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
@@ -75,7 +93,10 @@ inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=Fals
 
 
 def prefetch(record: Any) -> None:
-    """Ask for the cache line at which a record begins, long before it is used; a hint that changes nothing."""
+    """Ask for the cache line at which a record begins, long before it is used.
+
+    A hint that changes nothing.
+    """
 
 
 @intrinsic
@@ -86,6 +107,7 @@ def _prefetch(_typing, record):  # type: ignore[no-untyped-def]
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
         hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
         builder.call(hint, [pointer, number(0), number(3), number(1)])
+
         return context.get_dummy_value()
 
     return types.void(record), generate

@@ -1,4 +1,6 @@
-"""From a scenario to the arrays that kernels run on: constants, links, switches, hosts, flows, pointers, routes."""
+"""From a scenario to the arrays that kernels run on: constants, links, switches, hosts, flows,
+pointers, routes.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,21 +13,21 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import traffic
-from fabric.addressing import host_ip
-from fabric.draws import Stream, component, mix
-from fabric.errors import ExperimentError
-from fabric.experiment import Scenario
-from fabric.failures import Timeline, timeline
-from fabric.flows import Flows as Traffic
-from fabric.flows import offsets
-from fabric.forwarding import LEVELS, Forwarding, scenario_forwarding
-from fabric.local_repair import repaired
-from fabric.policies import Chooser
-from fabric.rates import rho_max
-from fabric.topology import FatTree, Tier
-from fabric.waypoints import starts, waypoints
-from fabric.wecmp import LinkState
+from fattree import traffic
+from fattree.addressing import host_ip
+from fattree.draws import Stream, component, mix
+from fattree.errors import ExperimentError
+from fattree.experiment import Scenario
+from fattree.failures import Timeline, timeline
+from fattree.flows import Flows as Traffic
+from fattree.flows import offsets
+from fattree.forwarding import LEVELS, Forwarding, scenario_forwarding
+from fattree.local_repair import repaired
+from fattree.policies import Chooser
+from fattree.rates import rho_max
+from fattree.topology import FatTree, Tier
+from fattree.waypoints import starts, waypoints
+from fattree.wecmp import LinkState
 from hostagent.packets import ROCE_PORT, UDP_PROTOCOL
 from hostagent.rules import rules
 from hostagent.state import NEVER, PACKET, SENDER, Recovery
@@ -61,7 +63,9 @@ UInt32 = NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """What a run needs: the world at time 0, and which routes hold from when on, the first from 0 on."""
+    """What a run needs: the world at time 0, and which routes hold from when on, the first from 0
+    on.
+    """
 
     scenario: Scenario
     flows: Traffic
@@ -71,30 +75,53 @@ class Network:
 
 
 def build(scenario: Scenario) -> Network:
-    """Return the arrays of a scenario; raises FabricError where it asks for what cannot be built."""
+    """Return the arrays of a scenario.
+
+    Raises FabricError where it asks for what cannot be built.
+    """
     _refuse_unsupported(scenario)
     flows = traffic.flows(scenario)
-    events, pairs = timeline(scenario, flows), _Pairs.of(scenario.tree, flows)
+    events = timeline(scenario, flows)
+    pairs = _Pairs.of(scenario.tree, flows)
     phases = list(_phases(scenario, events))
     tables = [_forwarding(scenario, phase) for phase in phases]
     groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
-    routes = [_routes(scenario, table, phase.routed, pairs) for table, phase in zip(tables, phases, strict=True)]
+    routes = [
+        _routes(scenario, table, phase.routed, pairs)
+        for table, phase in zip(tables, phases, strict=True)
+    ]
+
     times = [phase.time_ps for phase in phases]
-    world = _world(scenario, flows, events, pairs, tables[0], groups)
-    return Network(scenario, flows, world, tuple(zip(times, routes, strict=True)), events.redraws)
+    world = _world(scenario, flows, events, pairs=pairs, table=tables[0], groups=groups)
+    return Network(
+        scenario,
+        flows,
+        world,
+        routes=tuple(zip(times, routes, strict=True)),
+        redraws=events.redraws,
+    )
 
 
 def _refuse_unsupported(scenario: Scenario) -> None:
-    """Raise ExperimentError for a controller that has to find out by itself: here, routes follow every change of a link after G."""
+    """Raise ExperimentError for a controller that has to find out by itself: here, routes follow
+    every change of a link after G.
+    """
     controller = scenario.controller
     if controller.detection != "announced":
-        raise ExperimentError(f'controller.detection = "{controller.detection}": the simulator knows "announced" only')
+        raise ExperimentError(
+            f'controller.detection = "{controller.detection}": the simulator knows "announced" only'
+        )
+
     if controller.damping_half_life_us is not None:
-        raise ExperimentError("controller.damping_half_life_us: the simulator damps no flaps (--network virtual or mininet)")
+        raise ExperimentError(
+            "controller.damping_half_life_us: the simulator damps no flaps (--network virtual or mininet)"
+        )
 
 
 class _Phase(NamedTuple):
-    """From `time_ps` on switches route for the state `routed`, and with local repair leave their own links that are not `up`."""
+    """From `time_ps` on switches route for the state `routed`, and with local repair leave their
+    own links that are not `up`.
+    """
 
     time_ps: int
     routed: LinkState
@@ -102,14 +129,18 @@ class _Phase(NamedTuple):
 
 
 def _phases(scenario: Scenario, events: Timeline) -> Iterator[_Phase]:
-    tree, is_local = scenario.tree, scenario.failures.local_repair
-    routed, failed = events.first_routes, frozenset[int]()
+    tree = scenario.tree
+    is_local = scenario.failures.local_repair
+    routed = events.first_routes
+    failed = frozenset[int]()
     route_changes = {change.time_ps: change.failed for change in events.routes}
     link_changes = {change.time_ps: change for change in events.changes} if is_local else {}
+
     for time_ps in sorted({0, *route_changes, *link_changes}):
         routed = route_changes.get(time_ps, routed)
         if time_ps in link_changes:
             failed = failed - link_changes[time_ps].up | link_changes[time_ps].down
+
         yield _Phase(time_ps, LinkState.without(tree, routed), LinkState.without(tree, failed))
 
 
@@ -118,18 +149,28 @@ def _forwarding(scenario: Scenario, phase: _Phase) -> Forwarding:
     return repaired(table, phase.up) if scenario.failures.local_repair else table
 
 
-def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs", table: Forwarding, groups: Int64) -> World:
-    tree, constants = scenario.tree, _constants(scenario)
+def _world(
+    scenario: Scenario,
+    flows: Traffic,
+    events: Timeline,
+    pairs: "_Pairs",
+    table: Forwarding,
+    groups: Int64,
+) -> World:
+    tree = scenario.tree
+    constants = _constants(scenario)
     counters = np.zeros(COUNTERS, dtype=np.int64)
     counters[UNFINISHED] = len(flows)
     lists = tree.switches * tree.k + 2 * tree.hosts
     pool = grown(None, lists + _likely_chunks(scenario, flows, lists), counters)
     counters[SPARE] -= lists
-    links, hosts = _links(tree), _hosts(tree, flows)
+    links = _links(tree)
+    hosts = _hosts(tree, flows)
     ledgers = records(len(links), LEDGER)
     place_lists(pool, links, hosts, tree.switches * tree.k)
     low, high = _label_hashes()
     rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows)
+
     return World(
         constants=constants,
         rules=rules(scenario),
@@ -150,13 +191,17 @@ def _world(scenario: Scenario, flows: Traffic, events: Timeline, pairs: "_Pairs"
 
 
 def _place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Records) -> Int64:
-    """Return all (down, up) times, each link's in a row that ends with NEVER, and point both directions of each link there."""
+    """Return all (down, up) times, each link's in a row that ends with NEVER, and point both
+    directions of each link there.
+    """
     rows: dict[int, list[list[int]]] = {}
     for change in events.changes:
         for link in change.up:
             rows[link][-1][1] = change.time_ps
+
         for link in change.down:
             rows.setdefault(link, []).append([change.time_ps, NEVER])
+
     table = [[NEVER, NEVER]]
     ledgers["up_ps"] = NEVER
     for link, row in rows.items():
@@ -164,15 +209,23 @@ def _place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Rec
             number = end.switch * tree.k + end.port - 1
             ledgers["outage"][number] = len(table)
             links["down_ps"][number], ledgers["up_ps"][number] = row[0]
+
         table += [*row, [NEVER, NEVER]]
+
     return np.array(table, dtype=np.int64)
 
 
 def _constants(scenario: Scenario) -> Constants:
-    tree, gap, size = scenario.tree, scenario.packets.gap_bytes, scenario.threshold_bytes
-    data_ps, ack_ps = scenario.tx_ps(scenario.data_bytes), scenario.tx_ps(scenario.ack_bytes)
+    tree = scenario.tree
+    gap = scenario.packets.gap_bytes
+    size = scenario.threshold_bytes
+    data_ps = scenario.tx_ps(scenario.data_bytes)
+    ack_ps = scenario.tx_ps(scenario.ack_bytes)
     percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
-    thresholds = [ceil(size * Fraction(str(part)) / 100) for part in scenario.load_balancer.bins_percent]
+    thresholds = [
+        ceil(size * Fraction(str(part)) / 100) for part in scenario.load_balancer.bins_percent
+    ]
+
     return Constants(
         k=tree.k,
         half=tree.half,
@@ -200,7 +253,10 @@ def _constants(scenario: Scenario) -> Constants:
 
 
 def _likely_chunks(scenario: Scenario, flows: Traffic, lists: int) -> int:
-    """Return enough chunks for what is usually under way and a window's reserve; the pool grows if that is not enough."""
+    """Return enough chunks for what is usually under way and a window's reserve.
+
+    The pool grows if that is not enough.
+    """
     senders = len(np.unique(flows.source))
     waiting = min(int(flows.packets.sum()), 2 * senders * scenario.bdp_packets)
     return 4 * waiting // CHUNK + 2 * min(lists, 4 * waiting)
@@ -210,17 +266,23 @@ def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
     """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is."""
     old = 0 if pool is None else len(pool.headers)
     packets = np.empty((old + chunks) * CHUNK, dtype=TRANSIT)
-    spare, held = np.empty(old + chunks, dtype=np.int32), int(counters[SPARE])
+    spare = np.empty(old + chunks, dtype=np.int32)
+    held = int(counters[SPARE])
+
     if pool is not None:
         packets[: len(pool.packets)] = pool.packets
         spare[:held] = pool.spare[:held]
+
     spare[held : held + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
     return Pool(packets.view(np.recarray), packets.view(HEADER).view(np.recarray), spare)
 
 
 def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
-    """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs; hosts' lists have one reader."""
+    """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs.
+
+    Hosts' lists have one reader.
+    """
     first = (np.arange(len(links) + len(hosts)) << CHUNK_BITS) + 1
     links.cursor = links.taken = links.tail = first[: len(links)]
     hosts.taken = hosts.tail = first[len(links) :]
@@ -235,7 +297,9 @@ def _links(tree: FatTree) -> Records:
 
 def _inputs(tree: FatTree) -> NDArray[np.int32]:
     """Return the link that arrives at each (switch, port), flat like the links."""
-    k, half, edges = tree.k, tree.half, tree.edges
+    k = tree.k
+    half = tree.half
+    edges = tree.edges
     pod, position = np.divmod(np.arange(edges)[:, None], half)
     other = np.arange(half)[None, :]
     edge_down = tree.switches * k + np.arange(edges)[:, None] * half + other
@@ -245,6 +309,7 @@ def _inputs(tree: FatTree) -> NDArray[np.int32]:
     core_position, core_index = np.divmod(np.arange(tree.cores)[:, None], half)
     core_down = (edges + np.arange(k)[None, :] * half + core_position) * k + half + core_index
     up_and_down = ((edge_down, edge_up), (agg_down, agg_up), (core_down,))
+
     return np.concatenate([np.hstack(ports).ravel() for ports in up_and_down]).astype(np.int32)
 
 
@@ -259,6 +324,7 @@ def _switches(scenario: Scenario, table: Forwarding, groups: Int64) -> Records:
     switches.level = np.array([*map(LEVELS.index, table.columns), 0])[switches.tier]
     switches.cells[: 2 * tree.edges] = offsets(2 * groups)[:-1]
     switches.multiplier = mix(scenario.seed, component(Stream.MULTIPLIER, 0), number) | 1
+
     return switches
 
 
@@ -267,14 +333,17 @@ def _hosts(tree: FatTree, flows: Traffic) -> Records:
     hosts.ready_ps = NEVER
     hosts.last_was_ack = 1
     hosts.heap_first = offsets(np.bincount(flows.source, minlength=tree.hosts))[:-1]
+
     return hosts
 
 
 def _flows(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs") -> Flows:
-    count, table = len(flows), _flow_table(scenario, flows, gaps, pairs)
+    count = len(flows)
+    table = _flow_table(scenario, flows, gaps, pairs)
     followers = np.argsort(flows.after, kind="stable")
     waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
     logged = int(flows.packets.sum()) if rules(scenario).recovery == Recovery.SACK else 0
+
     return Flows(
         table=table,
         senders=records(count, SENDER),
@@ -293,8 +362,11 @@ def _flows(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs") -> 
 
 
 def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs") -> Records:
-    tree, table = scenario.tree, records(len(flows), FLOW)
-    table.source, table.destination, table.packets = flows.source, flows.destination, flows.packets
+    tree = scenario.tree
+    table = records(len(flows), FLOW)
+    table.source = flows.source
+    table.destination = flows.destination
+    table.packets = flows.packets
     table.source_pod, table.source_edge, table.source_index = _coordinates(tree, flows.source)
     table.pod, table.edge, table.index = _coordinates(tree, flows.destination)
     table.hops = _hops(tree, flows)
@@ -304,6 +376,7 @@ def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs"
     table.ring_length = _ring_lengths(scenario, flows.packets, gaps)
     table.ring = offsets(table.ring_length)[:-1]
     table.log = offsets(flows.packets)[:-1]
+
     return table
 
 
@@ -317,6 +390,7 @@ def _hops(tree: FatTree, flows: Traffic) -> Int64:
     same_edge = flows.source // tree.half == flows.destination // tree.half
     same_pod = flows.source // tree.half**2 == flows.destination // tree.half**2
     hops: Int64 = 6 - 2 * same_pod.astype(np.int64) - 2 * same_edge
+
     return hops
 
 
@@ -324,6 +398,7 @@ def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:
     shared = rules(scenario)
     kinds, of_flow = np.unique(np.stack([packets, gaps]), axis=1, return_inverse=True)
     lengths = [ring_length(shared, *kind) for kind in kinds.T.tolist()]
+
     return np.array(lengths, dtype=np.int64)[of_flow.ravel()]
 
 
@@ -333,12 +408,16 @@ def _five_tuple_hash(source: int, destination: int, label: int) -> int:
 
 
 def _flow_hashes(tree: FatTree, flows: Traffic) -> tuple[UInt32, UInt32]:
-    """Return the hash of every flow's data packets and of its ACKs, at label 0; CRCs are affine in each field."""
+    """Return the hash of every flow's data packets and of its ACKs, at label 0.
+
+    CRCs are affine in each field.
+    """
     nothing = _five_tuple_hash(0, 0, 0)
     ips = [host_ip(tree, host) for host in range(tree.hosts)]
     as_source = np.array([_five_tuple_hash(ip, 0, 0) for ip in ips], dtype=np.uint32)
     as_destination = np.array([_five_tuple_hash(0, ip, 0) ^ nothing for ip in ips], dtype=np.uint32)
     data = as_source[flows.source] ^ as_destination[flows.destination]
+
     return data, as_source[flows.destination] ^ as_destination[flows.source]
 
 
@@ -346,7 +425,9 @@ def _flow_hashes(tree: FatTree, flows: Traffic) -> tuple[UInt32, UInt32]:
 def _label_hashes() -> tuple[UInt32, UInt32]:
     """Return what the low and the high byte of a label add to the hash, shape (256,) each."""
     nothing = _five_tuple_hash(0, 0, 0)
-    low, high = ([_five_tuple_hash(0, 0, byte << shift) ^ nothing for byte in range(256)] for shift in (0, 8))
+    low, high = (
+        [_five_tuple_hash(0, 0, byte << shift) ^ nothing for byte in range(256)] for shift in (0, 8)
+    )
     return np.array(low, dtype=np.uint32), np.array(high, dtype=np.uint32)
 
 
@@ -361,7 +442,9 @@ def _pointers(cells: int, pairs: "_Pairs") -> Pointers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pairs:
-    """The distinct (source, destination) hosts, which own Host DR's pointers, and every flow's pair."""
+    """The distinct (source, destination) hosts, which own Host DR's pointers, and every flow's
+    pair.
+    """
 
     source: Int64
     destination: Int64
@@ -369,7 +452,9 @@ class _Pairs:
 
     @classmethod
     def of(cls, tree: FatTree, flows: Traffic) -> "_Pairs":
-        keys, of_flow = np.unique(flows.source * tree.hosts + flows.destination, return_inverse=True)
+        keys, of_flow = np.unique(
+            flows.source * tree.hosts + flows.destination, return_inverse=True
+        )
         return cls(*np.divmod(keys, tree.hosts), of_flow)
 
 
@@ -377,6 +462,7 @@ def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pai
     tree = scenario.tree
     switch = np.repeat(np.arange(2 * tree.edges), np.diff(table.first_group))
     row, start, offset, steps = _waypoints(scenario, links, pairs)
+
     return Routes(
         groups=np.concatenate([table.edge_group.ravel(), table.agg_group.ravel()]),
         first_group=table.first_group,
@@ -393,10 +479,15 @@ def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pai
 
 
 def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:
-    """Return how often each uplink occurs in each schedule, shape (schedules, h); empty where nobody asks."""
-    half, count = table.tree.half, len(table.schedule_offset) - 1
+    """Return how often each uplink occurs in each schedule, shape (schedules, h).
+
+    Empty where nobody asks.
+    """
+    half = table.tree.half
+    count = len(table.schedule_offset) - 1
     if table.policy.chooser not in WEIGHED:
         return np.zeros((0, half), dtype=np.uint8)
+
     schedule = np.repeat(np.arange(count), np.diff(table.schedule_offset))
     weights = np.bincount(schedule * half + table.slots, minlength=count * half)
     return weights.reshape(count, half).astype(np.uint8)
@@ -409,19 +500,38 @@ def _waypoints(
     tree = scenario.tree
     if scenario.scheme.chooser is not Chooser.WAYPOINT:
         nothing = np.zeros(0, dtype=np.int32)
-        return nothing, nothing.reshape(0, 2), np.zeros(1, dtype=np.int64), np.zeros((0, 2), dtype=np.uint8)
-    here, there = pairs.source // tree.half, pairs.destination // tree.half
+        return (
+            nothing,
+            nothing.reshape(0, 2),
+            np.zeros(1, dtype=np.int64),
+            np.zeros((0, 2), dtype=np.uint8),
+        )
+
+    here = pairs.source // tree.half
+    there = pairs.destination // tree.half
     keys, row = np.unique(_canonical(tree, links, here, there), return_inverse=True)
     ways = waypoints(tree, links, *np.divmod(keys, tree.edges))
     length = np.diff(ways.offset)[row]
     data, _ = starts(scenario.seed, pairs.source, pairs.destination, length)
     _, ack = starts(scenario.seed, pairs.destination, pairs.source, length)
-    return row.astype(np.int32), np.stack([data, ack], axis=1).astype(np.int32), ways.offset, ways.steps
+
+    return (
+        row.astype(np.int32),
+        np.stack([data, ack], axis=1).astype(np.int32),
+        ways.offset,
+        ways.steps,
+    )
 
 
 def _canonical(tree: FatTree, links: LinkState, here: Int64, there: Int64) -> Int64:
-    """Return here * edges + there; without failures, one pair stands for all of its kind, as the steps are the same."""
+    """Return here * edges + there.
+
+    Without failures, one pair stands for all of its kind, as the steps are the same.
+    """
     if not (links.edge_agg.all() and links.agg_core.all()):
         return here * tree.edges + there
-    kind = np.where(here == there, 0, np.where(here // tree.half == there // tree.half, 1, tree.edges - 1))
+
+    kind = np.where(
+        here == there, 0, np.where(here // tree.half == there // tree.half, 1, tree.edges - 1)
+    )
     return kind.astype(np.int64)

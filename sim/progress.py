@@ -1,4 +1,6 @@
-"""What a person sees of many runs: a bar with the time left on a terminal, a line every few seconds elsewhere."""
+"""What a person sees of many runs: a bar with the time left on a terminal, a line every few seconds
+elsewhere.
+"""
 
 import sys
 import time
@@ -8,29 +10,52 @@ from dataclasses import dataclass, field
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from sim.sweeps import Report
 
 LINE_SECONDS = 5.0
-MINUTE, HOUR = 60, 3600
+MINUTE = 60
+HOUR = 3600
 
 
 @contextmanager
 def reporting(what: str) -> Iterator[Report]:
-    """Show how far the runs of `what` are on stderr, and how long the rest may take; first say what was there already."""
+    """Show how far the runs of `what` are on stderr, and how long the rest may take.
+
+    First say what was there already.
+    """
     if not sys.stderr.isatty():
         yield Lines(what)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+
     estimate = (TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, *estimate, console=Console(stderr=True), transient=True, speed_estimate_period=600) as progress:
+    with Progress(
+        *columns, *estimate, console=Console(stderr=True), transient=True, speed_estimate_period=600
+    ) as progress:
         task = progress.add_task(what, total=None)
         found: list[int] = []
 
         def report(finished: int, total: int) -> None:
             if finished and not found:
                 progress.console.print(_there(what, finished, total), highlight=False)
+
             found.append(finished)
             progress.update(task, completed=finished, total=total)
 
@@ -64,11 +89,15 @@ class Lines:
         elif now - self.printed >= LINE_SECONDS and finished < total:
             self.printed = now
             left = (now - self.began) / (finished - self.found) * (total - finished)
-            click.echo(f"{self.what}: {finished:,} of {total:,} runs, about {duration(left)} left", err=True)
+            click.echo(
+                f"{self.what}: {finished:,} of {total:,} runs, about {duration(left)} left",
+                err=True,
+            )
 
 
 def duration(seconds: float) -> str:
     """Return a time for people: 40 s, 12 min, 3.5 h."""
     if seconds < 2 * MINUTE:
         return f"{seconds:.0f} s"
+
     return f"{seconds / MINUTE:.0f} min" if seconds < 2 * HOUR else f"{seconds / HOUR:.1f} h"

@@ -1,6 +1,8 @@
-"""Lists of packets and output queues: what a port accepts, when it arrives at the far end, what waits (simulator model).
+"""Lists of packets and output queues: what a port accepts, when it arrives at the far end, what
+waits (simulator model).
 
-Output queues exist twice in the project, here and in `emulation.softswitch.queue`; a test feeds both the same offers.
+Output queues exist twice in the project, here and in `emulation.softswitch.queue`; a test feeds
+both the same offers.
 """
 
 import numpy as np
@@ -17,7 +19,9 @@ def first_slot(chunk):  # type: ignore[no-untyped-def]
 
 @inlined
 def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
-    """Return the free slot at the end of a list that has one or two readers, and make the next one its tail."""
+    """Return the free slot at the end of a list that has one or two readers, and make the next one
+    its tail.
+    """
     slot = ends.tail
     if (slot + 1) % CHUNK:
         ends.tail = slot + 1
@@ -27,6 +31,7 @@ def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
         pool.headers[at(chunk)].passes = 2 - readers
         pool.headers[at(slot >> CHUNK_BITS)].next = chunk
         ends.tail = first_slot(chunk)
+
     return slot
 
 
@@ -35,6 +40,7 @@ def following(pool, slot):  # type: ignore[no-untyped-def]
     """Return the slot behind this one in its list."""
     if (slot + 1) % CHUNK:
         return slot + 1
+
     return first_slot(pool.headers[at(slot >> CHUNK_BITS)].next)
 
 
@@ -55,20 +61,26 @@ def settle(pool, link, constants, now_ps, counters):  # type: ignore[no-untyped-
         packet = pool.packets[at(link.cursor)]
         if packet.time_ps - constants.latency_ps > now_ps:
             return
+
         link.occupancy -= constants.ack_bytes if packet.status & ACK else constants.data_bytes
         slot = link.cursor
         link.cursor = following(pool, slot)
+
         if (slot + 1) % CHUNK == 0:
             leave(pool, slot, counters)
 
 
 @inlined
 def is_lost(link, ledger, outages, start_ps):  # type: ignore[no-untyped-def]
-    """Return whether a transmission that starts now goes into a dead link; starts never run backwards on a link."""
+    """Return whether a transmission that starts now goes into a dead link.
+
+    Starts never run backwards on a link.
+    """
     while start_ps >= ledger.up_ps:
         ledger.outage += 1
         link.down_ps = outages[ledger.outage, 0]
         ledger.up_ps = outages[ledger.outage, 1]
+
     return start_ps >= link.down_ps
 
 
@@ -76,28 +88,36 @@ def is_lost(link, ledger, outages, start_ps):  # type: ignore[no-untyped-def]
 def offer(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
     """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit.
 
-    An occupancy that is out of date is too high, and good enough below the maximum and the thresholds: it is cheaper to
-    settle many packets at once, a chunk's worth at most.
+    An occupancy that is out of date is too high, and good enough below the maximum and the
+    thresholds: it is cheaper to settle many packets at once, a chunk's worth at most.
     """
-    pool, constants, counters = world.pool, world.constants, world.counters
-    link, ledger = world.links[at(number)], world.ledgers[at(number)]
+    pool = world.pool
+    constants = world.constants
+    counters = world.counters
+    link = world.links[at(number)]
+    ledger = world.ledgers[at(number)]
     status = int(packet.status)
     is_ack = status & ACK
     size = constants.ack_bytes if is_ack else constants.data_bytes
+
     if link.tail % CHUNK == 1 or link.occupancy + size > min(link.max_bytes, constants.ecn_bytes):
-        settle(pool, link, constants, now_ps, counters)
+        settle(pool, link, constants, now_ps=now_ps, counters=counters)
+
     occupancy = link.occupancy + size
     if constants.capacity > 0 and occupancy > constants.capacity:
         ledger.dropped += 1
         counters[LIVE] -= 1
         return
+
     if link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED):
         status |= MARKED
         ledger.marked += 1
+
     start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
     if start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps):
         status |= LOST
         ledger.lost += 1
+
     slot = append(pool, link, 2, counters)
     pool.packets[at(slot)] = packet
     queued = pool.packets[at(slot)]
@@ -110,12 +130,16 @@ def offer(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 
 @inlined
 def occupy(link, constants, is_ack, now_ps):  # type: ignore[no-untyped-def]
-    """Take a link as soon as it is free; return when a packet of this class starts and when its last bit leaves."""
+    """Take a link as soon as it is free.
+
+    Return when a packet of this class starts and when its last bit leaves.
+    """
     start_ps = max(link.free_ps, now_ps)
     if is_ack:
         link.ack_packets += 1
         link.free_ps = start_ps + constants.ack_slot_ps
         return start_ps, start_ps + constants.ack_ps
+
     link.data_packets += 1
     link.free_ps = start_ps + constants.data_slot_ps
     return start_ps, start_ps + constants.data_ps

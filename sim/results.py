@@ -1,4 +1,6 @@
-"""What a run has shown: per flow, per port and per layer, as arrays, polars tables and one `fabric.record.Record`."""
+"""What a run has shown: per flow, per port and per layer, as arrays, polars tables and one
+`fattree.record.Record`.
+"""
 
 import resource
 import sys
@@ -9,12 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fabric.bounds import bound_ps
-from fabric.experiment import PS_PER_SECOND, Scenario
-from fabric.flows import Flows
-from fabric.record import Record, described
-from fabric.topology import SWITCH_LAYERS, FatTree
-from fabric.traffic import message_bytes
+from fattree.bounds import bound_ps
+from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.flows import Flows
+from fattree.record import Record, described
+from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.traffic import message_bytes
 
 Int64 = NDArray[np.int64]
 KIB = 1024
@@ -22,7 +24,10 @@ KIB = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ports:
-    """Per switch port, flat: switch * k + port - 1. `byte_ps` is the integral of its queue over the run; loads leave out gaps."""
+    """Per switch port, flat: switch * k + port - 1.
+
+    `byte_ps` is the integral of its queue over the run; loads leave out gaps.
+    """
 
     max_bytes: Int64
     byte_ps: Int64
@@ -35,7 +40,9 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """Queues over time: bytes at the longest port and of all ports together of each of SWITCH_LAYERS, shape (samples, layers)."""
+    """Queues over time: bytes at the longest port and of all ports together of each of
+    SWITCH_LAYERS, shape (samples, layers).
+    """
 
     times_ps: Int64
     longest: Int64
@@ -44,7 +51,10 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A finished run. Arrays are per flow, in the order of `flows`; host links are in `host_bytes` and `host_packets`."""
+    """A finished run. Arrays are per flow, in the order of `flows`.
+
+    Host links are in `host_bytes` and `host_packets`.
+    """
 
     scenario: Scenario
     flows: Flows
@@ -64,7 +74,9 @@ class Result:
 
     @property
     def cct_ps(self) -> int:
-        """Return the collective completion time: the longest of (completion at the sender - own start in the scenario)."""
+        """Return the collective completion time: the longest of (completion at the sender - own
+        start in the scenario).
+        """
         return int((self.done_ps - self.flows.start_ps).max())
 
     @cached_property
@@ -85,13 +97,22 @@ class Result:
     @property
     def record(self) -> Record:
         """Return the run's row."""
-        packet, ports = self.scenario.data_bytes, self.ports
-        longest = [int(layer.max(initial=0)) for layer in by_layer(self.scenario.tree, ports.max_bytes)]
-        mean = [layer.mean() / self.end_ps / packet for layer in by_layer(self.scenario.tree, ports.byte_ps)]
+        packet = self.scenario.data_bytes
+        ports = self.ports
+        longest = [
+            int(layer.max(initial=0)) for layer in by_layer(self.scenario.tree, ports.max_bytes)
+        ]
+        mean = [
+            layer.mean() / self.end_ps / packet
+            for layer in by_layer(self.scenario.tree, ports.byte_ps)
+        ]
+
         loads = [layer.mean() for layer in by_layer(self.scenario.tree, ports.load_bytes)]
         bytes_of_run = self.scenario.rate_bps * self.end_ps / (8 * PS_PER_SECOND)
         return Record(
-            **described(self.scenario, "sim", message_bytes(self.scenario), int(self.flows.packets.sum())),
+            **described(
+                self.scenario, "sim", message_bytes(self.scenario), int(self.flows.packets.sum())
+            ),
             cct_ps=self.cct_ps,
             bound_ps=self.bound_ps,
             increase=self.increase,
@@ -115,16 +136,36 @@ class Result:
     def flow_table(self) -> pl.DataFrame:
         """Return one row per flow."""
         flows = self.flows
-        columns = {"source": flows.source, "destination": flows.destination, "packets": flows.packets}
-        times = {"start_ps": self.start_ps, "done_ps": self.done_ps, "transmissions": self.transmissions}
+        columns = {
+            "source": flows.source,
+            "destination": flows.destination,
+            "packets": flows.packets,
+        }
+
+        times = {
+            "start_ps": self.start_ps,
+            "done_ps": self.done_ps,
+            "transmissions": self.transmissions,
+        }
+
         return pl.DataFrame(columns | times)
 
     def port_table(self) -> pl.DataFrame:
         """Return one row per switch port."""
-        k, ports = self.scenario.fabric.k, self.ports
+        k = self.scenario.fabric.k
+        ports = self.ports
         number = np.arange(len(ports.packets))
-        columns = {"switch": number // k, "port": number % k + 1, "layer": port_layers(self.scenario.tree)}
-        counts = {name: getattr(ports, name) for name in ("packets", "load_bytes", "dropped", "marked", "lost", "max_bytes")}
+        columns = {
+            "switch": number // k,
+            "port": number % k + 1,
+            "layer": port_layers(self.scenario.tree),
+        }
+
+        counts = {
+            name: getattr(ports, name)
+            for name in ("packets", "load_bytes", "dropped", "marked", "lost", "max_bytes")
+        }
+
         return pl.DataFrame(columns | counts | {"mean_bytes": ports.byte_ps / self.end_ps})
 
     def layer_table(self) -> pl.DataFrame:
@@ -156,7 +197,13 @@ def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:
     """Split one value per switch port into those of each of SWITCH_LAYERS, shape (switches, ports)."""
     edge, agg = values[: 2 * tree.edges * tree.k].reshape(2, tree.edges, tree.k)
     core = values[2 * tree.edges * tree.k :].reshape(tree.cores, tree.k)
-    return edge[:, tree.half :], agg[:, tree.half :], core, agg[:, : tree.half], edge[:, : tree.half]
+    return (
+        edge[:, tree.half :],
+        agg[:, tree.half :],
+        core,
+        agg[:, : tree.half],
+        edge[:, : tree.half],
+    )
 
 
 def port_layers(tree: FatTree) -> list[str]:
@@ -164,6 +211,7 @@ def port_layers(tree: FatTree) -> list[str]:
     layers = np.empty(tree.switches * tree.k, dtype=np.int64)
     for layer, view in enumerate(by_layer(tree, layers)):
         view[:] = layer
+
     return [SWITCH_LAYERS[layer] for layer in layers.tolist()]
 
 

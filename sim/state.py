@@ -1,9 +1,11 @@
-"""The simulator's state: arrays of records, grouped in tuples that the kernels read; nothing but numbers.
+"""The simulator's state: arrays of records, grouped in tuples that the kernels read.
 
-A directed link is an output port's queue and its wire. Its packets lie in one list, in the order in which they leave, made
-of chunks of one shared pool: `taken` is the first packet that the far node has not taken, `cursor` the first whose last bit
-had not left when the port last looked, `tail` the next free slot. A chunk is spare again when `taken` and `cursor` have
-both passed it.
+Nothing but numbers.
+
+A directed link is an output port's queue and its wire. Its packets lie in one list, in the order in
+which they leave, made of chunks of one shared pool: `taken` is the first packet that the far node
+has not taken, `cursor` the first whose last bit had not left when the port last looked, `tail` the
+next free slot. A chunk is spare again when `taken` and `cursor` have both passed it.
 
     link = switch * k + port - 1 | switches * k + host
 """
@@ -15,12 +17,16 @@ from numpy.typing import NDArray
 
 CHUNK_BITS = 4
 CHUNK = 1 << CHUNK_BITS
-DATA, ACK, MARKED, LOST = 0, 1, 2, 4
+DATA = 0
+ACK = 1
+MARKED = 2
+LOST = 4
 SPARE, LIVE, UNFINISHED, LAST_DONE, UNROUTABLE, CLOCK = range(6)
 COUNTERS = 6
 
-# A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as in 10.pod.edge.index).
-# `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP hash, `log` what SACK reports.
+# A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as
+# in 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP
+# hash, `log` what SACK reports.
 TRANSIT = np.dtype(
     [
         ("time_ps", np.int64),
@@ -39,8 +45,15 @@ TRANSIT = np.dtype(
     align=True,
 )
 
-# The first slot of a chunk says which is the next one of its list, and how many readers have passed it.
-HEADER = np.dtype({"names": ["next", "passes"], "formats": [np.int32, np.int32], "itemsize": CHUNK * TRANSIT.itemsize})
+# The first slot of a chunk says which is the next one of its list, and how many readers have passed
+# it.
+HEADER = np.dtype(
+    {
+        "names": ["next", "passes"],
+        "formats": [np.int32, np.int32],
+        "itemsize": CHUNK * TRANSIT.itemsize,
+    }
+)
 
 # A directed link, one cache line; its next outage begins at `down_ps`.
 LINK = np.dtype(
@@ -50,20 +63,41 @@ LINK = np.dtype(
 )
 
 # What is rarely needed of a link: its next outage is row `outage` and ends at `up_ps`.
-LEDGER = np.dtype([(name, np.int64) for name in ("dropped", "marked", "lost", "stale_bytes", "outage", "up_ps")], align=True)
-
-# `level`: which destinations the columns of `groups` are, from `row` on: 0 pods, 1 edges, 2 hosts.
-SWITCH = np.dtype(
-    [(name, np.int64) for name in ("tier", "pod", "position", "row", "level", "cells", "multiplier", "draws")], align=True
-)
-
-# A host: its ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows by (ready, flow).
-HOST = np.dtype(
-    [(name, np.int64) for name in ("free_ps", "ready_ps", "last_was_ack", "acks", "taken", "tail", "heap_first", "heap_size")],
+LEDGER = np.dtype(
+    [(name, np.int64) for name in ("dropped", "marked", "lost", "stale_bytes", "outage", "up_ps")],
     align=True,
 )
 
-# What never changes of a flow. `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
+# `level`: which destinations the columns of `groups` are, from `row` on: 0 pods, 1 edges, 2 hosts.
+SWITCH = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("tier", "pod", "position", "row", "level", "cells", "multiplier", "draws")
+    ],
+    align=True,
+)
+
+# A host: its ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows by
+# (ready, flow).
+HOST = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "free_ps",
+            "ready_ps",
+            "last_was_ack",
+            "acks",
+            "taken",
+            "tail",
+            "heap_first",
+            "heap_size",
+        )
+    ],
+    align=True,
+)
+
+# What never changes of a flow. `ring` and `ring_length` place its entries of `outstanding`, `log`
+# those of `arrivals`.
 FLOW = np.dtype(
     [
         ("source", np.int32),
@@ -101,7 +135,10 @@ def records(count: int, dtype: np.dtype[np.void]) -> Records:
 
 
 class Constants(NamedTuple):
-    """Numbers of a run. Times in ps; `capacity` 0 is unlimited; a `threshold` is the least queue of its bin."""
+    """Numbers of a run. Times in ps; `capacity` 0 is unlimited.
+
+    A `threshold` is the least queue of its bin.
+    """
 
     k: int
     half: int
@@ -128,7 +165,9 @@ class Constants(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Packets (chunks * CHUNK,), the same memory as the headers of chunks, and the stack of spare chunks."""
+    """Packets (chunks * CHUNK,), the same memory as the headers of chunks, and the stack of spare
+    chunks.
+    """
 
     packets: Records
     headers: Records
@@ -136,7 +175,9 @@ class Pool(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """`fabric.forwarding` of one state of the links, flat: a switch's destinations start at its `row` of `groups`."""
+    """`fattree.forwarding` of one state of the links, flat: a switch's destinations start at its
+    `row` of `groups`.
+    """
 
     groups: Int32
     first_group: Int64
@@ -161,9 +202,11 @@ class Pointers(NamedTuple):
 
 
 class Flows(NamedTuple):
-    """Per flow: constants, sender, ready time, place in its host's heap, packets received and reported, flows waited for.
+    """Per flow: constants, sender, ready time, place in its host's heap, packets received and
+    reported, flows waited for.
 
-    `followers` (CSR) are the flows that wait for this one; `outstanding` holds all rings, `arrivals` SACK's logs.
+    `followers` (CSR) are the flows that wait for this one; `outstanding` holds all rings,
+    `arrivals` SACK's logs.
     """
 
     table: Records

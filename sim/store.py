@@ -1,7 +1,8 @@
 """Finished runs in SQLite, one row each, so that a killed sweep goes on where it stopped.
 
-A run's key is the hash of its scenario (all but the name), of the traffic file that it reads, and of the model: the text of
-every module that a result depends on. The view `results` has the record's fields as columns. WAL lets others read meanwhile.
+A run's key is the hash of its scenario (all but the name), of the traffic file that it reads, and
+of the model: the text of every module that a result depends on. The view `results` has the record's
+fields as columns. WAL lets others read meanwhile.
 """
 
 import hashlib
@@ -16,16 +17,16 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from fabric.experiment import Scenario
-from fabric.record import Record
+from fattree.experiment import Scenario
+from fattree.record import Record
 from sim.errors import StoreError
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_MODEL = {
-    "fabric": {"experiment_file", "sweep_file", "record"},
+    "fattree": {"experiment_file", "sweep_file", "record"},
     "sim": {"cli", "cluster", "progress", "store", "sweeps", "tables", "theory"},
 }
-MODEL_FOLDERS = ("fabric", "hostagent", "sim", "sim/lb")
+MODEL_FOLDERS = ("fattree", "hostagent", "sim", "sim/lb")
 FORMAT = 1
 BUSY_SECONDS = 60
 
@@ -49,13 +50,19 @@ def model_version() -> str:
     """Return the hash of every module of ours that a result depends on."""
     paths = [path for folder in MODEL_FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
     kept = [path for path in paths if path.stem not in NO_MODEL.get(path.parent.name, ())]
-    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in kept)).hexdigest()
+    return hashlib.sha256(
+        b"".join(path.name.encode() + path.read_bytes() for path in kept)
+    ).hexdigest()
 
 
 def run_key(scenario: Scenario) -> str:
-    """Return the hash that names a run: two scenarios have the same key iff their results are the same by construction."""
+    """Return the hash that names a run: two scenarios have the same key iff their results are the
+    same by construction.
+    """
     text = json.dumps(plain(scenario, without={"name"}), sort_keys=True)
-    return hashlib.sha256("\n".join((text, _traffic_digest(scenario.collective.file), model_version())).encode()).hexdigest()
+    return hashlib.sha256(
+        "\n".join((text, _traffic_digest(scenario.collective.file), model_version())).encode()
+    ).hexdigest()
 
 
 def _traffic_digest(file: str | None) -> str:
@@ -66,7 +73,10 @@ def _traffic_digest(file: str | None) -> str:
 
 
 def plain(model: BaseModel, without: set[str] | None = None) -> dict[str, Any]:
-    """Return a model as JSON values; what JSON cannot say (inf) is text, which pydantic reads back."""
+    """Return a model as JSON values.
+
+    What JSON cannot say (inf) is text, which pydantic reads back.
+    """
     values = _finite(model.model_dump(mode="json", exclude=without))
     assert isinstance(values, dict)
     return values
@@ -85,10 +95,16 @@ def _finite(value: Any) -> Any:
 
 
 class Store:
-    """The runs of a file; raises StoreError where it is none of ours. `kind` is the class of its records."""
+    """The runs of a file; raises StoreError where it is none of ours.
 
-    def __init__(self, path: str | Path, *, create: bool = True, kind: type[Record] = Record) -> None:
-        self.path, self.kind = Path(path), kind
+    `kind` is the class of its records.
+    """
+
+    def __init__(
+        self, path: str | Path, *, create: bool = True, kind: type[Record] = Record
+    ) -> None:
+        self.path = Path(path)
+        self.kind = kind
         with self._errors():
             self._database = _opened(self.path, create)
 
@@ -105,20 +121,40 @@ class Store:
     def find(self, keys: Iterable[str]) -> dict[str, Record]:
         """Return the records of those keys that are finished."""
         with self._errors():
-            rows = [row for key in keys for row in self._database.execute("SELECT key, record FROM runs WHERE key = ?", (key,))]
+            rows = [
+                row
+                for key in keys
+                for row in self._database.execute(
+                    "SELECT key, record FROM runs WHERE key = ?", (key,)
+                )
+            ]
+
             return {key: self.kind.model_validate_json(record) for key, record in rows}
 
     def add(self, scenario: Scenario, record: Record) -> None:
         """Keep a finished run; one that is there already stays as it is."""
-        row = (run_key(scenario), model_version(), json.dumps(plain(scenario)), json.dumps(plain(record)))
+        row = (
+            run_key(scenario),
+            model_version(),
+            json.dumps(plain(scenario)),
+            json.dumps(plain(record)),
+        )
+
         with self._errors(), self._database:
-            self._database.execute("INSERT OR IGNORE INTO runs (key, model, scenario, record) VALUES (?, ?, ?, ?)", row)
+            self._database.execute(
+                "INSERT OR IGNORE INTO runs (key, model, scenario, record) VALUES (?, ?, ?, ?)", row
+            )
 
     def runs(self) -> list[tuple[Scenario, Record]]:
         """Return all finished runs, in the order in which they finished."""
         with self._errors():
-            rows = self._database.execute("SELECT scenario, record FROM runs ORDER BY rowid").fetchall()
-            return [(Scenario.model_validate_json(scenario), self.kind.model_validate_json(record)) for scenario, record in rows]
+            rows = self._database.execute(
+                "SELECT scenario, record FROM runs ORDER BY rowid"
+            ).fetchall()
+            return [
+                (Scenario.model_validate_json(scenario), self.kind.model_validate_json(record))
+                for scenario, record in rows
+            ]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -127,21 +163,27 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path}: {error}") from None
         except ValidationError:
-            raise StoreError(f"{self.path}: holds runs of another version of this program") from None
+            raise StoreError(
+                f"{self.path}: holds runs of another version of this program"
+            ) from None
 
 
 def _opened(path: Path, create: bool) -> sqlite3.Connection:
     if not create and not path.is_file():
         raise OSError("no such store of runs")
+
     path.parent.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(path, timeout=BUSY_SECONDS)
     version = database.execute("PRAGMA user_version").fetchone()[0]
     tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
     if version != FORMAT and (version or tables or not create):
         database.close()
         raise sqlite3.DatabaseError("not a store of runs of this version")
+
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     if create:
         database.executescript(SCHEMA)
+
     return database

@@ -1,6 +1,9 @@
-"""Many runs: in this process, in processes on this machine, or on a Dask cluster; what is finished is kept at once.
+"""Many runs: in this process, in processes on this machine, or on a Dask cluster.
 
-Only this process writes to the store, so workers need no common file system. Dask is imported when it is needed.
+What is finished is kept at once.
+
+Only this process writes to the store, so workers need no common file system. Dask is imported when
+it is needed.
 """
 
 import traceback
@@ -10,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fabric.errors import FabricError
-from fabric.experiment import Scenario
-from fabric.record import Record
+from fattree.errors import FabricError
+from fattree.experiment import Scenario
+from fattree.record import Record
 from sim import engine
 from sim.cluster import connected
 from sim.errors import SimulationError, SweepError
@@ -59,20 +62,24 @@ def sweep(
     kind: type[Record] = Record,
     report: Report = silent,
 ) -> list[Record]:
-    """Return the record of every scenario, in their order; what `store` holds is not computed again.
+    """Return the record of every scenario, in their order.
 
-    `jobs` processes on this machine run them (1: this process), or the workers of a Dask `scheduler` ("tcp://host:port").
-    `report(finished, total)` is called at the start and after every run. Runs that fail do not stop the others: SweepError
-    comes at the end. `run` must be importable by name where it runs elsewhere, and return records of `kind`.
-    Raises StoreError.
+    What `store` holds is not computed again.
+
+    `jobs` processes on this machine run them (1: this process), or the workers of a Dask
+    `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
+    every run. Runs that fail do not stop the others: SweepError comes at the end. `run` must be
+    importable by name where it runs elsewhere, and return records of `kind`. Raises StoreError.
     """
     wanted = [(run_key(scenario), scenario) for scenario in scenarios]
     distinct = dict(wanted)
     failures: list[Failure] = []
+
     with Store(store, kind=kind) if store else nullcontext() as kept:
         records = kept.find(distinct) if kept else {}
         report(len(records), len(distinct))
         pending = {key: scenario for key, scenario in distinct.items() if key not in records}
+
         with closing(_outcomes(pending, run, jobs, scheduler)) as outcomes:
             for key, outcome in outcomes:
                 if isinstance(outcome, Failure):
@@ -81,7 +88,9 @@ def sweep(
                     records[key] = outcome
                     if kept:
                         kept.add(distinct[key], outcome)
+
                 report(len(records) + len(failures), len(distinct))
+
     _refuse(failures, len(distinct))
     return [records[key].model_copy(update={"name": scenario.name}) for key, scenario in wanted]
 
@@ -94,13 +103,18 @@ def _refuse(failures: list[Failure], total: int) -> None:
 
 
 def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
-    """Run a scenario, here or on a worker; return the version of the model that ran, and what came of it."""
+    """Run a scenario, here or on a worker.
+
+    Return the version of the model that ran, and what came of it.
+    """
     try:
         return model_version(), run(scenario)
     except (FabricError, SimulationError) as error:
         return model_version(), Failure(scenario, str(error))
     except Exception as error:  # one defect must not end a sweep of days
-        return model_version(), Failure(scenario, f"{type(error).__name__}: {error} ({_place(error)})")
+        return model_version(), Failure(
+            scenario, f"{type(error).__name__}: {error} ({_place(error)})"
+        )
 
 
 def _place(error: BaseException) -> str:
@@ -109,7 +123,9 @@ def _place(error: BaseException) -> str:
     return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
-def _outcomes(pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None) -> Outcomes:
+def _outcomes(
+    pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None
+) -> Outcomes:
     """Yield what comes of every scenario, as it comes."""
     if scheduler is None and (jobs == 1 or len(pending) <= 1):
         for key, scenario in pending.items():
@@ -126,6 +142,7 @@ def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) ->
     keys = dict(zip(futures, pending, strict=True))
     completed = as_completed(futures, loop=client.loop)
     del futures
+
     try:
         for future in completed:
             key = keys.pop(future)
@@ -140,13 +157,16 @@ def _outcome(future, scenario: Scenario) -> Outcome:  # type: ignore[no-untyped-
 
     if future.cancelled():
         raise SweepError("the scheduler is gone")
+
     error = future.exception()
     if isinstance(error, KilledWorker):
         return Failure(scenario, "its worker died several times (out of memory?)")
     if error is not None:
         raise error
+
     version, outcome = future.result()
     if version != model_version():
         raise SweepError("a worker runs another version of the model; install the same one there")
+
     assert isinstance(outcome, Record | Failure)
     return outcome

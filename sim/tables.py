@@ -1,4 +1,6 @@
-"""Results of many runs: rows and files with the swept keys beside the record, and a table for people."""
+"""Results of many runs: rows and files with the swept keys beside the record, and a table for
+people.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,10 +12,10 @@ import polars as pl
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from fabric.experiment import Scenario
-from fabric.policies import POLICIES
-from fabric.record import Record
-from fabric.topology import SWITCH_LAYERS
+from fattree.experiment import Scenario
+from fattree.policies import POLICIES
+from fattree.record import Record
+from fattree.topology import SWITCH_LAYERS
 from sim.store import plain
 
 PS_PER_US = 10**6
@@ -21,20 +23,31 @@ Runs = Sequence[tuple[Scenario, Record]]
 
 
 def rows(runs: Runs) -> list[dict[str, Any]]:
-    """Return a row per run: its record, and every key of the scenarios that differs between runs and is not in the record."""
+    """Return a row per run: its record, and every key of the scenarios that differs between runs
+    and is not in the record.
+    """
     keys = [key for key in _differing(runs) if key.rpartition(".")[2] not in Record.model_fields]
     return [{**record.model_dump(), **_values(scenario, keys)} for scenario, record in runs]
 
 
 def json_rows(runs: Runs) -> list[dict[str, Any]]:
     """Return the rows as JSON values; an infinite `convergence_rtt` is null."""
-    return [{**row, **json.loads(record.model_dump_json())} for row, (_, record) in zip(rows(runs), runs, strict=True)]
+    return [
+        {**row, **json.loads(record.model_dump_json())}
+        for row, (_, record) in zip(rows(runs), runs, strict=True)
+    ]
 
 
 def _differing(runs: Runs) -> list[str]:
     """Return the dotted keys in which scenarios differ, but for name, load balancer and seed."""
-    scenarios = [dict(_dotted(plain(scenario, without={"name", "policy", "seed"}))) for scenario, _ in runs]
-    return [key for key in (scenarios[0] if runs else ()) if any(other[key] != scenarios[0][key] for other in scenarios)]
+    scenarios = [
+        dict(_dotted(plain(scenario, without={"name", "policy", "seed"}))) for scenario, _ in runs
+    ]
+    return [
+        key
+        for key in (scenarios[0] if runs else ())
+        if any(other[key] != scenarios[0][key] for other in scenarios)
+    ]
 
 
 def _dotted(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -59,6 +72,7 @@ def write_csv(runs: Runs, path: Path) -> None:
         for name in lists
         for number, layer in enumerate(SWITCH_LAYERS)
     ]
+
     table.with_columns(layers).drop(lists).write_csv(path)
 
 
@@ -72,16 +86,29 @@ def _frame(runs: Runs) -> pl.DataFrame:
 
 
 def results_table(runs: Runs) -> Table:
-    """Return mean ± standard deviation over seeds for every load balancer and swept value: queues in packets, drops in sum."""
+    """Return mean ± standard deviation over seeds for every load balancer and swept value: queues
+    in packets, drops in sum.
+    """
     keys = _differing(runs)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for key in keys:
         table.add_column(key.rpartition(".")[2], no_wrap=True)
+
     table.add_column("load balancer", no_wrap=True)
-    for heading in ("seeds", "CCT (µs)", "over bound (%)", "max queue", "mean queue", "drops", "lost"):
+    for heading in (
+        "seeds",
+        "CCT (µs)",
+        "over bound (%)",
+        "max queue",
+        "mean queue",
+        "drops",
+        "lost",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
+
     for (values, policy), records in _groups(runs, keys).items():
         table.add_row(*values, POLICIES[policy].label, *_cells(records))
+
     return table
 
 
@@ -90,6 +117,7 @@ def _groups(runs: Runs, keys: Sequence[str]) -> dict[tuple[tuple[str, ...], str]
     for scenario, record in runs:
         values = tuple(_shown(value) for value in _values(scenario, keys).values())
         groups.setdefault((values, scenario.policy), []).append(record)
+
     return groups
 
 

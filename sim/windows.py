@@ -1,7 +1,9 @@
-"""Window after window: nodes one after the other, windows no longer than a packet needs to the next node.
+"""Window after window: nodes one after the other, windows no longer than a packet needs to the next
+node.
 
-A packet that a node handles at t reaches the next node no earlier than t + latency + its serialisation. In a window of
-that length nodes are independent, so there is no event queue: every node takes what its links hold, in order.
+A packet that a node handles at t reaches the next node no earlier than t + latency + its
+serialisation. In a window of that length nodes are independent, so there is no event queue: every
+node takes what its links hold, in order.
 """
 
 import numpy as np
@@ -26,62 +28,94 @@ def start_flows(world, start_ps):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(world, routes, until_ps, buffers):  # type: ignore[no-untyped-def]
-    """Run from the clock to `until_ps`, or until all flows are done, the pool is too small, or nothing is left to do."""
-    constants, counters = world.constants, world.counters
+    """Run from the clock to `until_ps`, or until all flows are done, the pool is too small, or
+    nothing is left to do.
+    """
+    constants = world.constants
+    counters = world.counters
     while counters[CLOCK] < until_ps:
         if counters[SPARE] < chunks_needed(world):
             return STARVED
-        served = serve_window(world, routes, min(counters[CLOCK] + constants.window_ps, until_ps), buffers)
+
+        served = serve_window(
+            world, routes, min(counters[CLOCK] + constants.window_ps, until_ps), buffers
+        )
         if counters[UNFINISHED] == 0:
             return FINISHED
+
         if served == 0:
             next_ps = next_event(world)
             if next_ps == NEVER:
                 return STUCK
+
             counters[CLOCK] = max(counters[CLOCK], min(next_ps, until_ps))
+
     return REACHED
 
 
 @inlined
 def serve_window(world, routes, end_ps, buffers):  # type: ignore[no-untyped-def]
-    """Serve all nodes from the clock until before `end_ps`, and set the clock; return how many packets they handled.
+    """Serve all nodes from the clock until before `end_ps`, and set the clock.
 
-    Hosts come first: if the last flow is done at t, the switches still serve what arrives up to t, and the run ends.
+    Return how many packets they handled.
+
+    Hosts come first: if the last flow is done at t, the switches still serve what arrives up to t,
+    and the run ends.
     """
-    constants, counters = world.constants, world.counters
+    constants = world.constants
+    counters = world.counters
     first = np.int64(0)
-    served = serve_hosts(world, routes, first, constants.hosts, end_ps)
+    served = serve_hosts(world, routes, first, last=constants.hosts, end_ps=end_ps)
+
     if counters[UNFINISHED] == 0:
         end_ps = counters[LAST_DONE] + 1
-    served += serve_switches(world, routes, first, constants.switches, end_ps, buffers)
+
+    served += serve_switches(
+        world, routes, first, last=constants.switches, end_ps=end_ps, buffers=buffers
+    )
     counters[CLOCK] = end_ps
     return served
 
 
 @kernel
 def serve_hosts(world, routes, first, last, end_ps):  # type: ignore[no-untyped-def]
-    """Serve hosts `first` to `last` - 1 from the clock until before `end_ps`; return how many packets they handled."""
+    """Serve hosts `first` to `last` - 1 from the clock until before `end_ps`.
+
+    Return how many packets they handled.
+    """
     served = 0
     for host in range(first, last):
-        served += serve_host(world, routes, host, world.counters[CLOCK], end_ps)
+        served += serve_host(
+            world, routes, number=host, start_ps=world.counters[CLOCK], end_ps=end_ps
+        )
+
     return served
 
 
 @kernel
 def serve_switches(world, routes, first, last, end_ps, buffers):  # type: ignore[no-untyped-def]
-    """Serve switches `first` to `last` - 1 from the clock until before `end_ps`; return how many packets they handled."""
+    """Serve switches `first` to `last` - 1 from the clock until before `end_ps`.
+
+    Return how many packets they handled.
+    """
     served = 0
     for switch in range(first, last):
-        served += serve_switch(world, routes, switch, world.counters[CLOCK], end_ps, buffers)
+        served += serve_switch(
+            world, routes, switch, start_ps=world.counters[CLOCK], end_ps=end_ps, buffers=buffers
+        )
+
     return served
 
 
 @kernel
 def chunks_needed(world):  # type: ignore[no-untyped-def]
-    """Return how many chunks a window can take at most: a live packet moves twice at most, a host sends one a slot."""
+    """Return how many chunks a window can take at most: a live packet moves twice at most, a host
+    sends one a slot.
+    """
     constants = world.constants
     sends = constants.hosts * (constants.window_ps // constants.data_slot_ps + 1)
     moves = 2 * (world.counters[LIVE] + sends)
+
     return moves // CHUNK + min(moves, len(world.links) + constants.hosts)
 
 
@@ -93,28 +127,37 @@ def next_event(world):  # type: ignore[no-untyped-def]
         link = world.links[number]
         if link.taken != link.tail:
             next_ps = min(next_ps, world.pool.packets[link.taken].time_ps)
+
     for number in range(len(world.hosts)):
         host = world.hosts[number]
         next_ps = min(next_ps, max(host.free_ps, np.int64(0) if host.acks > 0 else host.ready_ps))
+
     return next_ps
 
 
 @kernel
 def settle_all(world, now_ps, refresh):  # type: ignore[no-untyped-def]
-    """Bring the occupancy of all switch ports to `now_ps`; `refresh` lets adaptive load balancers with stale queues see it."""
+    """Bring the occupancy of all switch ports to `now_ps`.
+
+    `refresh` lets adaptive load balancers with stale queues see it.
+    """
     for number in range(world.constants.switches * world.constants.k):
         link = world.links[number]
-        settle(world.pool, link, world.constants, now_ps, world.counters)
+        settle(world.pool, link, constants=world.constants, now_ps=now_ps, counters=world.counters)
         if refresh:
             world.ledgers[number].stale_bytes = link.occupancy
 
 
 @kernel
 def truncate(world, end_ps):  # type: ignore[no-untyped-def]
-    """Take what lies behind the end of the run out of the statistics: waiting at ports, and what hosts sent later."""
+    """Take what lies behind the end of the run out of the statistics: waiting at ports, and what
+    hosts sent later.
+    """
     settle_all(world, end_ps, False)
-    constants, packets = world.constants, world.pool.packets
+    constants = world.constants
+    packets = world.pool.packets
     ports = constants.switches * constants.k
+
     for number in range(len(world.links)):
         link = world.links[number]
         slot = link.cursor if number < ports else link.taken
@@ -122,9 +165,11 @@ def truncate(world, end_ps):  # type: ignore[no-untyped-def]
             is_ack = packets[slot].status & ACK
             size = constants.ack_bytes if is_ack else constants.data_bytes
             departure_ps = packets[slot].time_ps - constants.latency_ps
+
             if number < ports:
                 link.byte_ps -= size * (departure_ps - end_ps)
             elif departure_ps - (constants.ack_ps if is_ack else constants.data_ps) > end_ps:
                 link.ack_packets -= 1 if is_ack else 0
                 link.data_packets -= 0 if is_ack else 1
+
             slot = following(world.pool, slot)

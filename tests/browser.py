@@ -1,4 +1,5 @@
-"""A headless Chromium for tests that look at pages: nothing leaves this machine, nothing stays behind.
+"""A headless Chromium for tests that look at pages: nothing leaves this machine, nothing stays
+behind.
 
 Use it as a fixture: `from tests.browser import browser  # noqa: F401`.
 """
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-BROWSERS, DRIVERS = ("chromium", "chromium-browser", "google-chrome"), ("chromedriver", "chromium.chromedriver")
+BROWSERS, DRIVERS = (
+    ("chromium", "chromium-browser", "google-chrome"),
+    ("chromedriver", "chromium.chromedriver"),
+)
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -36,7 +40,9 @@ def browser(tmp_path: Path) -> Iterator["webdriver.Chrome"]:  # noqa: F821
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     program, driver = found(BROWSERS), found(DRIVERS)
     if not (program and driver):
-        pytest.skip("no Chromium with its driver here (Debian: apt install chromium chromium-driver)")
+        pytest.skip(
+            "no Chromium with its driver here (Debian: apt install chromium chromium-driver)"
+        )
     options = webdriver.ChromeOptions()
     options.binary_location = program
     for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):

@@ -1,7 +1,8 @@
-"""What all tests share: the back end of their messages, and hypothesis: no deadlines, under CI the same examples every time.
+"""What all tests share: the back end of their messages, and hypothesis: no deadlines, under CI the
+same examples every time.
 
-New random examples are for whoever works on the code. CI says whether a change breaks something, so it must not turn red
-by a draw (`CI=true`, as all CI services set it).
+New random examples are for whoever works on the code. CI says whether a change breaks something, so
+it must not turn red by a draw (`CI=true`, as all CI services set it).
 """
 
 import os
@@ -15,5 +16,7 @@ p4messages.install()
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
-settings.register_profile("ofan", deadline=None, derandomize=IN_CI, database=None if IN_CI else settings().database)
+settings.register_profile(
+    "ofan", deadline=None, derandomize=IN_CI, database=None if IN_CI else settings().database
+)
 settings.load_profile("ofan")

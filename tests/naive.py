@@ -1,7 +1,9 @@
-"""The run model as plainly as it can be written: one heap of events, packets and queues as objects, no arrays, no windows.
+"""The run model as plainly as it can be written: one heap of events, packets and queues as objects,
+no arrays, no windows.
 
-What is decided before a run (traffic, failures, forwarding) comes from `fabric`, what a sender does from `hostagent`'s rules;
-load balancers are `tests.naive_balancers`. The simulator must agree with `run` to the picosecond.
+What is decided before a run (traffic, failures, forwarding) comes from `fabric`, what a sender does
+from `hostagent`'s rules; load balancers are `tests.naive_balancers`. The simulator must agree with
+`run` to the picosecond.
 """
 
 from collections import deque
@@ -15,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from fabric import traffic
-from fabric.experiment import PS_PER_NS, Scenario
-from fabric.failures import timeline
-from fabric.forwarding import scenario_forwarding
-from fabric.local_repair import repaired
-from fabric.rates import rho_max
-from fabric.topology import FatTree, LinkEnd, Tier
-from fabric.wecmp import LinkState
+from fattree import traffic
+from fattree.experiment import PS_PER_NS, Scenario
+from fattree.failures import timeline
+from fattree.forwarding import scenario_forwarding
+from fattree.local_repair import repaired
+from fattree.rates import rho_max
+from fattree.topology import FatTree, LinkEnd, Tier
+from fattree.wecmp import LinkState
 from hostagent import labels, transport
 from hostagent.rules import rules
 from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
@@ -40,7 +42,10 @@ class Kind(IntEnum):
 
 @dataclass(slots=True)
 class Port:
-    """An output queue and its link; `log` has (enqueued, last bit left, bytes) of every packet that was accepted."""
+    """An output queue and its link.
+
+    `log` has (enqueued, last bit left, bytes) of every packet that was accepted.
+    """
 
     scenario: Scenario
     free_ps: int = 0
@@ -60,8 +65,14 @@ class Port:
         return total
 
     def stale_bytes_at(self, then_ps: int) -> int:
-        """Return what `bytes_at` said at an instant in the past, before anything arrived at that instant."""
-        return sum(size for enqueued_ps, departure_ps, size in self.log if enqueued_ps < then_ps < departure_ps)
+        """Return what `bytes_at` said at an instant in the past, before anything arrived at that
+        instant.
+        """
+        return sum(
+            size
+            for enqueued_ps, departure_ps, size in self.log
+            if enqueued_ps < then_ps < departure_ps
+        )
 
     def put(self, now_ps: int, size: int) -> tuple[int, int]:
         """Accept a packet; return when its transmission starts and when its last bit has left."""
@@ -79,12 +90,18 @@ class Port:
 
     def byte_ps(self, end_ps: int) -> int:
         """Return the integral of the occupancy from 0 to `end_ps`."""
-        return sum(size * (min(departure_ps, end_ps) - enqueued_ps) for enqueued_ps, departure_ps, size in self.log)
+        return sum(
+            size * (min(departure_ps, end_ps) - enqueued_ps)
+            for enqueued_ps, departure_ps, size in self.log
+        )
 
 
 @dataclass(slots=True)
 class Flow:
-    """Both ends of a flow: the sender's state and what the receiver has; `waits_for` are flows that must be complete first."""
+    """Both ends of a flow: the sender's state and what the receiver has.
+
+    `waits_for` are flows that must be complete first.
+    """
 
     number: int
     source: int
@@ -119,13 +136,20 @@ class Host:
         """Let a flow begin; it is due a phase later."""
         flow.started_ps = now_ps
         due_ps = now_ps + flow.phase_ps
-        transport.start(flow.sender, self.rules, flow.number, flow.packets, flow.gap_ps, due_ps, flow.hops)
+        transport.start(
+            flow.sender, self.rules, flow.number, flow.packets, flow.gap_ps, due_ps, flow.hops
+        )
         labels.start(flow.sender, self.rules)
 
     def first_ready(self) -> tuple[int, int]:
-        """Return the ready time and the number of the flow that may send first, NEVER and 0 if none will."""
+        """Return the ready time and the number of the flow that may send first, NEVER and 0 if none
+        will.
+        """
         active = [flow for flow in self.flows if flow.started_ps != NEVER == flow.done_ps]
-        ready = [(transport.ready_ps(flow.sender, self.rules, flow.outstanding), flow.number) for flow in active]
+        ready = [
+            (transport.ready_ps(flow.sender, self.rules, flow.outstanding), flow.number)
+            for flow in active
+        ]
         return min(ready, default=(NEVER, 0))
 
     def wake_ps(self, now_ps: int) -> int:
@@ -148,7 +172,11 @@ class Host:
 
     def take(self, packet: Packet, flow: Flow, now_ps: int) -> None:
         """Take in a packet, and start what waited for the flow if that is complete here now."""
-        is_complete = self.take_data(packet, flow) if packet.kind == DATA else self.take_ack(packet, flow, now_ps)
+        is_complete = (
+            self.take_data(packet, flow)
+            if packet.kind == DATA
+            else self.take_ack(packet, flow, now_ps)
+        )
         for waiting in self.flows if is_complete else ():
             if flow.number in waiting.waits_for:
                 waiting.waits_for.remove(flow.number)
@@ -159,7 +187,18 @@ class Host:
         is_new = packet.psn not in flow.received
         flow.received.add(packet.psn)
         held = frozenset(flow.received if self.rules.recovery == Recovery.SACK else ())
-        self.acks.append(Packet(flow.number, packet.psn, flow.destination, flow.source, ACK, packet.label, packet.marked, held))
+        self.acks.append(
+            Packet(
+                flow.number,
+                packet.psn,
+                flow.destination,
+                flow.source,
+                ACK,
+                packet.label,
+                packet.marked,
+                held,
+            )
+        )
         return is_new and len(flow.received) == flow.packets
 
     def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
@@ -181,10 +220,18 @@ class Network:
         self.unfinished = {flow.number for flow in self.flows}
         self.balancers = [Balancer(scenario, switch) for switch in range(self.tree.switches)]
         self.host_pointers = HostPointers(scenario)
-        self.ports = {(switch, port): Port(scenario) for switch in range(self.tree.switches) for port in self.tree.ports(switch)}
-        self.link_of = {end: link for link in range(self.tree.links) for end in self.tree.link_ends(link)}
+        self.ports = {
+            (switch, port): Port(scenario)
+            for switch in range(self.tree.switches)
+            for port in self.tree.ports(switch)
+        }
+        self.link_of = {
+            end: link for link in range(self.tree.links) for end in self.tree.link_ends(link)
+        }
         percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
-        self.ecn_bytes = floor(scenario.threshold_bytes * Fraction(str(percent)) / 100) if percent else NEVER
+        self.ecn_bytes = (
+            floor(scenario.threshold_bytes * Fraction(str(percent)) / 100) if percent else NEVER
+        )
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, Kind, int, int, int, Any]] = []
         self.pushed = 0
@@ -197,13 +244,30 @@ class Network:
         links = LinkState.without(self.tree, self.timeline.down_at_start)
         gaps = traffic.gaps(self.scenario, self.traffic, rho_max(self.tree, links, self.traffic))
         phases = traffic.phases(self.scenario, self.traffic, gaps)
-        columns = np.stack([self.traffic.source, self.traffic.destination, self.traffic.packets, gaps, phases], axis=1)
+        columns = np.stack(
+            [self.traffic.source, self.traffic.destination, self.traffic.packets, gaps, phases],
+            axis=1,
+        )
         flows = []
         for number, (source, destination, packets, gap_ps, phase_ps) in enumerate(columns.tolist()):
             waits_for = set(self.traffic.waits_for(number).tolist())
-            outstanding = [blank(PACKET) for _ in range(transport.ring_length(shared, packets, gap_ps))]
+            outstanding = [
+                blank(PACKET) for _ in range(transport.ring_length(shared, packets, gap_ps))
+            ]
             hops = self.tree.hops(source, destination)
-            flows.append(Flow(number, source, destination, packets, gap_ps, phase_ps, hops, waits_for, outstanding))
+            flows.append(
+                Flow(
+                    number,
+                    source,
+                    destination,
+                    packets,
+                    gap_ps,
+                    phase_ps,
+                    hops,
+                    waits_for,
+                    outstanding,
+                )
+            )
             self.hosts[source].flows.append(flows[-1])
         return flows
 
@@ -216,14 +280,19 @@ class Network:
     def cct_ps(self) -> int:
         """Return the collective's completion time."""
         starts_ps: list[int] = self.traffic.start_ps.tolist()
-        return max(flow.done_ps - start_ps for flow, start_ps in zip(self.flows, starts_ps, strict=True))
+        return max(
+            flow.done_ps - start_ps for flow, start_ps in zip(self.flows, starts_ps, strict=True)
+        )
 
     @property
     def in_flight(self) -> int:
         return sum(event[1] is Kind.ARRIVE for event in self.events)
 
     def run(self, horizon_ps: int = NEVER) -> "Network":
-        """Run until the last flow is done, all of that instant included; raises TimeoutError if that is not by the horizon."""
+        """Run until the last flow is done, all of that instant included.
+
+        Raises TimeoutError if that is not by the horizon.
+        """
         for change in self.timeline.changes:
             self.at(change.time_ps, Kind.LINKS, 0, 0, change)
         for reaction in self.timeline.routes:
@@ -244,7 +313,9 @@ class Network:
         self.pushed += 1
         heappush(self.events, (time_ps, kind, node, port, self.pushed, subject))
 
-    def happen(self, now_ps: int, kind: Kind, node: int, _port: int, _pushed: int, subject: Any) -> None:
+    def happen(
+        self, now_ps: int, kind: Kind, node: int, _port: int, _pushed: int, subject: Any
+    ) -> None:
         match kind:
             case Kind.LINKS:
                 self.failed = self.failed - subject.up | subject.down
@@ -260,7 +331,10 @@ class Network:
                 self.send(self.hosts[node], now_ps)
 
     def route(self) -> None:
-        """Plan for the links that are known to be down; with local repair, switches also leave their own dead uplinks."""
+        """Plan for the links that are known to be down.
+
+        With local repair, switches also leave their own dead uplinks.
+        """
         self.links = LinkState.without(self.tree, self.routed)
         self.plan = scenario_forwarding(self.scenario, self.links)
         if self.scenario.failures.local_repair:
@@ -307,7 +381,9 @@ class Network:
 
     def queues(self, switch: int, now_ps: int) -> list[int]:
         """Return the bytes at a switch's uplinks, as old as the scenario says."""
-        uplinks = [self.ports[switch, self.tree.uplink_port(uplink)] for uplink in range(self.tree.half)]
+        uplinks = [
+            self.ports[switch, self.tree.uplink_port(uplink)] for uplink in range(self.tree.half)
+        ]
         stale_ps = round(self.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
         if not stale_ps:
             return [port.bytes_at(now_ps) for port in uplinks]
@@ -315,7 +391,11 @@ class Network:
 
     def enqueue(self, place: LinkEnd, packet: Packet, now_ps: int) -> None:
         """Drop, mark, queue and transmit a packet at a switch's port."""
-        port, size, capacity = self.ports[place], self.size(packet), self.scenario.fabric.queue_bytes
+        port, size, capacity = (
+            self.ports[place],
+            self.size(packet),
+            self.scenario.fabric.queue_bytes,
+        )
         waiting = port.bytes_at(now_ps)
         if capacity and waiting + size > capacity:
             port.drops += 1

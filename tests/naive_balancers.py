@@ -1,6 +1,8 @@
-"""Every load balancer's rule as plainly as it can be written, for `tests.naive`: how a switch or a host chooses a packet's path.
+"""Every load balancer's rule as plainly as it can be written, for `tests.naive`: how a switch or a
+host chooses a packet's path.
 
-Groups, schedules and starts come from `fabric.forwarding`; how a packet gets its slot is written here again.
+Groups, schedules and starts come from `fattree.forwarding`; how a packet gets its slot is written
+here again.
 """
 
 from dataclasses import dataclass, field
@@ -8,13 +10,13 @@ from fractions import Fraction
 from math import ceil
 from zlib import crc32
 
-from fabric.addressing import host_ip
-from fabric.draws import Stream, below, component, mix
-from fabric.experiment import Scenario
-from fabric.forwarding import NONE, Forwarding, hash_multiplier
-from fabric.policies import Chooser
-from fabric.topology import FatTree, Tier
-from fabric.wecmp import LinkState
+from fattree.addressing import host_ip
+from fattree.draws import Stream, below, component, mix
+from fattree.experiment import Scenario
+from fattree.forwarding import NONE, Forwarding, hash_multiplier
+from fattree.policies import Chooser
+from fattree.topology import FatTree, Tier
+from fattree.wecmp import LinkState
 
 DATA, ACK = 0, 1
 UDP, ROCE_PORT = 17, 4791
@@ -23,7 +25,10 @@ Waypoint = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """`held`: with SACK, the packet numbers that the receiver holds; `waypoint`: Host DR's (agg position, core index)."""
+    """`held`: with SACK, the packet numbers that the receiver holds.
+
+    `waypoint`: Host DR's (agg position, core index).
+    """
 
     flow: int
     psn: int
@@ -38,14 +43,20 @@ class Packet:
 
 @dataclass(slots=True)
 class Pointer:
-    """A round-robin pointer: not used yet, or at the next slot. Switch Pkt's has an order, drawn again after 5 wraparounds."""
+    """A round-robin pointer: not used yet, or at the next slot.
+
+    Switch Pkt's has an order, drawn again after 5 wraparounds.
+    """
 
     next: int | None = None
     order: int = 0
     wraps: int = 5
 
     def take(self, start: int, length: int) -> int:
-        """Return the slot to use, and advance; a pointer beyond the end of a new schedule restarts at 0."""
+        """Return the slot to use, and advance.
+
+        A pointer beyond the end of a new schedule restarts at 0.
+        """
         slot = start if self.next is None else self.next
         if slot >= length:
             slot = 0
@@ -63,7 +74,10 @@ class Balancer:
     pointers: dict[tuple[int, int], Pointer] = field(default_factory=dict)
 
     def uplink(self, plan: Forwarding, packet: Packet, queues: list[int]) -> int | None:
-        """Return the uplink of a packet that must go up, None without a path; `queues` are the bytes at the uplinks."""
+        """Return the uplink of a packet that must go up, None without a path.
+
+        `queues` are the bytes at the uplinks.
+        """
         if self.scenario.scheme.chooser is Chooser.WAYPOINT:
             is_edge = self.scenario.tree.tier(self.switch) is Tier.EDGE
             return packet.waypoint[0 if is_edge else 1] if packet.waypoint else None
@@ -107,7 +121,9 @@ class Balancer:
 
     def hashed(self, packet: Packet) -> int:
         """Return the upper 16 bits of the CRC of the five-tuple times the switch's odd number."""
-        source, destination = (host_ip(self.scenario.tree, host) for host in (packet.source, packet.destination))
+        source, destination = (
+            host_ip(self.scenario.tree, host) for host in (packet.source, packet.destination)
+        )
         fields = ((source, 4), (destination, 4), (UDP, 1), (packet.label, 2), (ROCE_PORT, 2))
         five_tuple = b"".join(value.to_bytes(size, "big") for value, size in fields)
         return crc32(five_tuple) * hash_multiplier(self.scenario.seed, self.switch) % 2**32 >> 16
@@ -119,10 +135,16 @@ class Balancer:
         return ties[self.draw(16) * len(ties) >> 16]
 
     def lowest_bin(self, slots: list[int], queues: list[int]) -> int:
-        """Return the uplink of a random slot among those whose queue has reached the fewest thresholds."""
-        shares = [Fraction(str(percent)) / 100 for percent in self.scenario.load_balancer.bins_percent]
+        """Return the uplink of a random slot among those whose queue has reached the fewest
+        thresholds.
+        """
+        shares = [
+            Fraction(str(percent)) / 100 for percent in self.scenario.load_balancer.bins_percent
+        ]
         thresholds = [ceil(self.scenario.threshold_bytes * share) for share in shares]
-        reached = {uplink: sum(queues[uplink] >= threshold for threshold in thresholds) for uplink in slots}
+        reached = {
+            uplink: sum(queues[uplink] >= threshold for threshold in thresholds) for uplink in slots
+        }
         tickets = sorted(uplink for uplink in slots if reached[uplink] == min(reached.values()))
         return tickets[self.draw(16) * len(tickets) >> 16]
 
@@ -139,7 +161,9 @@ class Balancer:
 
 @dataclass(slots=True)
 class HostPointers:
-    """Host DR: one pointer per (source host, destination host, class) over the waypoints between them."""
+    """Host DR: one pointer per (source host, destination host, class) over the waypoints between
+    them.
+    """
 
     scenario: Scenario
     pointers: dict[tuple[int, int, int], Pointer] = field(default_factory=dict)
@@ -149,22 +173,34 @@ class HostPointers:
         steps = waypoints(self.scenario.tree, links, packet.source, packet.destination)
         if self.scenario.scheme.chooser is not Chooser.WAYPOINT or not steps:
             return None
-        start = below(mix(self.scenario.seed, component(Stream.WAYPOINT, packet.source), packet.destination), len(steps))
+        start = below(
+            mix(self.scenario.seed, component(Stream.WAYPOINT, packet.source), packet.destination),
+            len(steps),
+        )
         if packet.kind == ACK:
             start = (start + len(steps) // 2) % len(steps)
-        pointer = self.pointers.setdefault((packet.source, packet.destination, packet.kind), Pointer())
+        pointer = self.pointers.setdefault(
+            (packet.source, packet.destination, packet.kind), Pointer()
+        )
         return steps[pointer.take(start, len(steps))]
 
 
 def waypoints(tree: FatTree, links: LinkState, source: int, destination: int) -> list[Waypoint]:
-    """Return the (agg position, core index) that join two hosts, in order; inside a pod the index says nothing."""
+    """Return the (agg position, core index) that join two hosts, in order.
+
+    Inside a pod the index says nothing.
+    """
     h, edges = tree.half, (tree.edge_of_host(source), tree.edge_of_host(destination))
     if edges[0] == edges[1]:
         return []
     if edges[0] // h == edges[1] // h:
         return [(agg, 0) for agg in range(h) if all(links.edge_agg[edge, agg] for edge in edges)]
     steps = [(step % h, step // h) for step in range(h * h)]
-    return [(agg, core) for agg, core in steps if all(reaches(links, h, edge, agg, core) for edge in edges)]
+    return [
+        (agg, core)
+        for agg, core in steps
+        if all(reaches(links, h, edge, agg, core) for edge in edges)
+    ]
 
 
 def reaches(links: LinkState, h: int, edge: int, agg: int, core: int) -> bool:

@@ -1,4 +1,6 @@
-"""docs/your-own-load-balancer.md does what it says: its programs, modules, changes and commands are run as they stand."""
+"""docs/your-own-load-balancer.md does what it says: its programs, modules, changes and commands are
+run as they stand.
+"""
 
 import json
 import os
@@ -18,7 +20,7 @@ import ofan
 ROOT = Path(ofan.__file__).parent
 PAGE = (ROOT / "docs" / "your-own-load-balancer.md").read_text(encoding="utf-8")
 SMALL = ("--set", "collective.message_bytes=16KiB")
-PARTS = ("fabric", "hostagent", "controller", "emulation", "sim", "p4src", "experiments")
+PARTS = ("fattree", "hostagent", "controller", "emulation", "sim", "p4src", "experiments")
 
 
 class Block(NamedTuple):
@@ -31,11 +33,16 @@ class Block(NamedTuple):
 
 def blocks() -> list[Block]:
     found = re.finditer(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    return [Block(match[1], match[2], re.findall(r"`([\w/]+\.\w+)`", PAGE[: match.start()])[-1]) for match in found]
+    return [
+        Block(match[1], match[2], re.findall(r"`([\w/]+\.\w+)`", PAGE[: match.start()])[-1])
+        for match in found
+    ]
 
 
 def commands() -> list[str]:
-    return [line for block in blocks() if block.language == "sh" for line in block.text.splitlines()]
+    return [
+        line for block in blocks() if block.language == "sh" for line in block.text.splitlines()
+    ]
 
 
 EMULATIONS = [command for command in commands() if " compare " not in command]
@@ -55,7 +62,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("desk")
     for name in ("experiments", "p4src"):
         (folder / name).symlink_to(ROOT / name)
-    (folder / "two_choices.p4").write_text(next(block.text for block in blocks() if block.language == "p4"))
+    (folder / "two_choices.p4").write_text(
+        next(block.text for block in blocks() if block.language == "p4")
+    )
     return folder
 
 
@@ -63,11 +72,15 @@ def test_the_commands_of_the_page_run(desk: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(desk)
     for command in EMULATIONS:
         words = shlex.split(command)[1:]
-        result = CliRunner().invoke(ofan.cli, words + (list(SMALL) if words[0] == "emulate" else []))
+        result = CliRunner().invoke(
+            ofan.cli, words + (list(SMALL) if words[0] == "emulate" else [])
+        )
         assert result.exit_code == 0, f"{command}\n{result.output}"
 
 
-def test_the_picture_and_the_program_are_where_the_page_says(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_and_the_program_are_where_the_page_says(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(desk)
     CliRunner().invoke(ofan.cli, [*shlex.split(EMULATIONS[0])[1:], *SMALL], catch_exceptions=False)
     folder = desk / "results" / "demo_two_choices"
@@ -76,7 +89,10 @@ def test_the_picture_and_the_program_are_where_the_page_says(desk: Path, monkeyp
 
 
 def test_the_simulator_of_the_page_equals_its_program(tmp_path: Path) -> None:
-    """In a copy of the project, changed as the page says; without numba's compiler, which would take a minute."""
+    """In a copy of the project, changed as the page says.
+
+    Without numba's compiler, which would take a minute.
+    """
     shutil.copy(ROOT / "ofan.py", tmp_path)
     for name in PARTS:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -87,10 +103,18 @@ def test_the_simulator_of_the_page_equals_its_program(tmp_path: Path) -> None:
             case "python":
                 (tmp_path / block.file).write_text(block.text)
             case "diff":
-                (tmp_path / block.file).write_text(changed((tmp_path / block.file).read_text(), block.text))
+                (tmp_path / block.file).write_text(
+                    changed((tmp_path / block.file).read_text(), block.text)
+                )
     command = next(command for command in commands() if " compare " in command)
     words = [sys.executable, "ofan.py", *shlex.split(command)[1:], *SMALL, "--json"]
-    done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    done = subprocess.run(
+        words,
+        cwd=tmp_path,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert {record["policy"] for record in answer["records"]} == {"two_choices", "jsq"}

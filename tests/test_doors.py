@@ -1,4 +1,5 @@
-"""Every way in that somebody else could try: sockets, folders, names that would be commands, programs that would be code.
+"""Every way in that somebody else could try: sockets, folders, names that would be commands,
+programs that would be code.
 
 The doors of the web page are in tests/emulation/live/test_page_doors.py.
 """
@@ -22,24 +23,26 @@ from typing import Any
 import pytest
 
 import ofan
-from controller.control import SOCKET
-from emulation.control_server import LONGEST_REQUEST, control_server
 from emulation.errors import NetworkError
-from emulation.programs import built_in
-from emulation.run_folder import run_folder
+from emulation.held.client import SOCKET
+from emulation.held.server import LONGEST_REQUEST, control_server
+from emulation.mininet.run_folder import run_folder
+from emulation.programs.switch_program import built_in
 from emulation.softswitch.codegen.assembly import assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.daemon.options import parse
 from emulation.softswitch.daemon.stats import StatsSocket
 from emulation.softswitch.errors import SoftswitchError
-from fabric.errors import ExperimentError
-from fabric.experiment_file import parse_experiment
+from fattree.errors import ExperimentError
+from fattree.experiment_file import parse_experiment
 
 ROOT = Path(ofan.__file__).parent
-PACKAGES = ("fabric", "controller", "emulation", "hostagent", "sim", "p4src")
+PACKAGES = ("fattree", "controller", "emulation", "hostagent", "sim", "p4src")
 NOBODY = 65534
 OUR_LOOPBACK = re.compile(r"127\.0\.0\.1:\d+")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can try a door as somebody else")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can try a door as somebody else"
+)
 METACHARACTERS = (
     "x; touch {trap}",
     "$(touch {trap})",
@@ -54,8 +57,14 @@ METACHARACTERS = (
 @cache
 def sources() -> list[tuple[str, list[tuple[str, ast.Call]]]]:
     """Return all calls in all files of ours, with the name that is called."""
-    files = [ROOT / "ofan.py", *(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))]
-    return [(str(file.relative_to(ROOT)), list(calls(ast.parse(file.read_text(encoding="utf-8"))))) for file in files]
+    files = [
+        ROOT / "ofan.py",
+        *(file for package in PACKAGES for file in (ROOT / package).rglob("*.py")),
+    ]
+    return [
+        (str(file.relative_to(ROOT)), list(calls(ast.parse(file.read_text(encoding="utf-8")))))
+        for file in files
+    ]
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
@@ -66,10 +75,21 @@ def _name(function: ast.expr) -> str:
     return ast.unparse(function) if isinstance(function, ast.Name | ast.Attribute) else ""
 
 
-def as_nobody(code: str, *arguments: str, cwd: Path | str = "/") -> subprocess.CompletedProcess[str]:
+def as_nobody(
+    code: str, *arguments: str, cwd: Path | str = "/"
+) -> subprocess.CompletedProcess[str]:
     """Run Python code as a user who owns nothing."""
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, user=NOBODY, group=NOBODY, extra_groups=[], cwd=cwd, check=False)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        cwd=cwd,
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -87,7 +107,11 @@ CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]
 
 @contextmanager
 def control_socket(folder: Path) -> Iterator[Path]:
-    with run_folder(folder) as own, selectors.DefaultSelector() as selector, control_server(own, selector, {}):
+    with (
+        run_folder(folder) as own,
+        selectors.DefaultSelector() as selector,
+        control_server(own, selector, {}),
+    ):
         yield own / SOCKET
 
 
@@ -114,7 +138,13 @@ def test_another_user_cannot_read_a_switchs_counters(public: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"x" * (LONGEST_REQUEST + 1), b"\x00" * 100 + b"\n", b'{"command": "__class__"}\n', b"[" * 100_000 + b"\n"]
+    "data",
+    [
+        b"x" * (LONGEST_REQUEST + 1),
+        b"\x00" * 100 + b"\n",
+        b'{"command": "__class__"}\n',
+        b"[" * 100_000 + b"\n",
+    ],
 )
 def test_the_control_socket_survives_what_it_is_sent(tmp_path: Path, data: bytes) -> None:
     with selectors.DefaultSelector() as selector, control_server(tmp_path, selector, {}):
@@ -140,12 +170,17 @@ def test_p4runtime_listens_on_loopback_unless_told_otherwise() -> None:
 # Folders
 
 
-def test_a_link_in_place_of_the_run_folder_is_refused_and_its_target_left_alone(tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_run_folder_is_refused_and_its_target_left_alone(
+    tmp_path: Path,
+) -> None:
     target, link = tmp_path / "precious", tmp_path / "ofan"
     target.mkdir()
     (target / "file").write_text("words")
     link.symlink_to(target)
-    with pytest.raises(NetworkError, match="must be a folder, and no link to one"), run_folder(link):
+    with (
+        pytest.raises(NetworkError, match="must be a folder, and no link to one"),
+        run_folder(link),
+    ):
         pass
     assert (target / "file").read_text() == "words"
 
@@ -190,16 +225,33 @@ def test_compiled_kernels_are_never_taken_from_a_folder_of_somebody_elses(public
     (public / "file").touch()
     environment = {**os.environ, "TMPDIR": str(public), "NUMBA_CACHE_DIR": str(public / "file")}
     script = "from sim.jit import CACHE; print(CACHE.folder, CACHE.note)"
-    said = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, cwd=ROOT, check=True)
+    said = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
     assert said.stdout.startswith("None ")
     assert list(theirs.iterdir()) == []
 
 
-def test_results_are_nobody_elses_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_nobody_elses_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = os.umask(0o022)
     try:
         with pytest.raises(SystemExit) as ended:
-            ofan.main(["emulate", str(ROOT / "experiments/demo.toml"), *SMALL, "--output", str(tmp_path / "results")])
+            ofan.main(
+                [
+                    "emulate",
+                    str(ROOT / "experiments/demo.toml"),
+                    *SMALL,
+                    "--output",
+                    str(tmp_path / "results"),
+                ]
+            )
     finally:
         os.umask(before)
     assert ended.value.code == 0
@@ -215,7 +267,13 @@ SMALL = ("--set", "policies=ofan", "--set", "collective.message_bytes=4096")
 
 @pytest.mark.parametrize("text", METACHARACTERS)
 @pytest.mark.parametrize(
-    "line", ["name = {}", "policies = [{}]", "[collective]\nmatrix = {}", "[failures]\nevents = [{{ link = {}, down_ns = 1 }}]"]
+    "line",
+    [
+        "name = {}",
+        "policies = [{}]",
+        "[collective]\nmatrix = {}",
+        "[failures]\nevents = [{{ link = {}, down_ns = 1 }}]",
+    ],
 )
 def test_names_that_would_be_commands_are_refused(line: str, text: str) -> None:
     quoted = json.dumps(text.format(trap="/nowhere/trap"))
@@ -225,7 +283,9 @@ def test_names_that_would_be_commands_are_refused(line: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", METACHARACTERS[1:3])
-def test_a_results_folder_may_have_any_name_and_runs_nothing(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_results_folder_may_have_any_name_and_runs_nothing(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     name = text.format(trap="trap")
     with pytest.raises(SystemExit) as ended:
@@ -249,12 +309,19 @@ def test_names_on_the_command_line_reach_no_shell(
 
 
 def test_no_shell_is_ever_started() -> None:
-    forbidden = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "pty.spawn"}
+    forbidden = {
+        "os.system",
+        "os.popen",
+        "subprocess.getoutput",
+        "subprocess.getstatusoutput",
+        "pty.spawn",
+    }
     found = [
         f"{file}:{call.lineno}: {name}"
         for file, own in sources()
         for name, call in own
-        if name in forbidden or any(word.arg == "shell" and not _is_false(word.value) for word in call.keywords)
+        if name in forbidden
+        or any(word.arg == "shell" and not _is_false(word.value) for word in call.keywords)
     ]
     assert found == []
 
@@ -264,7 +331,12 @@ def _is_false(value: ast.expr) -> bool:
 
 
 def test_commands_are_lists_and_never_a_line_of_text() -> None:
-    runners = {"subprocess.run", "subprocess.Popen", "subprocess.check_output", "subprocess.check_call"}
+    runners = {
+        "subprocess.run",
+        "subprocess.Popen",
+        "subprocess.check_output",
+        "subprocess.check_call",
+    }
     found = [
         f"{file}:{call.lineno}"
         for file, own in sources()
@@ -275,14 +347,28 @@ def test_commands_are_lists_and_never_a_line_of_text() -> None:
 
 
 def test_nothing_is_unpickled_and_only_the_pipeline_compiler_makes_code() -> None:
-    makers = {"eval", "exec", "pickle.load", "pickle.loads", "marshal.loads", "yaml.load", "__import__"}
+    makers = {
+        "eval",
+        "exec",
+        "pickle.load",
+        "pickle.loads",
+        "marshal.loads",
+        "yaml.load",
+        "__import__",
+    }
     found = {file for file, own in sources() for name, _ in own if name in makers}
     assert found == {"emulation/softswitch/pipeline.py"}
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the places of all strings in a JSON value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, part in items:
         yield from [(*path, key)] if isinstance(part, str) else leaves(part, (*path, key))
 
@@ -297,7 +383,10 @@ def replaced(value: Any, path: tuple[Any, ...], text: str) -> Any:
 
 
 def test_no_text_of_a_foreign_program_becomes_code() -> None:
-    """Names, operators and numbers in BMv2 JSON may be anything; the Python that it becomes has none of them."""
+    """Names, operators and numbers in BMv2 JSON may be anything.
+
+    The Python that it becomes has none of them.
+    """
     program = json.loads(built_in("ofan", 2).bmv2_json)
     places = list(leaves(program))
     text, refused = '"); __import__("os").abort() #', 0
@@ -315,11 +404,13 @@ def test_no_text_of_a_foreign_program_becomes_code() -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("arguments", [("status",), pytest.param(("serve",), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "arguments", [("status",), pytest.param(("serve",), marks=pytest.mark.slow)]
+)
 def test_a_held_network_tells_others_nothing(arguments: tuple[str, ...], public: Path) -> None:
     with control_socket(public / "run"):
         script = (
-            "import sys; from pathlib import Path; import controller.control as c; c.RUN_FOLDER = Path(sys.argv[1])\n"
+            "import sys; from pathlib import Path; import emulation.held.client as c; c.RUN_FOLDER = Path(sys.argv[1])\n"
             "c.ask.__defaults__ = (c.RUN_FOLDER,)\n"
             "if 'serve' in sys.argv:\n"
             "    import emulation.live.held_source as h; h.HeldSource.__init__.__defaults__ = (c.RUN_FOLDER,)\n"
@@ -328,7 +419,10 @@ def test_a_held_network_tells_others_nothing(arguments: tuple[str, ...], public:
         said = as_nobody(script, str(public / "run"), *arguments, cwd=public)
     if "No module named" in said.stderr:
         pytest.skip("another user cannot read this checkout")
-    assert (said.returncode, said.stderr) == (2, "ofan: the control socket belongs to root: run this with sudo\n")
+    assert (said.returncode, said.stderr) == (
+        2,
+        "ofan: the control socket belongs to root: run this with sudo\n",
+    )
 
 
 @needs_root
@@ -340,7 +434,16 @@ def test_only_mininet_asks_for_root_and_says_so(public: Path) -> None:
     if "No module named" in plain.stderr or "Permission denied" in plain.stderr:
         pytest.skip("another user cannot read this checkout")
     os.chown(public, NOBODY, NOBODY)
-    real = as_nobody(run, "emulate", str(demo / "mininet_k4.toml"), "--network", "mininet", "--set", "policies=ofan", cwd=public)
+    real = as_nobody(
+        run,
+        "emulate",
+        str(demo / "mininet_k4.toml"),
+        "--network",
+        "mininet",
+        "--set",
+        "policies=ofan",
+        cwd=public,
+    )
     assert plain.returncode == 0, plain.stderr
     assert real.returncode == 2
     assert "root" in real.stderr and len(real.stderr.strip().splitlines()) == 1

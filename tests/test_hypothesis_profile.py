@@ -21,9 +21,29 @@ def test_examples_repeat_only_in_ci(ci: str, draws: int, tmp_path: Path) -> None
     (tmp_path / "test_drawn.py").write_text(DRAWS)
     conftest = Path(__file__).with_name("conftest.py")
     (tmp_path / "conftest.py").write_text(conftest.read_text())
-    command = (sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir", ".", "-c", os.devnull, ".")
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-s",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        ".",
+        "-c",
+        os.devnull,
+        ".",
+    )
     runs = [
-        subprocess.run(command, cwd=tmp_path, env={**os.environ, "CI": ci}, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "CI": ci},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for _ in range(2)
     ]
     drawn = {tuple(line for line in run.splitlines() if "drawn" in line) for run in runs}

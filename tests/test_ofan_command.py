@@ -24,7 +24,10 @@ def test_help_lists_every_command_and_examples() -> None:
 
 def test_help_imports_no_command() -> None:
     script = "import sys, ofan\ntry: ofan.main(['--help'])\nfinally: assert not {'numpy', 'google.protobuf'} & set(sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize("name", list(ofan.COMMANDS))
@@ -34,7 +37,9 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     assert f"ofan {name}" in result.stdout
 
 
-def test_an_interruption_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interruption_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(ofan.COMMANDS, "wait", ofan.Lazy("tests.test_ofan_command", "wait", ""))
     with pytest.raises(SystemExit) as stopped:
         ofan.main(["wait"])
@@ -42,8 +47,13 @@ def test_an_interruption_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert capsys.readouterr().err == "ofan: interrupted\n"
 
 
-@pytest.mark.parametrize("arguments", [["nothing"], ["emulate"], ["emulate", "x.toml", "--seeds", "0"], ["p4", "explain"]])
-def test_bad_usage_is_one_line_and_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [["nothing"], ["emulate"], ["emulate", "x.toml", "--seeds", "0"], ["p4", "explain"]],
+)
+def test_bad_usage_is_one_line_and_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         ofan.main(arguments)
     assert stopped.value.code == 2

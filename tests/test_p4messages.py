@@ -1,4 +1,6 @@
-"""P4Runtime messages: made by protobuf's compiled back end from what the published package describes."""
+"""P4Runtime messages: made by protobuf's compiled back end from what the published package
+describes.
+"""
 
 import os
 import subprocess
@@ -30,7 +32,9 @@ AS_GENERATED_TODAY = "DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
 def back_end(choice: str) -> str:
     environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": choice}
     command = [sys.executable, "-c", ROUND_TRIP]
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 @pytest.mark.parametrize("choice", ["upb", "python"])

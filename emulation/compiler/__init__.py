@@ -4,9 +4,9 @@
     program.json      what simple_switch and our softswitch load
     program.p4info    what P4Runtime's control plane needs
 
-Phases, one package or module each: preprocessor, syntax (lexer, parser), semantics (names, types, constants), midend
-(inlining, storage), backend (JSON, P4Info). Everything wrong with a program is one `CompileError` with file, line,
-column, source line and caret.
+Phases, one package or module each: preprocessor, syntax (lexer, parser), semantics (names, types,
+constants), midend (inlining, storage), backend (JSON, P4Info). Everything wrong with a program is
+one `CompileError` with file, line, column, source line and caret.
 """
 
 from __future__ import annotations
@@ -37,14 +37,26 @@ class Program:
     p4info: p4info_pb2.P4Info
 
 
-def compile_file(path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None) -> Program:
-    """Compile a P4 file; quoted includes are searched next to the file first, then in `include_dirs`."""
+def compile_file(
+    path: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+) -> Program:
+    """Compile a P4 file.
+
+    Quoted includes are searched next to the file first, then in `include_dirs`.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise CompileError(f"cannot read the program: {error.strerror}", location=Location(str(path), 1, 1, "")) from error
+        raise CompileError(
+            f"cannot read the program: {error.strerror}", location=Location(str(path), 1, 1, "")
+        ) from error
     except UnicodeDecodeError as error:
-        raise CompileError("the program is not UTF-8 text", location=Location(str(path), 1, 1, "")) from error
+        raise CompileError(
+            "the program is not UTF-8 text", location=Location(str(path), 1, 1, "")
+        ) from error
+
     return compile_source(text, str(path), include_dirs, defines)
 
 
@@ -60,4 +72,6 @@ def compile_source(
         switch = lower_program(check_program(parse(source)))
         return Program(bmv2_json(switch, name), p4info(switch))
     except RecursionError as error:
-        raise CompileError("the program is nested too deeply", location=Location(name, 1, 1, "")) from error
+        raise CompileError(
+            "the program is nested too deeply", location=Location(name, 1, 1, "")
+        ) from error

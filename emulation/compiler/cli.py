@@ -13,14 +13,21 @@ from emulation.compiler.backend.p4info_files import p4info_bytes
 
 @click.command("compile")
 @click.argument("program", type=click.Path(dir_okay=False))
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="BMv2 JSON file (default: PROGRAM.json here).")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="BMv2 JSON file (default: PROGRAM.json here).",
+)
 @click.option(
     "--p4runtime-files",
     default="",
     metavar="FILE[,FILE]",
     help="P4Info files: binary protobuf for .bin and .pb, JSON for .json, text for other suffixes.",
 )
-@click.option("-I", "include_dirs", multiple=True, metavar="DIR", help="Search DIR for included files.")
+@click.option(
+    "-I", "include_dirs", multiple=True, metavar="DIR", help="Search DIR for included files."
+)
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
 @click.option("--std", "--p4v", "_std", type=click.Choice(["16", "p4-16", "p4_16"]), hidden=True)
 @click.option("--arch", "_arch", type=click.Choice(["v1model"]), hidden=True)
@@ -41,8 +48,13 @@ def compile_command(
         compiled = compile_file(program, include_dirs, macros)
     except CompileError as error:
         raise click.ClickException(str(error)) from None
+
     try:
-        _write(compiled, output or f"{Path(program).stem}.json", [item for item in p4runtime_files.split(",") if item])
+        _write(
+            compiled,
+            output or f"{Path(program).stem}.json",
+            [item for item in p4runtime_files.split(",") if item],
+        )
     except OSError as error:
         raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
 

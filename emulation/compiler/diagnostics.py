@@ -1,7 +1,8 @@
 """Source text, positions in it, and the one error of the compiler.
 
-The preprocessor hands over one text made of many files. A `Source` remembers where every line of it came from, so that
-a `Span` (two offsets) can be shown as file, line, column and caret of what the programmer wrote.
+The preprocessor hands over one text made of many files. A `Source` remembers where every line of it
+came from, so that a `Span` (two offsets) can be shown as file, line, column and caret of what the
+programmer wrote.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ TAB_WIDTH = 4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Source:
-    """Preprocessed text; `origin[i]` is the (file, 1-based line) that line i of `text` came from."""
+    """Preprocessed text.
+
+    `origin[i]` is the (file, 1-based line) that line i of `text` came from.
+    """
 
     text: str
     origin: list[tuple[str, int]]
@@ -28,6 +32,7 @@ class Source:
         for index, char in enumerate(self.text):
             if char == "\n":
                 starts.append(index + 1)
+
         return starts
 
     def location(self, offset: int) -> Location:
@@ -36,20 +41,28 @@ class Source:
         start = self.line_starts[row]
         if not self.origin:
             return Location(next(iter(self.files), "the program"), 1, 1, "")
+
         file, line = self.origin[min(row, len(self.origin) - 1)]
         expanded = self.text[start:].split("\n", 1)[0]
         lines = self.files.get(file, [])
         original = lines[line - 1] if 0 < line <= len(lines) else expanded
-        return Location(file, line, _original_column(expanded, original, offset - start) + 1, original)
+
+        return Location(
+            file, line, _original_column(expanded, original, offset - start) + 1, original
+        )
 
 
 def _original_column(expanded: str, original: str, column: int) -> int:
-    """Undo a macro expansion: what stands before or after it keeps its place, what it produced points at its name."""
+    """Undo a macro expansion: what stands before or after it keeps its place, what it produced
+    points at its name.
+    """
     if expanded == original:
         return column
+
     prefix = _common_prefix(expanded, original)
     if column < prefix:
         return column
+
     suffix = _common_prefix(expanded[prefix:][::-1], original[prefix:][::-1])
     from_end = len(expanded) - column
     return max(prefix, len(original) - from_end) if from_end <= suffix else prefix
@@ -57,11 +70,16 @@ def _original_column(expanded: str, original: str, column: int) -> int:
 
 def _common_prefix(first: str, second: str) -> int:
     pairs = zip(first, second, strict=False)
-    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+    return next(
+        (at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second))
+    )
 
 
 class Location(NamedTuple):
-    """A place in a file of the programmer; line and column count from 1, `text` is the whole line."""
+    """A place in a file of the programmer.
+
+    Line and column count from 1, `text` is the whole line.
+    """
 
     file: str
     line: int
@@ -90,12 +108,19 @@ class Span(NamedTuple):
 
 
 class CompileError(Exception):
-    """What is wrong with a program, and where; `str()` is the full diagnostic with source line and caret."""
+    """What is wrong with a program, and where.
 
-    def __init__(self, message: str, span: Span | None = None, location: Location | None = None) -> None:
+    `str()` is the full diagnostic with source line and caret.
+    """
+
+    def __init__(
+        self, message: str, span: Span | None = None, location: Location | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
-        self.location = location or (span.location if span else Location("<command line>", 1, 1, ""))
+        self.location = location or (
+            span.location if span else Location("<command line>", 1, 1, "")
+        )
         self.length = max(1, len(span.text.split("\n", 1)[0])) if span else 1
 
     def __str__(self) -> str:
@@ -103,10 +128,12 @@ class CompileError(Exception):
         head = f"{where.file}:{where.line}:{where.column}: error: {self.message}"
         if not where.text:
             return head
+
         return f"{head}\n{where.text.expandtabs(TAB_WIDTH)}\n{self._caret()}"
 
     def _caret(self) -> str:
         where = self.location
         indent = len(where.text[: where.column - 1].expandtabs(TAB_WIDTH))
         length = max(1, min(self.length, len(where.text) - where.column + 1))
+
         return " " * indent + "^" * length

@@ -1,4 +1,6 @@
-"""The C preprocessor that P4 prescribes (specification, 6.2), by the library pcpp, with every line's origin kept."""
+"""The C preprocessor that P4 prescribes (specification, 6.2), by the library pcpp, with every
+line's origin kept.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,30 @@ P4INCLUDE = Path(__file__).parent / "p4include"
 ARCHITECTURES = ("psa", "pna", "ebpf_model", "ubpf_model", "xdp_model", "tna", "t2na", "dpdk")
 
 
-def preprocess(text: str, name: str, include_dirs: Sequence[str | Path], defines: Mapping[str, str]) -> Source:
-    """Run the preprocessor over the text of file `name`; raises CompileError at the directive that is wrong."""
+def preprocess(
+    text: str, name: str, include_dirs: Sequence[str | Path], defines: Mapping[str, str]
+) -> Source:
+    """Run the preprocessor over the text of file `name`.
+
+    Raises CompileError at the directive that is wrong.
+    """
     preprocessor = _Preprocessor(include_dirs, defines)
     preprocessor.temp_path.insert(0, os.path.dirname(os.path.abspath(name)))
     preprocessor.parse(text, name)
     lines: list[str] = []
     origin: list[tuple[str, int]] = []
+
     for file, line, piece in _pieces(preprocessor, name):
         first, *rest = piece.split("\n")
         if not origin or origin[-1] != (file, line):
             origin.append((file, line))
             lines.append("")
+
         lines[-1] += first
         for extra, more in enumerate(rest, start=1):
             origin.append((file, line + extra))
             lines.append(more)
+
     return Source("\n".join(lines), origin, preprocessor.files)
 
 
@@ -45,17 +55,22 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
     except CompileError:
         raise
     except Exception as error:
-        raise CompileError(f"the preprocessor failed: {error}", location=preprocessor.place(name, 1)) from error
+        raise CompileError(
+            f"the preprocessor failed: {error}", location=preprocessor.place(name, 1)
+        ) from error
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
-    """pcpp with errors raised, comments kept (they hold the columns in place) and file texts remembered."""
+    """pcpp with errors raised, comments kept (they hold the columns in place) and file texts
+    remembered.
+    """
 
     def __init__(self, include_dirs: Sequence[str | Path], defines: Mapping[str, str]) -> None:
         super().__init__()
         self.files: dict[str, list[str]] = {}
         for folder in (*include_dirs, P4INCLUDE):
             self.add_path(str(folder))
+
         for key, value in {"__TARGET_BMV2__": "1", **defines}.items():
             self.define(f"{key} {value}")
 
@@ -69,35 +84,64 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         self.files[name] = text.splitlines()
         if abssource:
             self.rewrite_paths = [(re.escape(abssource) + "$", lambda _: name)]
+
         return super().parsegen(text, name, abssource)
 
     def on_error(self, file: str, line: int, msg: str) -> None:
         raise CompileError(msg, location=self.place(file, line))
 
-    def on_include_not_found(self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str) -> None:
-        file, line = getattr(self, "source", None) or "", getattr(self, "linedepth", 0)
+    def on_include_not_found(
+        self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str
+    ) -> None:
+        file = getattr(self, "source", None) or ""
+        line = getattr(self, "linedepth", 0)
         for candidate, lines in self.files.items():
             for number, content in enumerate(lines, start=1):
-                if content.lstrip().startswith("#") and "include" in content and includepath in content:
-                    file, line = candidate, number
-        hint = "; v1model is the only architecture" if Path(includepath).stem in ARCHITECTURES else ""
-        raise CompileError(f"cannot find the file to include: {includepath}{hint}", location=self.place(file, max(1, line)))
+                if (
+                    content.lstrip().startswith("#")
+                    and "include" in content
+                    and includepath in content
+                ):
+                    file = candidate
+                    line = number
+
+        hint = (
+            "; v1model is the only architecture" if Path(includepath).stem in ARCHITECTURES else ""
+        )
+        raise CompileError(
+            f"cannot find the file to include: {includepath}{hint}",
+            location=self.place(file, max(1, line)),
+        )
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
         """Open a file to include, but no device or pipe, which may never end."""
         if not os.path.isfile(includepath):
             raise OSError(f"not a file: {includepath}")
+
         return super().on_file_open(is_system_include, includepath)
 
     def on_comment(self, tok: Any) -> bool:
         return True
 
-    def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
-        """Raise what `#error` says; other directives that C does not have are wrong too, but for `#warning`."""
-        text = "".join(token.value for token in toks if not token.value.startswith(("//", "/*"))).strip()
+    def on_directive_unknown(
+        self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any
+    ) -> Any:
+        """Raise what `#error` says.
+
+        Other directives that C does not have are wrong too, but for `#warning`.
+        """
+        text = "".join(
+            token.value for token in toks if not token.value.startswith(("//", "/*"))
+        ).strip()
         if directive.value == "warning":
             return True
-        message = f"#error {text}" if directive.value == "error" else f"unknown directive #{directive.value}"
+
+        message = (
+            f"#error {text}"
+            if directive.value == "error"
+            else f"unknown directive #{directive.value}"
+        )
+
         raise CompileError(message, location=self.place(directive.source, directive.lineno))
 
     def on_potential_include_guard(self, macro: Any) -> None:
@@ -105,8 +149,11 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
 
 def _display_name(path: str) -> str:
-    """Return how a file is named in messages: the shipped ones by their bare name, others relative to here if below."""
+    """Return how a file is named in messages: the shipped ones by their bare name, others relative
+    to here if below.
+    """
     if Path(path).parent == P4INCLUDE:
         return Path(path).name
+
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative

@@ -1,4 +1,6 @@
-"""`ofan watch` and `ofan serve`: look at a held network, or at an experiment replayed in virtual time, and break its links."""
+"""`ofan watch` and `ofan serve`: look at a held network, or at an experiment replayed in virtual
+time, and break its links.
+"""
 
 import asyncio
 import json
@@ -13,18 +15,19 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from controller.control import ControlError
-from emulation.cli import BAD_INPUT
+from emulation.commands.emulate import BAD_INPUT
+from emulation.commands.own_program import Loaded, alone, own_program
+from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
 from emulation.live.model import Snapshot
 from emulation.live.source import Source
 from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
-from emulation.own_program import Loaded, alone, own_program
-from fabric.experiment import Scenario
-from fabric.experiment_file import load_experiment
+from fattree.experiment import Scenario
+from fattree.experiment_file import load_experiment
 
-WATCH_SECONDS, SERVE_SECONDS = 15.0, 40.0
+WATCH_SECONDS = 15.0
+SERVE_SECONDS = 40.0
 FRAMES_A_SECOND = 8
 LINGER_SECONDS = 2.0
 WIDTH_OF_PIPES = 120
@@ -50,12 +53,17 @@ Examples:
 
 @contextmanager
 def _ended_in_one_line() -> Iterator[None]:
-    """Turn what is wrong into a click error; SIGTERM ends like Ctrl-C, so that the terminal is left as it was."""
+    """Turn what is wrong into a click error.
+
+    SIGTERM ends like Ctrl-C, so that the terminal is left as it was.
+    """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except ControlError as error:
-        raise click.ClickException(f"{error}; or name an experiment to replay in virtual time") from None
+        raise click.ClickException(
+            f"{error}; or name an experiment to replay in virtual time"
+        ) from None
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
     finally:
@@ -67,16 +75,23 @@ def _scenarios(file: Path, settings: tuple[str, ...]) -> tuple[list[Scenario], L
     experiment = load_experiment(file, settings, takes_program=True)
     own = own_program(experiment.program, experiment.fabric.k // 2) if experiment.program else None
     first = (alone(experiment, own) if own else experiment).model_copy(update={"seeds": 1})
+
     return list(first.scenarios()), own
 
 
-def _sources(file: Path | None, settings: tuple[str, ...], speed: float | None, seconds: float) -> Iterator[Source]:
+def _sources(
+    file: Path | None, settings: tuple[str, ...], speed: float | None, seconds: float
+) -> Iterator[Source]:
     """Yield what to look at: the held network, or one run after the other."""
     if file is None:
         if settings or speed:
-            raise click.UsageError("--set and --speed need an experiment file: a held network runs in real time")
+            raise click.UsageError(
+                "--set and --speed need an experiment file: a held network runs in real time"
+            )
+
         yield HeldSource()
         return
+
     scenarios, own = _scenarios(file, settings)
     policies = tuple(scenario.policy for scenario in scenarios) if own else ()
     for scenario in scenarios:
@@ -95,8 +110,10 @@ def _frames(source: Source, clock: Callable[[], float] = time.monotonic) -> Iter
         began_s = clock()
         snapshot = source.poll()
         yield snapshot
+
         if end_s is None and _is_over(snapshot):
             end_s = clock() + LINGER_SECONDS
+
         time.sleep(max(0.0, began_s + 1 / FRAMES_A_SECOND - clock()))
 
 
@@ -105,7 +122,9 @@ def _look(source: Source, console: Console) -> None:
     terminal = Terminal()
     last: Snapshot | None = None
     try:
-        with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+        with Live(
+            console=console, screen=True, auto_refresh=False, vertical_overflow="crop"
+        ) as live:
             for last in _frames(source):
                 terminal.remember(last)
                 live.update(terminal.draw(last, console.width), refresh=True)
@@ -119,8 +138,10 @@ def _up_to(source: Source, at_us: float | None) -> Iterator[Snapshot]:
     if isinstance(source, VirtualSource):
         yield from source.replay(None if at_us is None else round(at_us * PS_PER_US))
         return
+
     if at_us is not None:
         raise click.UsageError("--at-us needs an experiment file: a held network runs in real time")
+
     yield source.poll()
     time.sleep(1.0)
     yield source.poll()
@@ -130,26 +151,53 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
     terminal = Terminal()
     for snapshot in _up_to(source, at_us):
         terminal.remember(snapshot)
+
     if as_json:
         click.echo(json.dumps(snapshot.as_json()))
         return
+
     console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_PIPES)
     console.print(terminal.draw(snapshot, console.width))
 
 
 @click.command(epilog=WATCH_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the file; repeatable.")
-@click.option("--speed", type=click.FloatRange(0, min_open=True), help="Virtual seconds a second [a run takes some 15 s].")
-@click.option("--once", is_flag=True, help="Print one view and leave: of now, or of the end of a virtual run.")
-@click.option("--at-us", type=click.FloatRange(0), metavar="T", help="With --once: the view at virtual time T, in microseconds.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the file; repeatable.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    help="Virtual seconds a second [a run takes some 15 s].",
+)
+@click.option(
+    "--once", is_flag=True, help="Print one view and leave: of now, or of the end of a virtual run."
+)
+@click.option(
+    "--at-us",
+    type=click.FloatRange(0),
+    metavar="T",
+    help="With --once: the view at virtual time T, in microseconds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write snapshots as lines of JSON.")
 def watch(
-    file: Path | None, settings: tuple[str, ...], speed: float | None, once: bool, at_us: float | None, as_json: bool
+    file: Path | None,
+    settings: tuple[str, ...],
+    speed: float | None,
+    once: bool,
+    at_us: float | None,
+    as_json: bool,
 ) -> None:
-    """Watch the held network, or the experiment in FILE replayed slowly: loads, queues, failures, progress."""
+    """Watch the held network, or the experiment in FILE replayed slowly: loads, queues, failures,
+    progress.
+    """
     if at_us is not None and not once:
         raise click.UsageError("--at-us needs --once")
+
     console = Console()
     with _ended_in_one_line(), suppress(KeyboardInterrupt):
         for source in _sources(file, settings, speed, WATCH_SECONDS):
@@ -173,11 +221,25 @@ def _write_frames(source: Source, as_json: bool) -> None:
 
 @click.command(epilog=SERVE_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the file; repeatable.")
-@click.option("--speed", type=click.FloatRange(0, min_open=True), help="Virtual seconds a second [a run takes some 40 s].")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="TCP port on 127.0.0.1 [a free one].")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the file; repeatable.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    help="Virtual seconds a second [a run takes some 40 s].",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="TCP port on 127.0.0.1 [a free one]."
+)
 def serve(file: Path | None, settings: tuple[str, ...], speed: float | None, port: int) -> None:
-    """Serve a page on loopback: the held network, or the experiment in FILE replayed slowly; click a link to break it.
+    """Serve a page on loopback: the held network, or the experiment in FILE replayed slowly.
+
+    Click a link to break it.
 
     The address has a random token: whoever has it can look and break links, nobody else.
     """

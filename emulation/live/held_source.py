@@ -5,11 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from controller.control import RUN_FOLDER, ask
-from emulation.live.model import Change, FlowReading, Header, Observer, PortReading, Reading, Snapshot
+from emulation.held.client import RUN_FOLDER, ask
+from emulation.live.model import (
+    Change,
+    FlowReading,
+    Header,
+    Observer,
+    PortReading,
+    Reading,
+    Snapshot,
+)
 from emulation.live.source import LiveError
-from fabric import traffic
-from fabric.experiment import PS_PER_SECOND, Scenario
+from fattree import traffic
+from fattree.experiment import PS_PER_SECOND, Scenario
 from hostagent.state import NEVER
 
 WINDOW_SECONDS = 1.0
@@ -18,7 +26,10 @@ ENDED = "ended: "
 
 
 class HeldSource:
-    """Asks the held network for its counters whenever it is polled; raises ControlError where there is none."""
+    """Asks the held network for its counters whenever it is polled.
+
+    Raises ControlError where there is none.
+    """
 
     def __init__(self, run_folder: Path = RUN_FOLDER) -> None:
         self._run_folder = run_folder
@@ -41,11 +52,16 @@ class HeldSource:
         state = self._ask("live")
         if state["scenario"] != self._scenario:
             self._watch(state["scenario"])
+
         return self._observer.snapshot(self._header(state), self._reading(state))
 
     def _header(self, state: Any) -> Header:
-        scenario, last = self.scenario, str(state["last"])
-        is_done = bool(state["flows"]) and all(done_ps != NEVER for _, _, _, done_ps in state["flows"])
+        scenario = self.scenario
+        last = str(state["last"])
+        is_done = bool(state["flows"]) and all(
+            done_ps != NEVER for _, _, _, done_ps in state["flows"]
+        )
+
         return Header(
             name=scenario.name,
             network=f"mininet ({state['switch']})",
@@ -60,8 +76,16 @@ class HeldSource:
 
     def _reading(self, state: Any) -> Reading:
         ports = np.moveaxis(np.array(state["ports"], dtype=np.int64), 2, 0)
-        changes = tuple(Change(**{**change, "links": tuple(change["links"])}) for change in state["changes"])
-        return Reading(state["now_ps"], PortReading(*ports), self._flow_reading(state), frozenset(state["failed"]), changes)
+        changes = tuple(
+            Change(**{**change, "links": tuple(change["links"])}) for change in state["changes"]
+        )
+        return Reading(
+            state["now_ps"],
+            ports=PortReading(*ports),
+            flows=self._flow_reading(state),
+            failed=frozenset(state["failed"]),
+            changes=changes,
+        )
 
     def _flow_reading(self, state: Any) -> FlowReading:
         flows = np.full((3, len(self._flows)), NEVER, dtype=np.int64)
@@ -69,6 +93,7 @@ class HeldSource:
         for flow, acked, start_ps, done_ps in state["flows"]:
             if flow < len(self._flows):
                 flows[:, flow] = acked, start_ps, done_ps
+
         return FlowReading(*flows)
 
     def set_link(self, name: str, up: bool) -> None:
@@ -78,7 +103,10 @@ class HeldSource:
     def start(self, policy: str) -> None:
         """Run the collective once more; a held network has one load balancer."""
         if policy not in self.policies:
-            raise LiveError(f"this network runs {self.scenario.policy}; hold another one for {policy}")
+            raise LiveError(
+                f"this network runs {self.scenario.policy}; hold another one for {policy}"
+            )
+
         self._ask("traffic_start")
 
     def set_pace(self, factor: float, paused: bool) -> None:

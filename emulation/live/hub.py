@@ -1,4 +1,6 @@
-"""One source, many viewers: polls it in a thread of its own while somebody looks, and hands everybody the latest snapshot."""
+"""One source, many viewers: polls it in a thread of its own while somebody looks, and hands
+everybody the latest snapshot.
+"""
 
 import asyncio
 from collections import deque
@@ -6,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from controller.control import ControlError
 from emulation.errors import EmulationError
+from emulation.held.client import ControlError
 from emulation.live.model import Snapshot
 from emulation.live.source import Source
 
@@ -19,7 +21,8 @@ Point = tuple[int, list[float]]
 class Hub:
     """Shares a source; it is polled, and told things, by one thread, so that sources need no locks.
 
-    `version` counts snapshots; `ended` is why there will be no more. Virtual time stands while nobody looks.
+    `version` counts snapshots; `ended` is why there will be no more. Virtual time stands while
+    nobody looks.
     """
 
     def __init__(self, source: Source) -> None:
@@ -46,6 +49,7 @@ class Hub:
         while self.ended is None:
             if self.viewers:
                 await self._poll()
+
             await asyncio.sleep(1 / FRAMES_A_SECOND)
 
     async def _poll(self) -> None:
@@ -55,6 +59,7 @@ class Hub:
             self.ended = str(error)
         else:
             self._remember(self.latest)
+
         await self._tell()
 
     async def end(self, reason: str) -> None:
@@ -70,6 +75,7 @@ class Hub:
     def _remember(self, snapshot: Snapshot) -> None:
         if self._history and snapshot.time_ps < self._history[-1][0]:
             self._history.clear()
+
         if not self._history or snapshot.time_ps > self._history[-1][0]:
             self._history.append((snapshot.time_ps, [tier.queue for tier in snapshot.tiers]))
 
@@ -77,6 +83,7 @@ class Hub:
         """Wait for a snapshot later than `version`; return its own."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.version > version)
+
         return self.version
 
     def close(self) -> None:

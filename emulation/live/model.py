@@ -1,6 +1,8 @@
-"""What a viewer sees of a running fabric, as plain values: made from readings of counters, shown by terminal and page.
+"""What a viewer sees of a running fabric, as plain values: made from readings of counters, shown by
+terminal and page.
 
-A load is the share of a link's rate that has left its port over a short window; queues are in data packets, as everywhere.
+A load is the share of a link's rate that has left its port over a short window; queues are in data
+packets, as everywhere.
 """
 
 from collections import deque
@@ -12,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.convergence import Convergence
-from emulation.virtual import layer_of
-from fabric import traffic
-from fabric.addressing import link_name
-from fabric.experiment import PS_PER_SECOND, Scenario
-from fabric.flows import generations
-from fabric.topology import SWITCH_LAYERS, FatTree
+from emulation.virtual.network import layer_of
+from fattree import traffic
+from fattree.addressing import link_name
+from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.flows import generations
+from fattree.topology import SWITCH_LAYERS, FatTree
 from hostagent.state import NEVER
 
 Int64 = NDArray[np.int64]
@@ -26,9 +28,12 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of links, and when the control plane did what about it; None for what has not happened (yet).
+    """One change of links, and when the control plane did what about it.
 
-    `planned_ps`: new tables are known; `installed_ps`: the last switch has them. `updates` were written to `switches` of them.
+    None for what has not happened (yet).
+
+    `planned_ps`: new tables are known; `installed_ps`: the last switch has them. `updates` were
+    written to `switches` of them.
     """
 
     links: tuple[str, ...]
@@ -45,7 +50,8 @@ class Change:
 class PortReading:
     """The counters of all ports, as arrays [switch, port] (column 0 is no port).
 
-    `carried` are the bytes that have left, `queued` those that wait, `longest` the most that ever waited.
+    `carried` are the bytes that have left, `queued` those that wait, `longest` the most that ever
+    waited.
     """
 
     carried: Int64
@@ -77,7 +83,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class LinkView:
-    """A link between switches; load and queue of its way up and of its way down, packets lost on both."""
+    """A link between switches.
+
+    Load and queue of its way up and of its way down, packets lost on both.
+    """
 
     name: str
     is_up: bool
@@ -90,7 +99,9 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True)
 class TierView:
-    """All links of one layer, such as E>A: their mean and highest load, and queues in packets, now and ever."""
+    """All links of one layer, such as E>A: their mean and highest load, and queues in packets, now
+    and ever.
+    """
 
     layer: str
     load: float
@@ -102,7 +113,10 @@ class TierView:
 
 @dataclass(frozen=True, slots=True)
 class PhaseView:
-    """The flows that wait for equally many others: how far they are; `cct_ps` is that of the flows which are complete."""
+    """The flows that wait for equally many others: how far they are.
+
+    `cct_ps` is that of the flows which are complete.
+    """
 
     number: int
     flows: int
@@ -119,8 +133,8 @@ class PhaseView:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What runs: `state` is idle, running or complete, `speed` virtual seconds a second (None: real time), `converges` whether
-    routes follow changes at all.
+    """What runs: `state` is idle, running or complete, `speed` virtual seconds a second (None: real
+    time), `converges` whether routes follow changes at all.
     """
 
     name: str
@@ -138,7 +152,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything that a view shows at one instant; `cct_ps` is that of the flows which are complete, None while none is."""
+    """Everything that a view shows at one instant.
+
+    `cct_ps` is that of the flows which are complete, None while none is.
+    """
 
     header: Header
     time_ps: int
@@ -159,7 +176,9 @@ class Snapshot:
     @property
     def progress(self) -> float:
         """Return the share of the collective's packets that have been acknowledged."""
-        return sum(phase.acked for phase in self.phases) / max(sum(phase.packets for phase in self.phases), 1)
+        return sum(phase.acked for phase in self.phases) / max(
+            sum(phase.packets for phase in self.phases), 1
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, with the totals."""
@@ -167,20 +186,27 @@ class Snapshot:
 
 
 class Meter:
-    """The rate at which ports have sent over the last `window_ps`, from readings of their byte counters."""
+    """The rate at which ports have sent over the last `window_ps`, from readings of their byte
+    counters.
+    """
 
     def __init__(self, window_ps: int) -> None:
         self.window_ps = window_ps
         self._seen: deque[tuple[int, Int64]] = deque()
 
     def bytes_per_ps(self, time_ps: int, carried: Int64) -> Float:
-        """Take a reading and return the rates; zero after the first, and again after one whose time or counters went back."""
+        """Take a reading and return the rates.
+
+        Zero after the first, and again after one whose time or counters went back.
+        """
         seen = self._seen
         if seen and (time_ps < seen[-1][0] or (carried < seen[-1][1]).any()):
             seen.clear()
+
         seen.append((time_ps, carried))
         while len(seen) > 2 and seen[1][0] <= time_ps - self.window_ps:
             seen.popleft()
+
         since_ps, before = seen[0]
         return (carried - before) / max(time_ps - since_ps, 1)
 
@@ -201,18 +227,29 @@ class Observer:
     _own_start_ps: Int64 = field(init=False)
 
     def __post_init__(self) -> None:
-        tree, flows = self.scenario.tree, traffic.flows(self.scenario)
+        tree = self.scenario.tree
+        flows = traffic.flows(self.scenario)
         self._meter = Meter(self.window_ps)
         self._names = [link_name(tree, link) for link in range(tree.links)]
         ends = np.array([tree.link_ends(link) for link in range(tree.links)], dtype=np.int64)
-        self._lower, self._upper = (ends[:, 0, 0], ends[:, 0, 1]), (ends[:, 1, 0], ends[:, 1, 1])
+        self._lower = (ends[:, 0, 0], ends[:, 0, 1])
+        self._upper = (ends[:, 1, 0], ends[:, 1, 1])
         ports = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
         layers = [layer_of(tree, *end) for end in ports]
-        of_layer = [[end for end, own in zip(ports, layers, strict=True) if own == layer] for layer in SWITCH_LAYERS]
+        of_layer = [
+            [end for end, own in zip(ports, layers, strict=True) if own == layer]
+            for layer in SWITCH_LAYERS
+        ]
+
         self._layers = [_columns(ends) for ends in of_layer]
         generation = generations(tree, flows)
-        self._phases = [np.flatnonzero(generation == number) for number in range(int(generation.max(initial=0)) + 1)]
-        self._packets, self._own_start_ps = flows.packets, flows.start_ps
+        self._phases = [
+            np.flatnonzero(generation == number)
+            for number in range(int(generation.max(initial=0)) + 1)
+        ]
+
+        self._packets = flows.packets
+        self._own_start_ps = flows.start_ps
 
     def snapshot(self, header: Header, reading: Reading) -> Snapshot:
         """Return what is to be shown of a reading; loads are those since the readings before it."""
@@ -224,7 +261,9 @@ class Observer:
             links=tuple(self._links(reading, loads)),
             hosts=tuple(loads[self._layers[-1]].round(4).tolist()),
             tiers=tuple(self._tiers(reading, loads)),
-            phases=tuple(self._phase(number, flows, reading) for number, flows in enumerate(self._phases)),
+            phases=tuple(
+                self._phase(number, flows, reading) for number, flows in enumerate(self._phases)
+            ),
             changes=reading.changes,
             lost=int(reading.ports.lost.sum()),
             dropped=int(reading.ports.drops.sum()),
@@ -232,11 +271,30 @@ class Observer:
         )
 
     def _links(self, reading: Reading, loads: Float) -> Iterator[LinkView]:
-        queues, lower, upper = reading.ports.queued / self.scenario.data_bytes, self._lower, self._upper
-        columns = (loads[lower], loads[upper], queues[lower], queues[upper], reading.ports.lost[lower] + reading.ports.lost[upper])
+        queues = reading.ports.queued / self.scenario.data_bytes
+        lower = self._lower
+        upper = self._upper
+        columns = (
+            loads[lower],
+            loads[upper],
+            queues[lower],
+            queues[upper],
+            reading.ports.lost[lower] + reading.ports.lost[upper],
+        )
+
         rows = np.stack(columns, axis=1).round(4).tolist()
-        for link, (name, (up, down, queue_up, queue_down, lost)) in enumerate(zip(self._names, rows, strict=True)):
-            yield LinkView(name, link not in reading.failed, up, down, queue_up, queue_down, int(lost))
+        for link, (name, (up, down, queue_up, queue_down, lost)) in enumerate(
+            zip(self._names, rows, strict=True)
+        ):
+            yield LinkView(
+                name,
+                is_up=link not in reading.failed,
+                load_up=up,
+                load_down=down,
+                queue_up=queue_up,
+                queue_down=queue_down,
+                lost=int(lost),
+            )
 
     def _tiers(self, reading: Reading, loads: Float) -> Iterator[TierView]:
         size = self.scenario.data_bytes
@@ -252,7 +310,8 @@ class Observer:
             )
 
     def _phase(self, number: int, flows: Int64, reading: Reading) -> PhaseView:
-        packets, acked = self._packets[flows], reading.flows.acked[flows]
+        packets = self._packets[flows]
+        acked = reading.flows.acked[flows]
         return PhaseView(
             number=number,
             flows=len(flows),
@@ -264,7 +323,9 @@ class Observer:
 
 
 def changes_of(tree: FatTree, convergences: Iterable[Convergence]) -> tuple[Change, ...]:
-    """Return the changes of links that a control plane has heard of, those that go down and those that come up apart."""
+    """Return the changes of links that a control plane has heard of, those that go down and those
+    that come up apart.
+    """
     return tuple(change for convergence in convergences for change in _sides(tree, convergence))
 
 

@@ -2,28 +2,44 @@
 
 from typing import Any
 
-from fabric.addressing import host_name, link_name, switch_name
-from fabric.topology import FatTree, Tier
+from fattree.addressing import host_name, link_name, switch_name
+from fattree.topology import FatTree, Tier
 
-WIDTH, LEFT, RIGHT = 1240.0, 84.0, 40.0
-CORE_Y, AGG_Y, EDGE_Y, HOST_Y, HEIGHT = 24.0, 184.0, 334.0, 412.0, 428.0
+WIDTH = 1240.0
+LEFT = 84.0
+RIGHT = 40.0
+CORE_Y = 24.0
+AGG_Y = 184.0
+EDGE_Y = 334.0
+HOST_Y = 412.0
+HEIGHT = 428.0
 POD_GAP = 0.8
 ROWS = {Tier.CORE: CORE_Y, Tier.AGG: AGG_Y, Tier.EDGE: EDGE_Y}
 Point = tuple[float, float]
 
 
 def picture(tree: FatTree) -> dict[str, Any]:
-    """Return nodes, links (in the order of their indices) and hosts with their coordinates in a WIDTH x HEIGHT box."""
+    """Return nodes, links (in the order of their indices) and hosts with their coordinates in a
+    WIDTH x HEIGHT box.
+    """
     switches = [switch_at(tree, switch) for switch in range(tree.switches)]
     hosts = [(host_x(tree, host), HOST_Y) for host in range(tree.hosts)]
     return {
         "width": WIDTH,
         "height": HEIGHT,
         "rows": [
-            {"name": name, "y": y} for name, y in zip(("core", "agg", "edge", "hosts"), (*ROWS.values(), HOST_Y), strict=True)
+            {"name": name, "y": y}
+            for name, y in zip(
+                ("core", "agg", "edge", "hosts"), (*ROWS.values(), HOST_Y), strict=True
+            )
         ],
-        "switches": [{"name": switch_name(tree, number), "x": x, "y": y} for number, (x, y) in enumerate(switches)],
-        "hosts": [{"name": host_name(tree, host), "x": x, "y": y} for host, (x, y) in enumerate(hosts)],
+        "switches": [
+            {"name": switch_name(tree, number), "x": x, "y": y}
+            for number, (x, y) in enumerate(switches)
+        ],
+        "hosts": [
+            {"name": host_name(tree, host), "x": x, "y": y} for host, (x, y) in enumerate(hosts)
+        ],
         "links": [_link(tree, link) for link in range(tree.links)],
         "half": tree.half,
     }
@@ -42,11 +58,16 @@ def host_x(tree: FatTree, host: int) -> float:
 
 
 def switch_at(tree: FatTree, switch: int) -> Point:
-    """Return the place of a switch: edges above the middle of their hosts, aggregations above the edges, cores evenly."""
+    """Return the place of a switch: edges above the middle of their hosts, aggregations above the
+    edges, cores evenly.
+    """
     tier = tree.tier(switch)
     if tier is Tier.CORE:
         core = switch - 2 * tree.edges
         return round(LEFT + (WIDTH - LEFT - RIGHT) * (core + 0.5) / tree.cores, 1), CORE_Y
+
     edge = switch % tree.edges
-    first, last = host_x(tree, edge * tree.half), host_x(tree, (edge + 1) * tree.half - 1)
+    first = host_x(tree, edge * tree.half)
+    last = host_x(tree, (edge + 1) * tree.half - 1)
+
     return round((first + last) / 2, 1), ROWS[tier]

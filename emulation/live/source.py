@@ -1,10 +1,12 @@
-"""Where snapshots come from and commands go: a run in virtual time, or a held network behind its control socket."""
+"""Where snapshots come from and commands go: a run in virtual time, or a held network behind its
+control socket.
+"""
 
 from typing import Protocol
 
 from emulation.errors import EmulationError
 from emulation.live.model import Snapshot
-from fabric.experiment import Scenario
+from fattree.experiment import Scenario
 
 
 class LiveError(EmulationError):
@@ -23,7 +25,10 @@ class Source(Protocol):
         """Return the load balancers that `start` takes."""
 
     def poll(self) -> Snapshot:
-        """Let time pass up to now, and return what there is to see; raises EmulationError where nothing runs any more."""
+        """Let time pass up to now, and return what there is to see.
+
+        Raises EmulationError where nothing runs any more.
+        """
 
     def set_link(self, name: str, up: bool) -> None:
         """Fail or mend a link; raises LiveError, FabricError or ControlError."""

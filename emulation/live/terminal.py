@@ -1,4 +1,6 @@
-"""The terminal's view of a snapshot: loads as coloured blocks, queues as small curves, the collective, the convergence."""
+"""The terminal's view of a snapshot: loads as coloured blocks, queues as small curves, the
+collective, the convergence.
+"""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -12,19 +14,29 @@ from rich.table import Table
 from rich.text import Text
 
 from emulation.live.model import Change, Header, LinkView, PhaseView, Snapshot
-from fabric.topology import SWITCH_LAYERS, FatTree
+from fattree.topology import SWITCH_LAYERS, FatTree
 
 RAMP = ("#3a4450", "#35536f", "#3a6d98", "#4488bd", "#5ca5d6", "#84c1e4", "#b5dcf0", "#f0faff")
-DEAD, DETECT, PLAN, INSTALL, ACCENT = "#ff7438", "#b79be0", "#5cc7b8", "#f0b840", "#79b4ec"
+DEAD = "#ff7438"
+DETECT = "#b79be0"
+PLAN = "#5cc7b8"
+INSTALL = "#f0b840"
+ACCENT = "#79b4ec"
 BLOCKS = "▁▂▃▄▅▆▇█"
 STATES = {"running": "bold green", "complete": f"bold {ACCENT}", "idle": "dim"}
 UNITS = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
 HISTORY = 30
-BAR_WIDTH, STEPS_WIDTH, SHORT = 12, 14, 6
+BAR_WIDTH = 12
+STEPS_WIDTH = 14
+SHORT = 6
 SHORT_TIME = ".3g"
-PANEL_WIDTH, WIDTH_OF_TIERS, WIDTH_OF_CURVES, WIDE = 4, 38, 78, 110
+PANEL_WIDTH = 4
+WIDTH_OF_TIERS = 38
+WIDTH_OF_CURVES = 78
+WIDE = 110
 FRAME_HEIGHT = 2
-MOST_PHASES, MOST_CHANGES = 6, 2
+MOST_PHASES = 6
+MOST_CHANGES = 2
 
 
 def duration(time_ps: int | None, digits: str = ".2f") -> str:
@@ -32,11 +44,14 @@ def duration(time_ps: int | None, digits: str = ".2f") -> str:
     for size, unit in UNITS:
         if time_ps is not None and abs(time_ps) >= size:
             return f"{time_ps / size:{digits}} {unit}"
+
     return "–" if time_ps is None else "0" if time_ps == 0 else f"{time_ps} ps"
 
 
 def _block(load: float) -> tuple[str, str]:
-    """Return a load as a block and its colour: its height says the same, for eyes and terminals without colours."""
+    """Return a load as a block and its colour: its height says the same, for eyes and terminals
+    without colours.
+    """
     level = min(len(RAMP) - 1, int(load * len(RAMP)))
     return BLOCKS[level], RAMP[level]
 
@@ -44,7 +59,9 @@ def _block(load: float) -> tuple[str, str]:
 def curve(values: Sequence[float], most: float) -> str:
     """Return values from 0 to `most` as a row of blocks, a space where there is nothing."""
     top = len(BLOCKS) - 1
-    return "".join(BLOCKS[min(top, round(value / most * top))] if value > 0 else " " for value in values)
+    return "".join(
+        BLOCKS[min(top, round(value / most * top))] if value > 0 else " " for value in values
+    )
 
 
 class Terminal:
@@ -58,39 +75,60 @@ class Terminal:
         """Take a snapshot into the curves."""
         if snapshot.time_ps < self._last_ps:
             self._queues.clear()
+
         if snapshot.time_ps != self._last_ps:
             self._queues.append(tuple(tier.queue for tier in snapshot.tiers))
+
         self._last_ps = snapshot.time_ps
 
     def draw(self, snapshot: Snapshot, width: int) -> RenderableType:
         """Return the whole view for a terminal of so many columns."""
         of_links = _width_of_links(snapshot.header.k)
-        has_room, is_wide = width - of_links >= WIDTH_OF_TIERS, width >= WIDE
+        has_room = width - of_links >= WIDTH_OF_TIERS
+        is_wide = width >= WIDE
         of_tiers = width - of_links if has_room else width
         links = Titled("Links: load up, down", links_of(snapshot))
-        tiers = Titled("Tiers: longest queue in packets", self.tiers_of(snapshot, of_tiers >= WIDTH_OF_CURVES))
-        collective = Titled("Collective", phases_of(snapshot.phases, BAR_WIDTH if is_wide else SHORT))
+        tiers = Titled(
+            "Tiers: longest queue in packets", self.tiers_of(snapshot, of_tiers >= WIDTH_OF_CURVES)
+        )
+        collective = Titled(
+            "Collective", phases_of(snapshot.phases, BAR_WIDTH if is_wide else SHORT)
+        )
         convergence = Titled("Convergence", changes_of(snapshot, STEPS_WIDTH if is_wide else SHORT))
+
         if not has_room:
             return Group(header_of(snapshot), *map(_panel, (links, tiers, collective, convergence)))
-        first, second = _side_by_side(links, tiers, of_links), _side_by_side(collective, convergence, width // 2)
+
+        first = _side_by_side(links, tiers, of_links)
+        second = _side_by_side(collective, convergence, width // 2)
         return Group(header_of(snapshot), first, second)
 
     def tiers_of(self, snapshot: Snapshot, has_room: bool) -> Table:
-        """Return a row per layer: its load, its longest queue now and ever, with room as a curve too."""
+        """Return a row per layer: its load, its longest queue now and ever, with room as a curve
+        too.
+        """
         table = Table(box=None, pad_edge=False, header_style="dim")
         for name in ("", "load", ""):
             table.add_column(name, no_wrap=True)
+
         for name in ("queue", "most", "drops"):
             table.add_column(name, justify="right", no_wrap=True)
+
         if has_room:
             table.add_column("lately", no_wrap=True)
+
         most = max(4.0, *(tier.longest_queue for tier in snapshot.tiers))
         for number, tier in enumerate(snapshot.tiers):
             bar = _bar(tier.load, BAR_WIDTH if has_room else SHORT)
-            past = [Text(curve([queues[number] for queues in self._queues], most), ACCENT)] if has_room else []
+            past = (
+                [Text(curve([queues[number] for queues in self._queues], most), ACCENT)]
+                if has_room
+                else []
+            )
+
             counts = (f"{tier.queue:.1f}", f"{tier.longest_queue:.1f}", str(tier.drops))
             table.add_row(Text(tier.layer, "bold"), bar, f"{tier.load:4.0%}", *counts, *past)
+
         return table
 
 
@@ -102,7 +140,9 @@ def _bar(share: float, width: int) -> Text:
 def header_of(snapshot: Snapshot) -> RenderableType:
     """Return what runs, how far it is, and the totals."""
     header = snapshot.header
-    name = Text.assemble(("Ofan live  ", "bold"), (header.label, f"bold {ACCENT}"), (f" on {_what(header)}", "dim"))
+    name = Text.assemble(
+        ("Ofan live  ", "bold"), (header.label, f"bold {ACCENT}"), (f" on {_what(header)}", "dim")
+    )
     cct = "CCT" if header.state == "complete" else "CCT so far"
     numbers = Text.assemble(
         (header.state, STATES.get(header.state, "")),
@@ -110,7 +150,10 @@ def header_of(snapshot: Snapshot) -> RenderableType:
         f"{snapshot.dropped} dropped  {snapshot.lost} lost  failed: ",
         (", ".join(snapshot.failed) or "none", f"bold {DEAD}" if snapshot.failed else "dim"),
     )
-    bar = ProgressBar(total=1, completed=snapshot.progress, complete_style=ACCENT, finished_style=ACCENT)
+
+    bar = ProgressBar(
+        total=1, completed=snapshot.progress, complete_style=ACCENT, finished_style=ACCENT
+    )
     note = [Text(header.note, DEAD)] if header.note else []
     return Panel(Group(name, numbers, *note, bar), box=box.ROUNDED, border_style="dim")
 
@@ -129,7 +172,14 @@ class Titled(NamedTuple):
 
 def _panel(part: Titled, height: int | None = None) -> Panel:
     title = f"[bold]{part.title}[/]"
-    return Panel(part.body, title=title, title_align="left", box=box.ROUNDED, border_style="dim", height=height)
+    return Panel(
+        part.body,
+        title=title,
+        title_align="left",
+        box=box.ROUNDED,
+        border_style="dim",
+        height=height,
+    )
 
 
 def _side_by_side(left: Titled, right: Titled, left_width: int) -> RenderableType:
@@ -139,11 +189,16 @@ def _side_by_side(left: Titled, right: Titled, left_width: int) -> RenderableTyp
     table.add_column(width=left_width)
     table.add_column(ratio=1)
     table.add_row(_panel(left, height), _panel(right, height))
+
     return table
 
 
 def _lines(body: Table | Text) -> int:
-    return len(body.plain.splitlines()) if isinstance(body, Text) else body.row_count + body.show_header
+    return (
+        len(body.plain.splitlines())
+        if isinstance(body, Text)
+        else body.row_count + body.show_header
+    )
 
 
 def _width_of_links(k: int) -> int:
@@ -151,12 +206,17 @@ def _width_of_links(k: int) -> int:
 
 
 def links_of(snapshot: Snapshot) -> Text:
-    """Return every link as two blocks, what goes up and what comes down, pod by pod; a failed one as crosses."""
+    """Return every link as two blocks, what goes up and what comes down, pod by pod.
+
+    A failed one as crosses.
+    """
     tree = FatTree(snapshot.header.k)
     per_tier = tree.links // 2
     rows = [Text("       ") + _pods(tree)]
+
     for name, links in (("agg ", snapshot.links[per_tier:]), ("edge", snapshot.links[:per_tier])):
         rows += list(_tier_rows(tree, name, links))
+
     return Text("\n").join([*rows, Text(), _legend()])
 
 
@@ -173,46 +233,71 @@ def _tier_rows(tree: FatTree, name: str, links: Sequence[LinkView]) -> Iterator[
             first = (pod * tree.half + position) * tree.half
             for link in links[first : first + tree.half]:
                 row += _cell(link)
+
             row += Text(" ")
+
         yield row
 
 
 def _cell(link: LinkView) -> Text:
     if not link.is_up:
         return Text("╳╳ ", f"bold {DEAD}")
+
     return Text.assemble(_block(link.load_up), _block(link.load_down), " ")
 
 
 def _legend() -> Text:
     ramp = zip(BLOCKS, RAMP, strict=True)
-    return Text.assemble(("0 ", "dim"), *ramp, (" 100 %  ", "dim"), ("╳╳", f"bold {DEAD}"), (" failed", "dim"))
+    return Text.assemble(
+        ("0 ", "dim"), *ramp, (" 100 %  ", "dim"), ("╳╳", f"bold {DEAD}"), (" failed", "dim")
+    )
 
 
 def phases_of(phases: Sequence[PhaseView], width: int) -> Table:
     """Return the phases that run, or the last one that did, and the completion times."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("phase", "packets", "", "flows", "CCT"):
-        table.add_column(name, no_wrap=True, justify="left" if name in {"phase", "packets"} else "right")
+        table.add_column(
+            name, no_wrap=True, justify="left" if name in {"phase", "packets"} else "right"
+        )
+
     begun = [phase for phase in phases if phase.acked] or list(phases[:1])
     for phase in begun[-MOST_PHASES:]:
         bar = _bar(phase.acked / phase.packets, width)
         flows = f"{phase.done}/{phase.flows}"
         cct = Text(duration(phase.cct_ps), "bold" if phase.is_complete else "dim")
-        table.add_row(f"{phase.number + 1} of {len(phases)}", bar, f"{phase.acked / phase.packets:.0%}", flows, cct)
+        table.add_row(
+            f"{phase.number + 1} of {len(phases)}",
+            bar,
+            f"{phase.acked / phase.packets:.0%}",
+            flows,
+            cct,
+        )
+
     return table
 
 
 def changes_of(snapshot: Snapshot, width: int) -> Text:
-    """Return the last changes of links, each with its way from failure to new schedules, as bars of so many columns."""
+    """Return the last changes of links, each with its way from failure to new schedules, as bars of
+    so many columns.
+    """
     if not snapshot.changes:
         return Text("no link has changed", "dim")
-    lines = (line for change in snapshot.changes[-MOST_CHANGES:] for line in _change(change, snapshot, width))
+
+    lines = (
+        line
+        for change in snapshot.changes[-MOST_CHANGES:]
+        for line in _change(change, snapshot, width)
+    )
+
     return Text("\n").join(lines)
 
 
 def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[Text]:
     what = ("mended", "bold green") if change.up else ("failed", f"bold {DEAD}")
-    shown = ", ".join(change.links[:2]) + (f" and {len(change.links) - 2} more" if len(change.links) > 2 else "")
+    shown = ", ".join(change.links[:2]) + (
+        f" and {len(change.links) - 2} more" if len(change.links) > 2 else ""
+    )
     when = duration(change.at_ps) if change.at_ps >= 0 else f"{duration(-change.at_ps)} before"
     yield Text.assemble(f"{when}  {shown} ", what)
     steps = _steps(change)
@@ -224,14 +309,25 @@ def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[Text]:
 def _steps(change: Change) -> list[tuple[str, int, str]]:
     """Return name, duration and colour of the steps that are known."""
     marks = (change.at_ps, change.detected_ps, change.planned_ps, change.installed_ps)
-    found = zip(("detect", "plan", "install"), marks, marks[1:], (DETECT, PLAN, INSTALL), strict=False)
-    return [(name, end - start, colour) for name, start, end, colour in found if start is not None and end is not None]
+    found = zip(
+        ("detect", "plan", "install"), marks, marks[1:], (DETECT, PLAN, INSTALL), strict=False
+    )
+    return [
+        (name, end - start, colour)
+        for name, start, end, colour in found
+        if start is not None and end is not None
+    ]
 
 
 def _rest(change: Change, header: Header) -> str:
     if change.installed_ps is not None:
         return f"{change.updates} updates on {change.switches} switches"
-    return "new schedules are on their way" if header.converges else "routes never change in this experiment"
+
+    return (
+        "new schedules are on their way"
+        if header.converges
+        else "routes never change in this experiment"
+    )
 
 
 def _bars(steps: Sequence[tuple[str, int, str]], now_ps: int, change: Change, width: int) -> Text:
@@ -239,8 +335,10 @@ def _bars(steps: Sequence[tuple[str, int, str]], now_ps: int, change: Change, wi
     known_ps = sum(took for _, took, _ in steps)
     open_ps = 0 if change.installed_ps is not None else now_ps - change.at_ps - known_ps
     whole_ps = known_ps + open_ps
+
     if not whole_ps:
         return Text("━" * width, INSTALL)
+
     bars = [("━" * round(took / whole_ps * width), colour) for _, took, colour in steps]
     return Text.assemble(*bars, ("╌" * round(open_ps / whole_ps * width), INSTALL))
 
@@ -248,7 +346,11 @@ def _bars(steps: Sequence[tuple[str, int, str]], now_ps: int, change: Change, wi
 def summary_of(snapshot: Snapshot) -> str:
     """Return one line that stays when the view has gone."""
     header = snapshot.header
-    queues = ", ".join(f"{layer} {tier.longest_queue:.1f}" for layer, tier in zip(SWITCH_LAYERS, snapshot.tiers, strict=True))
+    queues = ", ".join(
+        f"{layer} {tier.longest_queue:.1f}"
+        for layer, tier in zip(SWITCH_LAYERS, snapshot.tiers, strict=True)
+    )
+
     return (
         f"{header.label}: {header.state} at {duration(snapshot.time_ps)}, CCT {duration(snapshot.cct_ps)}, longest queues in "
         f"packets: {queues}; {snapshot.dropped} dropped, {snapshot.lost} lost on failed links"

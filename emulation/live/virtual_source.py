@@ -1,6 +1,7 @@
 """A run in virtual time, stepped at a chosen speed, whose links can be broken while it runs.
 
-Events that are clicked happen at the virtual time of the click; everything else is the run that `ofan emulate` makes.
+Events that are clicked happen at the virtual time of the click; everything else is the run that
+`ofan emulate` makes.
 """
 
 import time
@@ -10,16 +11,24 @@ from functools import partial
 import numpy as np
 
 from controller.fabric_controller import LinkChange
-from emulation.live.model import FlowReading, Header, Observer, PortReading, Reading, Snapshot, changes_of
+from emulation.commands.own_program import Loaded
+from emulation.live.model import (
+    FlowReading,
+    Header,
+    Observer,
+    PortReading,
+    Reading,
+    Snapshot,
+    changes_of,
+)
 from emulation.live.source import LiveError
-from emulation.own_program import Loaded
-from emulation.virtual import Kind
-from emulation.virtual_fabric import VirtualFabric, default_horizon_ps
-from fabric import failures, traffic
-from fabric.addressing import link_name, link_named
-from fabric.bounds import bound_ps
-from fabric.experiment import PS_PER_SECOND, Scenario
-from fabric.policies import POLICIES
+from emulation.virtual.fabric import VirtualFabric, default_horizon_ps
+from emulation.virtual.network import Kind
+from fattree import failures, traffic
+from fattree.addressing import link_name, link_named
+from fattree.bounds import bound_ps
+from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.policies import POLICIES
 from hostagent.build import paced_gaps
 
 DEMO_SECONDS = 15.0
@@ -49,18 +58,30 @@ class Pace:
         """Return the virtual time that should have been reached now."""
         if self.is_paused:
             return self._origin_ps
-        return self._origin_ps + round((self._clock() - self._origin_s) * self.speed * PS_PER_SECOND)
+
+        return self._origin_ps + round(
+            (self._clock() - self._origin_s) * self.speed * PS_PER_SECOND
+        )
 
 
 def default_speed(scenario: Scenario, seconds: float = DEMO_SECONDS) -> float:
-    """Return the speed at which the least possible completion time, after the last link event, takes so many seconds."""
+    """Return the speed at which the least possible completion time, after the last link event,
+    takes so many seconds.
+    """
     flows = traffic.flows(scenario)
-    last_ps = max((change.time_ps for change in failures.timeline(scenario, flows).changes), default=0)
-    return (bound_ps(scenario, flows, paced_gaps(scenario, flows)) + last_ps) / PS_PER_SECOND / seconds
+    last_ps = max(
+        (change.time_ps for change in failures.timeline(scenario, flows).changes), default=0
+    )
+    return (
+        (bound_ps(scenario, flows, paced_gaps(scenario, flows)) + last_ps) / PS_PER_SECOND / seconds
+    )
 
 
 class VirtualSource:
-    """Steps a scenario's run; `start` begins it again, with what has been clicked broken from its start."""
+    """Steps a scenario's run.
+
+    `start` begins it again, with what has been clicked broken from its start.
+    """
 
     def __init__(
         self,
@@ -85,12 +106,18 @@ class VirtualSource:
         self._network = self._fabric.network
         self._failed: frozenset[int] = frozenset()
         self._busy_ps = 0
-        window_ps = max(self.pace.speed * WINDOW_SECONDS * PS_PER_SECOND, SHORTEST_WINDOW_SLOTS * scenario.slot_ps)
+        window_ps = max(
+            self.pace.speed * WINDOW_SECONDS * PS_PER_SECOND,
+            SHORTEST_WINDOW_SLOTS * scenario.slot_ps,
+        )
+
         self._observer = Observer(scenario, round(window_ps))
         for change in failures.timeline(scenario, self._flows).changes:
             self._network.at(change.time_ps, Kind.LINK, partial(self._follow_file, change))
+
         if self._clicked:
             self._break_from_the_start(frozenset(self._clicked))
+
         self.pace.set_now(0)
 
     def _follow_file(self, change: failures.LinkChange) -> None:
@@ -111,35 +138,55 @@ class VirtualSource:
         self._fabric.inject(change)
 
     def poll(self) -> Snapshot:
-        """Step up to the time that the pace asks for, or as far as a moment's work goes; then read everything."""
-        target_ps, deadline = self._target_ps(), self._clock() + BUDGET_SECONDS
+        """Step up to the time that the pace asks for, or as far as a moment's work goes.
+
+        Then read everything.
+        """
+        target_ps = self._target_ps()
+        deadline = self._clock() + BUDGET_SECONDS
         while self._network.advance(target_ps, EVENTS_AT_ONCE):
             if self._clock() > deadline:
                 self.pace.set_now(self._fabric.clock.now_ps)
                 break
+
         return self.snapshot()
 
     def replay(self, until_ps: int | None = None) -> Iterator[Snapshot]:
-        """Yield snapshots up to a virtual time, by default to the end, without a pace; raises EmulationError without an end."""
-        horizon_ps, slice_ps = default_horizon_ps(self.scenario), self._observer.window_ps // SLICES_OF_A_WINDOW
-        while self._network.unfinished and (until_ps is None or self._fabric.clock.now_ps < until_ps):
+        """Yield snapshots up to a virtual time, by default to the end, without a pace.
+
+        Raises EmulationError without an end.
+        """
+        horizon_ps = default_horizon_ps(self.scenario)
+        slice_ps = self._observer.window_ps // SLICES_OF_A_WINDOW
+        while self._network.unfinished and (
+            until_ps is None or self._fabric.clock.now_ps < until_ps
+        ):
             if self._fabric.clock.now_ps > horizon_ps:
                 self._fabric.run(horizon_ps)
+
             target_ps = self._fabric.clock.now_ps + slice_ps
             target_ps = target_ps if until_ps is None else min(target_ps, until_ps)
             while self._network.advance(target_ps, EVENTS_AT_ONCE):
                 pass
+
             yield self.snapshot()
 
     def _target_ps(self) -> int:
         """Return the time to reach now; once everything has been shown, virtual time stands."""
-        target_ps, now_ps, installations = self.pace.target_ps(), self._fabric.clock.now_ps, self._fabric.installations
-        if self._network.unfinished or (self._converges and any(seen.installed_ps is None for seen in installations)):
+        target_ps = self.pace.target_ps()
+        now_ps = self._fabric.clock.now_ps
+        installations = self._fabric.installations
+
+        if self._network.unfinished or (
+            self._converges and any(seen.installed_ps is None for seen in installations)
+        ):
             self._busy_ps = now_ps
             return target_ps
+
         last_ps = max(now_ps, self._busy_ps + 2 * self._observer.window_ps)
         if target_ps > last_ps:
             self.pace.set_now(last_ps)
+
         return min(target_ps, last_ps)
 
     @property
@@ -154,6 +201,7 @@ class VirtualSource:
         scenario = self.scenario
         label = self._own.path.name if self._own else scenario.scheme.label
         state = "running" if self._network.unfinished else "complete"
+
         return Header(
             name=scenario.name,
             network="virtual",
@@ -170,7 +218,13 @@ class VirtualSource:
     def _reading(self) -> Reading:
         now_ps = self._fabric.clock.now_ps
         changes = changes_of(self.scenario.tree, self._fabric.installations)
-        return Reading(now_ps, self._port_reading(now_ps), self._flow_reading(), self._failed, changes)
+        return Reading(
+            now_ps,
+            ports=self._port_reading(now_ps),
+            flows=self._flow_reading(),
+            failed=self._failed,
+            changes=changes,
+        )
 
     def _port_reading(self, now_ps: int) -> PortReading:
         tree = self.scenario.tree
@@ -178,14 +232,24 @@ class VirtualSource:
         for switch, ports in enumerate(self._network.ports):
             for number, port in ports.items():
                 waiting = port.queue.occupancy_bytes(now_ps)
-                row = (port.bytes - waiting, waiting, port.max_queue_bytes, port.queue.drops, port.lost)
+                row = (
+                    port.bytes - waiting,
+                    waiting,
+                    port.max_queue_bytes,
+                    port.queue.drops,
+                    port.lost,
+                )
+
                 counts[:, switch, number] = row
+
         return PortReading(*counts)
 
     def _flow_reading(self) -> FlowReading:
-        sources, network = self._flows.source.tolist(), self._network
+        sources = self._flows.source.tolist()
+        network = self._network
         acked = [network.acknowledged(flow) for flow in range(len(sources))]
         started = [network.hosts[host].started_ps(flow) for flow, host in enumerate(sources)]
+
         return FlowReading(*np.array([acked, started, network.done_ps], dtype=np.int64))
 
     def set_link(self, name: str, up: bool) -> None:
@@ -194,6 +258,7 @@ class VirtualSource:
         link = link_named(tree, name)
         if up is (link not in self._failed):
             raise LiveError(f"{link_name(tree, link)} is {'up' if up else 'down'} already")
+
         links = frozenset((link,))
         self._inject(LinkChange(up=links) if up else LinkChange(down=links))
         (self._clicked.discard if up else self._clicked.add)(link)
@@ -202,11 +267,16 @@ class VirtualSource:
         """Begin again at time 0."""
         if policy not in self.policies:
             raise LiveError(f"no load balancer {policy!r}; choose from {', '.join(self.policies)}")
+
         self._begin(self.scenario.model_copy(update={"policy": policy}))
 
     def set_pace(self, factor: float, paused: bool) -> None:
         """Make the speed a multiple of the first one; stop or go on."""
         if not FACTORS[0] <= factor <= FACTORS[1]:
-            raise LiveError(f"the speed can be {FACTORS[0]:g} to {FACTORS[1]:g} times the first one, not {factor:g}")
+            raise LiveError(
+                f"the speed can be {FACTORS[0]:g} to {FACTORS[1]:g} times the first one, not {factor:g}"
+            )
+
         self.pace.set_now(self._fabric.clock.now_ps)
-        self.pace.speed, self.pace.is_paused = self._base_speed * factor, paused
+        self.pace.speed = self._base_speed * factor
+        self.pace.is_paused = paused

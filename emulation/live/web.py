@@ -1,7 +1,9 @@
-"""The page of `ofan serve`: a few fixed files, a stream of snapshots, and three commands, for whoever has the token.
+"""The page of `ofan serve`: a few fixed files, a stream of snapshots, and three commands, for
+whoever has the token.
 
-Every address begins with a random token; the Host header must name loopback (against rebound names), an Origin header must be
-the page's own (against other pages), and commands are JSON by POST. Nothing of a request becomes a path or a command line.
+Every address begins with a random token; the Host header must name loopback (against rebound
+names), an Origin header must be the page's own (against other pages), and commands are JSON by
+POST. Nothing of a request becomes a path or a command line.
 """
 
 import asyncio
@@ -21,14 +23,14 @@ from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
-from controller.control import ControlError
 from emulation.errors import EmulationError, NetworkError
+from emulation.held.client import ControlError
 from emulation.live.hub import Hub
 from emulation.live.model import Snapshot
 from emulation.live.picture import picture
 from emulation.live.source import Source
-from fabric.errors import FabricError
-from fabric.policies import POLICIES
+from fattree.errors import FabricError
+from fattree.policies import POLICIES
 
 LOOPBACK = "127.0.0.1"
 HOST_NAMES = ("127.0.0.1", "localhost")
@@ -87,8 +89,15 @@ class PaceOrder(Order):
 
 
 def message_of(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what the page needs of a snapshot; links as short lists, in the order of the layout."""
-    links = [(link.is_up, link.load_up, link.load_down, link.queue_up, link.queue_down, link.lost) for link in snapshot.links]
+    """Return what the page needs of a snapshot.
+
+    Links as short lists, in the order of the layout.
+    """
+    links = [
+        (link.is_up, link.load_up, link.load_down, link.queue_up, link.queue_down, link.lost)
+        for link in snapshot.links
+    ]
+
     return {
         **asdict(snapshot.header),
         "time_ps": snapshot.time_ps,
@@ -112,7 +121,10 @@ def is_own(request: HTTPServerRequest) -> bool:
 
 
 class Door(RequestHandler):
-    """Lets in whoever has the token, from this machine's own pages; everything else is refused before it is read."""
+    """Lets in whoever has the token, from this machine's own pages.
+
+    Everything else is refused before it is read.
+    """
 
     def initialize(self, hub: Hub, token: str) -> None:
         """Take what the application has."""
@@ -171,13 +183,17 @@ class Layout(Door):
 
 
 class Events(Door):
-    """The stream of snapshots; a viewer that is too slow misses some, and one that takes nothing is let go."""
+    """The stream of snapshots.
+
+    A viewer that is too slow misses some, and one that takes nothing is let go.
+    """
 
     async def get(self) -> None:
         """Send until the viewer or the source goes."""
         if self.hub.viewers >= MOST_VIEWERS:
             self.fail(503, f"{MOST_VIEWERS} viewers look already")
             return
+
         self.set_header("Content-Type", "text/event-stream; charset=utf-8")
         self.hub.viewers += 1
         try:
@@ -195,6 +211,7 @@ class Events(Door):
             if self.hub.ended is not None:
                 await self._send("ended", self.hub.ended)
                 return
+
             if self.hub.latest is not None:
                 await self._send("snapshot", message_of(self.hub.latest))
 
@@ -217,8 +234,11 @@ class Command(Door):
         if self.request.headers.get("Content-Type", "").partition(";")[0] != "application/json":
             self.fail(415, "commands are application/json")
             return
+
         try:
-            self.finish({"message": await self.obey(self.order.model_validate_json(self.request.body))})
+            self.finish(
+                {"message": await self.obey(self.order.model_validate_json(self.request.body))}
+            )
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             self.fail(400, f"{'.'.join(map(str, first['loc'])) or 'command'}: {first['msg']}")
@@ -271,7 +291,10 @@ def application(hub: Hub, token: str) -> Application:
         (r"/[^/]*/start", StartCommand, own),
         (r"/[^/]*/pace", PaceCommand, own),
     ]
-    return Application(routes, default_handler_class=Unknown, default_handler_args=own, log_function=lambda _: None)
+
+    return Application(
+        routes, default_handler_class=Unknown, default_handler_args=own, log_function=lambda _: None
+    )
 
 
 def new_token() -> str:
@@ -280,11 +303,17 @@ def new_token() -> str:
 
 
 def listen(application: Application, port: int = 0) -> tuple[HTTPServer, int]:
-    """Serve on loopback, by default on a free port; return the server and its port. Raises NetworkError."""
+    """Serve on loopback, by default on a free port; return the server and its port.
+
+    Raises NetworkError.
+    """
     try:
         listener = socket.create_server((LOOPBACK, port))
     except OSError as error:
-        raise NetworkError(f"cannot listen on {LOOPBACK}:{port}: {os.strerror(error.errno or 0)}") from None
+        raise NetworkError(
+            f"cannot listen on {LOOPBACK}:{port}: {os.strerror(error.errno or 0)}"
+        ) from None
+
     listener.setblocking(False)
     server = HTTPServer(
         application,
@@ -293,15 +322,21 @@ def listen(application: Application, port: int = 0) -> tuple[HTTPServer, int]:
         idle_connection_timeout=HEADER_SECONDS,
         body_timeout=BODY_SECONDS,
     )
+
     server.add_socket(listener)
     return server, listener.getsockname()[1]
 
 
 async def serve(source: Source, port: int, on_ready: Callable[[str], object]) -> str | None:
-    """Serve a source's page until it has ended (return why) or this is cancelled; tell `on_ready` its address."""
-    hub, token = Hub(source), new_token()
+    """Serve a source's page until it has ended (return why) or this is cancelled.
+
+    Tell `on_ready` its address.
+    """
+    hub = Hub(source)
+    token = new_token()
     server, port = listen(application(hub, token), port)
     on_ready(f"http://{LOOPBACK}:{port}/{token}/")
+
     try:
         await hub.run()
         return hub.ended

@@ -9,6 +9,7 @@ def wrap(value: int, bits: int) -> int:
     """Return the two's complement value of the low `bits` bits."""
     if bits <= 0:
         return 0
+
     sign = 1 << bits - 1
     return ((value & (2 * sign - 1)) ^ sign) - sign
 
@@ -28,6 +29,7 @@ def div(left: int, right: int) -> int:
     """Return the quotient rounded towards zero; by zero it is 0."""
     if right == 0:
         return 0
+
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 

@@ -19,6 +19,7 @@ def install_constants(program: Program, tables: Sequence[Table]) -> None:
                 table.default[0] = (spec.default_action, data, Record((), 0))
             else:
                 table.default[0] = (NO_ACTION, (), Record((), 0))
+
             table.initial_default = table.default[0]
             _install_entries(program, table)
         except EntryError as error:
@@ -30,23 +31,38 @@ def _install_entries(program: Program, table: Table) -> None:
     lowest = max((int(entry.get("priority", 0)) for entry in entries), default=0)
     for item in entries:
         action = program.actions[item["action_entry"]["action_id"]]
-        data = tuple(hex_int(value, f"table {table.spec.name}") for value in item["action_entry"]["action_data"])
-        priority = lowest + 1 - int(item.get("priority", 0)) if table.kind in ("masked", "rows") else 0
+        data = tuple(
+            hex_int(value, f"table {table.spec.name}")
+            for value in item["action_entry"]["action_data"]
+        )
+
+        priority = (
+            lowest + 1 - int(item.get("priority", 0)) if table.kind in ("masked", "rows") else 0
+        )
         match = _match(table.spec, item["match_key"])
         entry = table.insert(match, priority, action.id, _arguments(action, data))
         entry[2].is_const = True
+
     table.is_const = bool(entries)
 
 
 def _arguments(action: Action, data: tuple[int, ...]) -> tuple[int, ...]:
     if len(data) != len(action.parameter_bits):
-        raise PipelineError(f"action {action.name!r} takes {len(action.parameter_bits)} arguments, found {len(data)}")
-    return tuple(value & (1 << bits) - 1 for value, bits in zip(data, action.parameter_bits, strict=True))
+        raise PipelineError(
+            f"action {action.name!r} takes {len(action.parameter_bits)} arguments, found {len(data)}"
+        )
+
+    return tuple(
+        value & (1 << bits) - 1 for value, bits in zip(data, action.parameter_bits, strict=True)
+    )
 
 
 def _match(spec: TableSpec, key: Json) -> Match:
     if len(key) != len(spec.key):
-        raise PipelineError(f"table {spec.name!r}: an entry has {len(key)} key fields, the table {len(spec.key)}")
+        raise PipelineError(
+            f"table {spec.name!r}: an entry has {len(key)} key fields, the table {len(spec.key)}"
+        )
+
     return tuple(_pair(field, item) for field, item in zip(spec.key, key, strict=True))
 
 
@@ -63,4 +79,7 @@ def _pair(field: KeyField, item: Json) -> tuple[int, int]:
         case "valid":
             return int(bool(item["key"])), 0
         case _:
-            return hex_int(item["key"], field.name), full if field.kind in ("optional", "ternary") else 0
+            return hex_int(item["key"], field.name), full if field.kind in (
+                "optional",
+                "ternary",
+            ) else 0

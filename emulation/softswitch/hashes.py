@@ -18,7 +18,9 @@ def csum16(data: bytes) -> int:
 
 
 def words(data: bytes) -> int:
-    """Return a number congruent to the sum of the data's 16-bit words modulo 2^16 - 1, 0 only where all are 0."""
+    """Return a number congruent to the sum of the data's 16-bit words modulo 2^16 - 1, 0 only where
+    all are 0.
+    """
     return int.from_bytes(data + bytes(len(data) % 2), "big")
 
 
@@ -32,6 +34,7 @@ def crc16(data: bytes) -> int:
     crc = 0
     for byte in data:
         crc = crc >> 8 ^ _CRC16[(crc ^ byte) & 0xFF]
+
     return crc
 
 
@@ -40,7 +43,9 @@ def _crc16_table() -> tuple[int, ...]:
     for value in range(256):
         for _ in range(8):
             value = value >> 1 ^ (0xA001 if value & 1 else 0)
+
         table.append(value)
+
     return tuple(table)
 
 
@@ -58,6 +63,7 @@ def xor16(data: bytes) -> int:
     value = 0
     for i in range(0, len(padded), 2):
         value ^= padded[i] << 8 | padded[i + 1]
+
     return value
 
 
@@ -82,12 +88,17 @@ ALGORITHMS: dict[str, tuple[Hash, int]] = {
 def algorithm(name: str) -> tuple[Hash, int]:
     """Return a hash function and the width of its result in bits."""
     if name not in ALGORITHMS:
-        raise PipelineError(f"unknown hash algorithm {name!r}; known: {', '.join(sorted(ALGORITHMS))}")
+        raise PipelineError(
+            f"unknown hash algorithm {name!r}; known: {', '.join(sorted(ALGORITHMS))}"
+        )
+
     return ALGORITHMS[name]
 
 
 def join_bits(parts: Iterable[Part]) -> bytes:
-    """Return the parts (present, value, width) one after the other, left aligned; parts that are absent are left out.
+    """Return the parts (present, value, width) one after the other, left aligned.
+
+    Parts that are absent are left out.
 
     A part whose width is 0 is bytes already.
     """
@@ -95,8 +106,11 @@ def join_bits(parts: Iterable[Part]) -> bytes:
     for present, part, bits in parts:
         if not present:
             continue
+
         number = part if isinstance(part, int) else int.from_bytes(part, "big")
         size = bits if isinstance(part, int) else 8 * len(part)
-        value, width = value << size | number, width + size
+        value = value << size | number
+        width = width + size
+
     padding = -width % 8
     return (value << padding).to_bytes((width + padding) // 8, "big")

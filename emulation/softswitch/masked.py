@@ -1,10 +1,12 @@
-"""Ternary entries by mask: one dict per distinct mask, searched from the mask with the best entry on.
+"""Ternary entries by mask: one dict per distinct mask, searched from the mask with the best entry
+on.
 
-A search takes as many steps as there are masks that may still hold a better entry, not as many as there are entries.
-`levels`, which generated code reads, holds (rank that no entry of the mask beats, mask, how to look up a masked key);
-what is looked up is (rank, entry). The lowest rank wins: the highest priority, and among equals the entry that came first.
-A step costs twice what it costs to compare one row, so that `levels` stays empty, and rows are compared one by one,
-unless there are at least twice as many entries as masks.
+A search takes as many steps as there are masks that may still hold a better entry, not as many as
+there are entries. `levels`, which generated code reads, holds (rank that no entry of the mask
+beats, mask, how to look up a masked key); what is looked up is (rank, entry). The lowest rank wins:
+the highest priority, and among equals the entry that came first. A step costs twice what it costs
+to compare one row, so that `levels` stays empty, and rows are compared one by one, unless there are
+at least twice as many entries as masks.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ ORDER_BITS = 48
 
 
 class MaskedEntries:
-    """The entries of a table whose key fields can all be masked; an entry is known by its record."""
+    """The entries of a table whose key fields can all be masked.
+
+    An entry is known by its record.
+    """
 
     def __init__(self) -> None:
         self.levels: list[Level] = []
@@ -41,6 +46,7 @@ class MaskedEntries:
         ranked = self._all.setdefault((mask, value), [])
         insort(ranked, (rank, entry), key=lambda item: item[0])
         self._best.setdefault(mask, {})[value] = ranked[0]
+
         if rank < self._tops.get(mask, NO_RANK):
             self._tops[mask] = rank
             self._sort()
@@ -57,12 +63,15 @@ class MaskedEntries:
     def remove(self, entry: Entry) -> None:
         """Remove an entry."""
         rank, mask, value = self._places.pop(id(entry[2]))
-        best, ranked = self._best[mask], self._all[mask, value]
+        best = self._best[mask]
+        ranked = self._all[mask, value]
         ranked[:] = [item for item in ranked if item[0] != rank]
+
         if ranked:
             best[value] = ranked[0]
         else:
             del best[value], self._all[mask, value]
+
         if rank == self._tops[mask]:
             self._lower(mask)
         elif self.levels and not self._pays():
@@ -75,6 +84,7 @@ class MaskedEntries:
             self._tops[mask] = min(rank for rank, _ in best.values())
         else:
             del self._best[mask], self._tops[mask]
+
         self._sort()
 
     def _pays(self) -> bool:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-GREEN, YELLOW, RED = 0, 1, 2
+GREEN = 0
+YELLOW = 1
+RED = 2
 PS_PER_SECOND = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Committed and peak rate (units per second) and burst (units); a unit is a packet or a byte."""
+    """Committed and peak rate (units per second) and burst (units).
+
+    A unit is a packet or a byte.
+    """
 
     cir: int
     cburst: int
@@ -32,6 +37,7 @@ class Bucket:
         """Refill up to now and return whether so many tokens are there."""
         if self._last_ps is not None and now_ps > self._last_ps:
             self._tokens = min(self._burst, self._tokens + (now_ps - self._last_ps) * self._rate)
+
         self._last_ps = now_ps
         return self._tokens >= units * PS_PER_SECOND
 
@@ -66,16 +72,20 @@ class Meter:
         count = self.colors[color]
         count[0] += 1
         count[1] += length
+
         return color
 
     def _color(self, now_ps: int, units: int) -> int:
         if self._committed is None or self._peak is None:
             return GREEN
+
         in_profile = self._committed.has(now_ps, units)
         if not self._peak.has(now_ps, units):
             return RED
+
         self._peak.take(units)
         if not in_profile:
             return YELLOW
+
         self._committed.take(units)
         return GREEN

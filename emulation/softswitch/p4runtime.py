@@ -1,4 +1,6 @@
-"""The public face of the P4Runtime server: `P4RuntimeService(switch)` and the error that its calls raise."""
+"""The public face of the P4Runtime server: `P4RuntimeService(switch)` and the error that its calls
+raise.
+"""
 
 from __future__ import annotations
 

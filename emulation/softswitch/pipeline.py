@@ -36,9 +36,10 @@ def _translate(source: bytes, is_traced: bool) -> tuple[Program, Assembly, CodeT
 class Pipeline:
     """One BMv2 JSON, ready to process packets.
 
-    `random(low, high)` draws an integer, both ends included; `is_up(port)` tells selectors which members are alive,
-    `has_port(port)` which ports exist; `drop_port` is the egress_spec that means drop. With a `walk`, every step of every
-    packet is told to it, by a second form of the generated code; without one, tracing costs nothing.
+    `random(low, high)` draws an integer, both ends included; `is_up(port)` tells selectors which
+    members are alive, `has_port(port)` which ports exist; `drop_port` is the egress_spec that means
+    drop. With a `walk`, every step of every packet is told to it, by a second form of the generated
+    code; without one, tracing costs nothing.
     """
 
     def __init__(
@@ -52,16 +53,26 @@ class Pipeline:
     ) -> None:
         self.program, self._assembly, self._code = _translate(source, walk is not None)
         self._walk = walk
-        self._is_up, self._has_port = is_up, has_port
+        self._is_up = is_up
+        self._has_port = has_port
+
         with corruption_is_reported():
             self._build(random, is_up, drop_port)
 
     def _build(self, random: Random, is_up: Callable[[int], bool], drop_port: int) -> None:
         self.tables = [Table(spec) for spec in self.program.tables()]
-        self.profiles = [ActionProfile(profile.size, is_up, self._has_port) for profile in self.program.profiles()]
+        self.profiles = [
+            ActionProfile(profile.size, is_up, self._has_port)
+            for profile in self.program.profiles()
+        ]
+
         self.registers = [[0] * array.size for array in self.program.registers]
         self.counters = [[[0, 0] for _ in range(array.size)] for array in self.program.counters]
-        self.meters = [[Meter(array.kind == "bytes") for _ in range(array.size)] for array in self.program.meters]
+        self.meters = [
+            [Meter(array.kind == "bytes") for _ in range(array.size)]
+            for array in self.program.meters
+        ]
+
         self.value_sets = [ValueSetState() for _ in self.program.value_sets]
         self.violations = 0
         self.log: Callable[[str], None] = lambda _text: None
@@ -69,7 +80,9 @@ class Pipeline:
         self.text = ""
         self.ingress, self.egress = self._compile(random, drop_port)
 
-    def _compile(self, random: Random, drop_port: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def _compile(
+        self, random: Random, drop_port: int
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         self.text = self._assembly.source
         namespace = {
             **self._names(),
@@ -79,22 +92,37 @@ class Pipeline:
             "trace": None if self._walk is None else self._walk.trace,
             "__builtins__": BUILTINS,
         }
+
         exec(self._code, namespace)
         functions = namespace["ingress"], namespace["egress"]
-        return functions if self._walk is None else self._walk.around(self.program, functions, drop_port, self._is_up)
+        return (
+            functions
+            if self._walk is None
+            else self._walk.around(self.program, functions, drop_port, self._is_up)
+        )
 
     def _names(self) -> dict[str, Any]:
         """Return the run-time objects under the names that generated code uses."""
         named: dict[str, Any] = {name: getattr(arithmetic, name) for name in _ARITHMETIC}
         named.update({"fold": hashes.fold, "words": hashes.words, "join_bits": hashes.join_bits})
         named.update({"violated": self._violated, "log": self._log})
-        for prefix, objects in (("R", self.registers), ("C", self.counters), ("M", self.meters), ("P", self.profiles)):
+
+        for prefix, objects in (
+            ("R", self.registers),
+            ("C", self.counters),
+            ("M", self.meters),
+            ("P", self.profiles),
+        ):
             named.update({f"{prefix}{i}": item for i, item in enumerate(objects)})
+
         named.update({f"V{i}": item for i, item in enumerate(self.value_sets)})
         for i, table in enumerate(self.tables):
             named[f"D{i}"] = table.default
-            named[f"T{i}"] = {"exact": table.exact.get, "lpm": table.levels}.get(table.kind, table.rows)
+            named[f"T{i}"] = {"exact": table.exact.get, "lpm": table.levels}.get(
+                table.kind, table.rows
+            )
             named[f"L{i}"] = table.masked.levels
+
         return named
 
     def _violated(self) -> None:
@@ -103,6 +131,7 @@ class Pipeline:
     def _log(self, text: str, values: tuple[int, ...]) -> None:
         for value in values:
             text = text.replace("{}", str(value), 1)
+
         self.log(text)
 
 

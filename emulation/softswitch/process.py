@@ -1,7 +1,7 @@
 """`softswitch`: the switch as a daemon with the command line of simple_switch_grpc.
 
-It says one line when it is ready, ends on SIGTERM and SIGINT, and ends with one line and status 1 (2: wrong options or
-program) where it cannot start.
+It says one line when it is ready, ends on SIGTERM and SIGINT, and ends with one line and status 1
+(2: wrong options or program) where it cannot start.
 """
 
 from __future__ import annotations
@@ -52,36 +52,54 @@ def run(options: Options) -> int:
     from emulation.softswitch.trace import Walk
 
     with ExitStack() as stack:
-        clock, draws = Clock(), Random(options.seed)
+        clock = Clock()
+        draws = Random(options.seed)
         numbers = [number for number, _ in options.interfaces]
         log = open_log(options)
         stack.callback(log.close)
         walk = Walk(lambda step: log.write("debug", step.line())) if log.wants("debug") else None
-        switch = Switch(options.device_id, clock, draws.randint, numbers, options.cpu_port, options.drop_port, walk)
+        switch = Switch(
+            options.device_id,
+            clock,
+            random=draws.randint,
+            ports=numbers,
+            cpu_port=options.cpu_port,
+            drop_port=options.drop_port,
+            walk=walk,
+        )
+
         switch.on_log = lambda text: log.write("info", text)
         source = _read(options.json)
         ports = {}
+
         for number, name in options.interfaces:
             ports[number] = open_port(options, number, name)
             stack.callback(ports[number].close)
-        dataplane = Dataplane(switch, ports, clock, open_link_events(), log)
+
+        dataplane = Dataplane(switch, ports, clock, link_events=open_link_events(), log=log)
         stack.callback(dataplane.close)
         if options.stats_socket is not None:
             stats = StatsSocket(options.stats_socket, lambda: snapshot(switch, ports))
             stack.callback(stats.close)
             dataplane.others[stats.socket] = stats.answer
+
         if source is not None:
             switch.load(source)
+
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: dataplane.stop())
+
         _serve(options, switch, dataplane, stack)
         _settle()
         dataplane.run()
+
     return 0
 
 
 def _settle() -> None:
-    """Keep other threads and the garbage collector from holding up packets, which make no garbage cycles; calls do."""
+    """Keep other threads and the garbage collector from holding up packets, which make no garbage
+    cycles; calls do.
+    """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     gc.freeze()
@@ -94,26 +112,33 @@ def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitSt
     from emulation.softswitch.p4runtime import P4RuntimeService
 
     service = P4RuntimeService(switch, time.time_ns)
-    dataplane.tick, dataplane.next_tick_ps = service.tick, service.next_tick_ps
+    dataplane.tick = service.tick
+    dataplane.next_tick_ps = service.next_tick_ps
     server = GrpcThread(Servicer(service, dataplane), options.address, options.tls)
     port = server.start()
     stack.callback(server.stop)
+
     for name in options.ignored:
         _say(f"softswitch: {name} has no meaning here and is ignored")
+
     attached = " ".join(f"{number}@{name}" for number, name in options.interfaces) or "none"
-    _say(f"softswitch: device {options.device_id} ready on {_bound(options.address, port)}, ports {attached}")
+    _say(
+        f"softswitch: device {options.device_id} ready on {_bound(options.address, port)}, ports {attached}"
+    )
 
 
 def _bound(address: str, port: int) -> str:
     """Return the address with the port that was really taken, which matters where 0 was asked for."""
     if address.startswith("unix"):
         return address
+
     return f"{address.rpartition(':')[0]}:{port}"
 
 
 def _read(path: str | None) -> bytes | None:
     if path is None:
         return None
+
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -23,7 +23,9 @@ class Membership:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A group: its members, the size with which it was made, and the choices among which the hash picks."""
+    """A group: its members, the size with which it was made, and the choices among which the hash
+    picks.
+    """
 
     members: tuple[Membership, ...]
     max_size: int
@@ -33,7 +35,12 @@ class Group:
 class ActionProfile:
     """Members and groups of one action profile; ids of one-shot groups are negative."""
 
-    def __init__(self, size: int, is_up: Callable[[int], bool], has_port: Callable[[int], bool] = lambda _port: True) -> None:
+    def __init__(
+        self,
+        size: int,
+        is_up: Callable[[int], bool],
+        has_port: Callable[[int], bool] = lambda _port: True,
+    ) -> None:
         self.size = size
         self.has_port = has_port
         self.members: dict[int, Choice] = {}
@@ -46,15 +53,18 @@ class ActionProfile:
         kind, (target,), record = entry
         if kind == USE_MEMBER:
             return (*self.members.get(target, NOTHING), record)
+
         group = self.groups.get(target)
         if group is None or not group.choices:
             return (NO_ACTION, (), record)
+
         return (*group.choices[key % len(group.choices)], record)
 
     def add_member(self, member: int, choice: Choice) -> None:
         """Add a member."""
         if member in self.members:
             raise EntryError(Code.ALREADY_EXISTS, f"member {member} already exists")
+
         self._check_room(1)
         self.members[member] = choice
 
@@ -69,12 +79,14 @@ class ActionProfile:
         self._check_known(member)
         if any(member == m.member for group in self.groups.values() for m in group.members):
             raise EntryError(Code.FAILED_PRECONDITION, f"member {member} is in a group")
+
         del self.members[member]
 
     def add_group(self, group: int, members: Sequence[Membership], max_size: int) -> None:
         """Add a group."""
         if group in self.groups:
             raise EntryError(Code.ALREADY_EXISTS, f"group {group} already exists")
+
         self._check_group(members)
         self.groups[group] = Group(tuple(members), max_size)
         self.refresh()
@@ -85,6 +97,7 @@ class ActionProfile:
             raise EntryError(Code.NOT_FOUND, f"no group {group}")
         if max_size != self.groups[group].max_size:
             raise EntryError(Code.INVALID_ARGUMENT, "the max_size of a group cannot change")
+
         self._check_group(members)
         self.groups[group].members = tuple(members)
         self.refresh()
@@ -94,21 +107,29 @@ class ActionProfile:
         if self.groups.pop(group, None) is None:
             raise EntryError(Code.NOT_FOUND, f"no group {group}")
 
-    def add_hidden(self, choices: Sequence[tuple[Choice, int, int | None]], replaced: int | None = None) -> int:
-        """Add the members and the group of a one-shot, given as (choice, weight, port), and return the group's id.
+    def add_hidden(
+        self, choices: Sequence[tuple[Choice, int, int | None]], replaced: int | None = None
+    ) -> int:
+        """Add the members and the group of a one-shot, given as (choice, weight, port), and return
+        the group's id.
 
-        `replaced` is the one-shot that will be deleted in exchange: its members do not count against the size.
+        `replaced` is the one-shot that will be deleted in exchange: its members do not count
+        against the size.
         """
         spared = len(self.groups[replaced].members) if replaced is not None else 0
         self._check_room(len(choices) - spared)
         members = []
+
         for choice, weight, port in choices:
             self.members[self._next_hidden] = choice
             members.append(Membership(self._next_hidden, weight, port))
             self._next_hidden -= 1
-        group, self._next_hidden = self._next_hidden, self._next_hidden - 1
+
+        group = self._next_hidden
+        self._next_hidden = self._next_hidden - 1
         self.groups[group] = Group(tuple(members), 0)
         self.refresh()
+
         return group
 
     def delete_hidden(self, group: int) -> None:
@@ -121,7 +142,9 @@ class ActionProfile:
         return any(group < 0 for group in self.groups)
 
     def refresh(self) -> None:
-        """Work out again what every group chooses among (after a change of members or of a port's state)."""
+        """Work out again what every group chooses among (after a change of members or of a port's
+        state).
+        """
         for group in self.groups.values():
             group.choices = [
                 self.members[m.member]
@@ -136,12 +159,17 @@ class ActionProfile:
 
     def _check_room(self, more: int) -> None:
         if self.size and len(self.members) + more > self.size:
-            raise EntryError(Code.RESOURCE_EXHAUSTED, f"the action profile is full: {self.size} members")
+            raise EntryError(
+                Code.RESOURCE_EXHAUSTED, f"the action profile is full: {self.size} members"
+            )
 
     def _check_group(self, members: Sequence[Membership]) -> None:
         for member in members:
             self._check_known(member.member)
             if member.weight <= 0:
-                raise EntryError(Code.INVALID_ARGUMENT, f"member {member.member} has weight {member.weight}")
+                raise EntryError(
+                    Code.INVALID_ARGUMENT, f"member {member.member} has weight {member.weight}"
+                )
+
         if len({member.member for member in members}) < len(members):
             raise EntryError(Code.INVALID_ARGUMENT, "a member appears twice in the group")

@@ -1,6 +1,7 @@
 """The output queue of a port: drop-tail, one rate, exact integer picoseconds.
 
-The switch process and the virtual-time network use this class and nothing else, so that both drop and delay alike.
+The switch process and the virtual-time network use this class and nothing else, so that both drop
+and delay alike.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ PS_PER_SECOND = 10**12
 class OutputQueue:
     """A drop-tail FIFO in front of a link.
 
-    A packet occupies its `size` bytes until its last bit has left; the gap that follows it keeps the link busy but
-    takes no room. `now_ps` must not run backwards from call to call. Without a rate every packet leaves at once; a
-    capacity of None is unlimited. A rate is either in bit/s or in packets/s.
+    A packet occupies its `size` bytes until its last bit has left; the gap that follows it keeps
+    the link busy but takes no room. `now_ps` must not run backwards from call to call. Without a
+    rate every packet leaves at once; a capacity of None is unlimited. A rate is either in bit/s or
+    in packets/s.
     """
 
     __slots__ = (
@@ -41,9 +43,11 @@ class OutputQueue:
     ) -> None:
         if rate_bps is not None and rate_pps is not None:
             raise ValueError("a queue has a rate in bit/s or in packets/s, not both")
+
         for name, rate in (("rate_bps", rate_bps), ("rate_pps", rate_pps)):
             if rate is not None and rate <= 0:
                 raise ValueError(f"{name} must be positive, not {rate}")
+
         self._rate_bps = rate_bps
         self._ps_per_packet = 0 if rate_pps is None else -(-PS_PER_SECOND // rate_pps)
         self._capacity_bytes = capacity_bytes
@@ -56,25 +60,31 @@ class OutputQueue:
         self.last_start_ps = 0
 
     def offer(self, now_ps: int, size: int) -> int | None:
-        """Return when the last bit of a packet of `size` bytes will have left, or None where it is dropped."""
+        """Return when the last bit of a packet of `size` bytes will have left, or None where it is
+        dropped.
+        """
         self._let_leave(now_ps)
         if self._is_full(size):
             self.drops += 1
             return None
+
         start = self._free_at_ps
         if start < now_ps:
             start = now_ps
+
         departure = start + self.tx_ps(size)
         self._free_at_ps = start + self.tx_ps(size + self._gap_bytes)
         self.last_start_ps = start
         self._occupancy_bytes += size
         self._waiting.append((departure, size))
+
         return departure
 
     def tx_ps(self, size: int) -> int:
         """Return how long `size` bytes hold the link, in picoseconds, rounded up."""
         if self._rate_bps is None:
             return self._ps_per_packet
+
         return -(-size * 8 * PS_PER_SECOND // self._rate_bps)
 
     def occupancy_bytes(self, now_ps: int) -> int:
@@ -90,6 +100,7 @@ class OutputQueue:
     def _is_full(self, size: int) -> bool:
         if self._capacity_bytes is not None and self._occupancy_bytes + size > self._capacity_bytes:
             return True
+
         return self._capacity_packets is not None and len(self._waiting) >= self._capacity_packets
 
     def _let_leave(self, now_ps: int) -> None:

@@ -1,8 +1,9 @@
 """The switch between its sockets (or its virtual network) and its pipeline.
 
-A packet takes two calls, with the output queue between them: `ingress` parses it, runs the ingress pipeline and says
-where its copies want to go; `egress`, once a copy has left its queue, runs the egress pipeline and the deparser. The
-caller owns queues and time, so a process on real sockets and a network in virtual time drive the same object.
+A packet takes two calls, with the output queue between them: `ingress` parses it, runs the ingress
+pipeline and says where its copies want to go; `egress`, once a copy has left its queue, runs the
+egress pipeline and the deparser. The caller owns queues and time, so a process on real sockets and
+a network in virtual time drive the same object.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from typing import Any
 from emulation.softswitch.pipeline import DROP_PORT, Pipeline
 from emulation.softswitch.trace import Walk
 
-NORMAL, INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, REPLICATION, RESUBMITTED = 0, 1, 2, 4, 5, 6
+NORMAL = 0
+INGRESS_CLONE = 1
+EGRESS_CLONE = 2
+RECIRCULATED = 4
+REPLICATION = 5
+RESUBMITTED = 6
 MAX_RESUBMISSIONS = 64
 
 
@@ -22,8 +28,9 @@ MAX_RESUBMISSIONS = 64
 class Pending:
     """A copy of a packet on its way from ingress to egress.
 
-    The caller reads `egress_port`, `priority` and `length` (bytes, as `standard_metadata.packet_length` will show them
-    in egress), and may set `length`, `enq_timestamp` (microseconds) and `enq_qdepth` (packets) when it enqueues it.
+    The caller reads `egress_port`, `priority` and `length` (bytes, as
+    `standard_metadata.packet_length` will show them in egress), and may set `length`,
+    `enq_timestamp` (microseconds) and `enq_qdepth` (packets) when it enqueues it.
     """
 
     egress_port: int
@@ -49,7 +56,10 @@ class Transmit:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One copy that the replication engine makes; `is_bytes` remembers in which form P4Runtime gave the port."""
+    """One copy that the replication engine makes.
+
+    `is_bytes` remembers in which form P4Runtime gave the port.
+    """
 
     port: int
     instance: int = 0
@@ -69,7 +79,8 @@ class CloneSession:
 class Counts:
     """What has become of the packets; nothing disappears without being counted.
 
-    received + copies made = transmitted + packet_ins + all the drops + those still between ingress and egress.
+    received + copies made = transmitted + packet_ins + all the drops + those still between ingress
+    and egress.
     """
 
     received: int = 0
@@ -96,14 +107,16 @@ class Replication:
 class Switch:
     """A v1model switch without queues and sockets.
 
-    `clock` returns the time in picoseconds since the switch started; `random(low, high)` an integer, both ends
-    included. A frame for `cpu_port` goes to `on_packet_in`, a digest to `on_digest(id, values)`, the text of a
-    `log_msg` to `on_log`, every step of every packet to `walk`, if there is one.
+    `clock` returns the time in picoseconds since the switch started; `random(low, high)` an
+    integer, both ends included. A frame for `cpu_port` goes to `on_packet_in`, a digest to
+    `on_digest(id, values)`, the text of a `log_msg` to `on_log`, every step of every packet to
+    `walk`, if there is one.
 
-    Nothing is lost outside of `counts`: packets that egress sends round again (egress-to-egress clones, recirculation)
-    and packets injected by the controller wait in a backlog, which the caller collects with `take_requeued` after
-    `egress` and after control traffic; the next `ingress` also returns whatever is still there. `on_requeued` is called
-    when the controller has put something there.
+    Nothing is lost outside of `counts`: packets that egress sends round again (egress-to-egress
+    clones, recirculation) and packets injected by the controller wait in a backlog, which the
+    caller collects with `take_requeued` after `egress` and after control traffic; the next
+    `ingress` also returns whatever is still there. `on_requeued` is called when the controller has
+    put something there.
     """
 
     def __init__(
@@ -134,11 +147,24 @@ class Switch:
         self._requeued: list[Pending] = []
 
     def verify(self, source: bytes) -> Pipeline:
-        """Return a pipeline made from BMv2 JSON, with its declared entries only; raises PipelineError."""
-        return Pipeline(source, self._random, self.is_up, self._drop_port, self._walk, self.has_port)
+        """Return a pipeline made from BMv2 JSON, with its declared entries only.
+
+        Raises PipelineError.
+        """
+        return Pipeline(
+            source,
+            random=self._random,
+            is_up=self.is_up,
+            drop_port=self._drop_port,
+            walk=self._walk,
+            has_port=self.has_port,
+        )
 
     def commit(self, pipeline: Pipeline) -> None:
-        """Forward with this pipeline from the next packet on; the replication engine starts empty."""
+        """Forward with this pipeline from the next packet on.
+
+        The replication engine starts empty.
+        """
         pipeline.log = self.on_log
         self.pipeline = pipeline
         self.replication = Replication()
@@ -162,14 +188,20 @@ class Switch:
             profile.refresh()
 
     def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Pending]:
-        """Process a received frame up to the queues; `length` overrides its length as the program sees it."""
+        """Process a received frame up to the queues.
+
+        `length` overrides its length as the program sees it.
+        """
         self.counts.received += 1
         pending = self._ingress(port, frame, len(frame) if length is None else length, None)
         return self.take_requeued() + pending if self._requeued else pending
 
     def take_requeued(self) -> list[Pending]:
-        """Return the packets that want to be enqueued although no frame has been received, and forget them."""
-        taken, self._requeued = self._requeued, []
+        """Return the packets that want to be enqueued although no frame has been received, and
+        forget them.
+        """
+        taken = self._requeued
+        self._requeued = []
         return taken
 
     def packet_out(self, frame: bytes) -> None:
@@ -178,8 +210,13 @@ class Switch:
         self._requeued += self._ingress(self.cpu_port or 0, frame, len(frame), None)
         self.on_requeued()
 
-    def egress(self, pending: Pending, deq_qdepth: int = 0, deq_timedelta_us: int = 0) -> list[Transmit]:
-        """Process a copy that has left its queue; `deq_qdepth` is what it left behind, in packets."""
+    def egress(
+        self, pending: Pending, deq_qdepth: int = 0, deq_timedelta_us: int = 0
+    ) -> list[Transmit]:
+        """Process a copy that has left its queue.
+
+        `deq_qdepth` is what it left behind, in packets.
+        """
         port = pending.egress_port
         frame, special = pending.pipeline.egress(
             pending.state,
@@ -194,71 +231,119 @@ class Switch:
             deq_timedelta_us,
             deq_qdepth,
         )
+
         if special is not None and self._again(pending, frame, special):
             return []
+
         if frame is None:
             self.counts.dropped_by_egress += 1
             return []
+
         if pending.truncate:
             frame = frame[: pending.truncate]
+
         if port == self.cpu_port:
             self.counts.packet_ins += 1
             self.on_packet_in(frame)
             return []
+
         self.counts.transmitted += 1
         return [Transmit(port, frame)]
 
-    def _ingress(self, port: int, frame: bytes, length: int, resume: tuple[Any, ...] | None) -> list[Pending]:
+    def _ingress(
+        self, port: int, frame: bytes, length: int, resume: tuple[Any, ...] | None
+    ) -> list[Pending]:
         pipeline = self.pipeline
         if pipeline is None:
             self.counts.dropped_without_pipeline += 1
             return []
+
         now = self.clock()
         copies: list[Pending] = []
         for _ in range(MAX_RESUBMISSIONS):
-            spec, group, priority, delta, special, state = pipeline.ingress(frame, port, length, now, resume)
-            original = Pending(spec, priority, length + delta, pipeline, state, port)
+            spec, group, priority, delta, special, state = pipeline.ingress(
+                frame, port, length, now, resume
+            )
+            original = Pending(
+                spec,
+                priority,
+                length=length + delta,
+                pipeline=pipeline,
+                state=state,
+                ingress_port=port,
+            )
+
             if special is None:
-                return copies + self._forward(original, group) if copies or group else self._unicast(original)
+                return (
+                    copies + self._forward(original, group)
+                    if copies or group
+                    else self._unicast(original)
+                )
+
             clone, clone_values, digest, digest_values, again, again_values = special
             if clone is not None:
-                parsed = pipeline.ingress(frame, port, length, now, (INGRESS_CLONE, clone[1], clone_values))[5]
-                copies += self._clones(clone[0], Pending(0, 0, length, pipeline, parsed, port, INGRESS_CLONE))
+                parsed = pipeline.ingress(
+                    frame, port, length, now, (INGRESS_CLONE, clone[1], clone_values)
+                )[5]
+                copies += self._clones(
+                    clone[0],
+                    Pending(
+                        0,
+                        priority=0,
+                        length=length,
+                        pipeline=pipeline,
+                        state=parsed,
+                        ingress_port=port,
+                        instance=INGRESS_CLONE,
+                    ),
+                )
+
             if digest is not None:
                 self.on_digest(digest, digest_values)
+
             if again is None:
                 return copies + self._forward(original, group)
+
             resume = (RESUBMITTED, again, again_values)
+
         self.counts.dropped_resubmit_loop += 1
         return copies
 
     def _forward(self, packet: Pending, group: int) -> list[Pending]:
         if not group:
             return self._unicast(packet)
+
         packet.instance = REPLICATION
         replicas = self.replication.groups.get(group, ())
         self.counts.copies += len(replicas) - 1
+
         if not replicas:
             self.counts.dropped_by_ingress += 1
             self.counts.copies += 1
+
         return self._replicate(packet, replicas)
 
     def _unicast(self, packet: Pending) -> list[Pending]:
         port = packet.egress_port
         if port in self._ports:
             return [packet]
+
         if port == self._drop_port:
             self.counts.dropped_by_ingress += 1
         else:
             self.counts.dropped_unknown_port += 1
+
         return []
 
     def _clones(self, number: int, packet: Pending) -> list[Pending]:
         session = self.replication.sessions.get(number)
         if session is None:
             return []
+
         self.counts.copies += len(session.replicas)
-        packet.priority, packet.truncate = session.priority, session.truncate
+        packet.priority = session.priority
+        packet.truncate = session.truncate
+
         return self._replicate(packet, session.replicas)
 
     def _replicate(self, packet: Pending, replicas: Sequence[Replica]) -> list[Pending]:
@@ -266,26 +351,42 @@ class Switch:
         for replica in replicas:
             copy = Pending(
                 replica.port,
-                packet.priority,
-                packet.length,
-                packet.pipeline,
-                packet.state,
-                packet.ingress_port,
-                packet.instance,
-                replica.instance,
-                packet.truncate,
+                priority=packet.priority,
+                length=packet.length,
+                pipeline=packet.pipeline,
+                state=packet.state,
+                ingress_port=packet.ingress_port,
+                instance=packet.instance,
+                rid=replica.instance,
+                truncate=packet.truncate,
             )
+
             copies += self._unicast(copy)
+
         return copies
 
     def _again(self, packet: Pending, frame: bytes | None, special: tuple[Any, ...]) -> bool:
-        """Serve egress-to-egress clones and recirculation; return whether the packet itself has gone round again."""
+        """Serve egress-to-egress clones and recirculation.
+
+        Return whether the packet itself has gone round again.
+        """
         clone, clone_state, again, again_values = special
         if clone is not None:
-            copy = Pending(0, 0, packet.length, packet.pipeline, clone_state, packet.ingress_port, EGRESS_CLONE)
+            copy = Pending(
+                0,
+                priority=0,
+                length=packet.length,
+                pipeline=packet.pipeline,
+                state=clone_state,
+                ingress_port=packet.ingress_port,
+                instance=EGRESS_CLONE,
+            )
+
             self._requeued += self._clones(clone[0], copy)
+
         if again is None or frame is None:
             return False
+
         resume = (RECIRCULATED, again, again_values)
         self._requeued += self._ingress(packet.ingress_port, frame, len(frame), resume)
         return True

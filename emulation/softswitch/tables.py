@@ -41,8 +41,8 @@ class Record:
     controller_metadata: int = 0
 
 
-# The number of the action, its arguments, the record; the first is NO_ACTION, USE_MEMBER or USE_GROUP where the entry
-# names no action of its own (and then the second holds the id).
+# The number of the action, its arguments, the record; the first is NO_ACTION, USE_MEMBER or
+# USE_GROUP where the entry names no action of its own (and then the second holds the id).
 Entry = tuple[int, tuple[int, ...], Record]
 Row = tuple[Any, ...]
 Index = int | tuple[int, ...]
@@ -72,11 +72,16 @@ class Table:
         key = (match, priority)
         if key in self.entries:
             raise EntryError(Code.ALREADY_EXISTS, "an entry with this match already exists")
+
         if len(self.entries) >= self.spec.size:
-            raise EntryError(Code.RESOURCE_EXHAUSTED, f"the table is full: {self.spec.size} entries")
+            raise EntryError(
+                Code.RESOURCE_EXHAUSTED, f"the table is full: {self.spec.size} entries"
+            )
+
         entry = (action, data, Record(match, priority))
         self.entries[key] = entry
         self._link(entry)
+
         return entry
 
     def find(self, match: Match, priority: int) -> Entry:
@@ -84,6 +89,7 @@ class Table:
         entry = self.entries.get((match, priority))
         if entry is None:
             raise EntryError(Code.NOT_FOUND, "no entry with this match")
+
         return entry
 
     def modify(self, match: Match, priority: int, action: int, data: tuple[int, ...]) -> Entry:
@@ -91,13 +97,16 @@ class Table:
         old = self.find(match, priority)
         entry = (action, data, old[2])
         self.entries[match, priority] = entry
+
         if self.kind == "masked":
             self.masked.replace(entry)
+
         if self.kind in ("masked", "rows"):
             place = next(i for i, row in enumerate(self.rows) if row[-1] is old)
             self.rows[place] = (*self.rows[place][:-1], entry)
         else:
             self._link(entry)
+
         return entry
 
     def delete(self, match: Match, priority: int) -> Entry:
@@ -111,8 +120,10 @@ class Table:
         else:
             if self.kind == "masked":
                 self.masked.remove(entry)
+
             place = next(i for i, row in enumerate(self.rows) if row[-1] is entry)
             del self.rows[place]
+
         return entry
 
     def set_default(self, action: int, data: tuple[int, ...]) -> None:
@@ -137,18 +148,22 @@ class Table:
         return values[0] if len(values) == 1 else values
 
     def _prefix(self, match: Match) -> tuple[int, Index]:
-        mask, values = 0, []
+        mask = 0
+        values = []
         for key, (value, length) in zip(self.spec.key, match, strict=True):
             if key.kind == "lpm":
                 mask = prefix_mask(length, key.bits)
                 value &= mask
+
             values.append(value)
+
         return mask, values[0] if len(values) == 1 else tuple(values)
 
     def _level(self, mask: int) -> dict[Index, Entry]:
         for known, level in self.levels:
             if known == mask:
                 return level
+
         fresh: dict[Index, Entry] = {}
         insort(self.levels, (mask, fresh), key=lambda level: -level[0])
         return fresh
@@ -157,6 +172,7 @@ class Table:
         mask, index = self._prefix(match)
         level = self._level(mask)
         del level[index]
+
         if not level:
             self.levels.remove((mask, level))
 
@@ -173,6 +189,7 @@ def lookup_kind(spec: TableSpec) -> str:
         return "exact"
     if kinds.count("lpm") == 1 and all(kind in ("exact", "lpm") for kind in kinds):
         return "lpm"
+
     return "rows" if "range" in kinds else "masked"
 
 
@@ -187,19 +204,25 @@ def prefix_mask(length: int, bits: int) -> int:
 
 
 def row_of(keys: Sequence[KeyField], entry: Entry) -> Row:
-    """Return (mask, value, low, high, ..., entry): the maskable fields side by side in one integer, then the ranges."""
+    """Return (mask, value, low, high, ..., entry): the maskable fields side by side in one integer,
+    then the ranges.
+    """
     mask = value = 0
     ranges: list[int] = []
     for key, (first, second) in zip(keys, entry[2].match, strict=True):
         if key.kind == "range":
             ranges += (first, second)
             continue
+
         bits = _mask_of(key, second)
-        mask, value = mask << key.bits | bits, value << key.bits | first & bits
+        mask = mask << key.bits | bits
+        value = value << key.bits | first & bits
+
     return (mask, value, *ranges, entry)
 
 
 def _mask_of(key: KeyField, second: int) -> int:
     if key.kind == "exact":
         return (1 << key.bits) - 1
+
     return prefix_mask(second, key.bits) if key.kind == "lpm" else second

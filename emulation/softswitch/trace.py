@@ -1,7 +1,9 @@
-"""The walk of packets through a program, step by step: `ofan p4 trace` and the switch's `--log-console` say it alike.
+"""The walk of packets through a program, step by step: `ofan p4 trace` and the switch's
+`--log-console` say it alike.
 
-A `Walk` stands around the two functions of a pipeline that was generated with tracing. It numbers the packets, turns
-what the generated code reports into `Step`s, and hands them on. A copy keeps the number of its packet.
+A `Walk` stands around the two functions of a pipeline that was generated with tracing. It numbers
+the packets, turns what the generated code reports into `Step`s, and hands them on. A copy keeps the
+number of its packet.
 """
 
 from __future__ import annotations
@@ -12,17 +14,33 @@ from typing import Any
 
 from emulation.softswitch.codegen.program import KeyField, Program, TableSpec
 from emulation.softswitch.codegen.tracing import Point
-from emulation.softswitch.tables import NO_ACTION, USE_GROUP, USE_MEMBER, needs_priority, prefix_mask
+from emulation.softswitch.tables import (
+    NO_ACTION,
+    USE_GROUP,
+    USE_MEMBER,
+    needs_priority,
+    prefix_mask,
+)
 
-INGRESS_CLONE, RECIRCULATED, RESUBMITTED = 1, 4, 6
-ORIGINS = {1: "an ingress clone", 2: "an egress clone", 4: "recirculated", 5: "a replica", 6: "resubmitted"}
+INGRESS_CLONE = 1
+RECIRCULATED = 4
+RESUBMITTED = 6
+ORIGINS = {
+    1: "an ingress clone",
+    2: "an egress clone",
+    4: "recirculated",
+    5: "a replica",
+    6: "resubmitted",
+}
 SHOWN_BYTES = 128
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened to a packet: its number, what, at which `file:line`, in words, and as data."""
+    """One thing that happened to a packet: its number, what, at which `file:line`, in words, and as
+    data.
+    """
 
     packet: int
     kind: str
@@ -32,7 +50,13 @@ class Step:
 
     def as_json(self) -> dict[str, Any]:
         """Return the step as an object for JSON."""
-        return {"packet": self.packet, "kind": self.kind, "where": self.where, "text": self.text, **self.data}
+        return {
+            "packet": self.packet,
+            "kind": self.kind,
+            "where": self.where,
+            "text": self.text,
+            **self.data,
+        }
 
     def line(self) -> str:
         """Return the step as one line that stands alone, as in a log."""
@@ -53,21 +77,34 @@ class Walk:
         self._errors: dict[int, str] = {}
 
     def around(
-        self, program: Program, functions: tuple[Function, Function], drop_port: int, is_up: Callable[[int], bool]
+        self,
+        program: Program,
+        functions: tuple[Function, Function],
+        drop_port: int,
+        is_up: Callable[[int], bool],
     ) -> tuple[Function, Function]:
         """Return the functions of a pipeline with the steps before and after them told."""
         ingress, egress = functions
-        self._program, self._drop_port, self._is_up = program, drop_port, is_up
+        self._program = program
+        self._drop_port = drop_port
+        self._is_up = is_up
         self._errors = {number: name for name, number in program.errors.items()}
 
-        def traced_ingress(frame: bytes, port: int, length: int, now: int, resume: tuple[Any, ...] | None) -> Any:
+        def traced_ingress(
+            frame: bytes, port: int, length: int, now: int, resume: tuple[Any, ...] | None
+        ) -> Any:
             self._arrived(frame, port, resume)
-            result = self._ingress(ingress, frame, port, length, now, resume)
+            result = self._ingress(ingress, frame, port, length=length, now=now, resume=resume)
             return (*result[:5], (self._current, result[5]))
 
         def traced_egress(state: tuple[int, Any], port: int, *rest: Any) -> Any:
             self._current = state[0]
-            self._tell("egress", f"egress of port {port}{_origin(rest[2], rest[3])}", {"port": port, "instance_type": rest[2]})
+            self._tell(
+                "egress",
+                f"egress of port {port}{_origin(rest[2], rest[3])}",
+                {"port": port, "instance_type": rest[2]},
+            )
+
             frame, special = egress(state[1], port, *rest)
             return frame, self._left(port, frame, special)
 
@@ -77,7 +114,9 @@ class Walk:
         """Take what generated code reports."""
         if not self._is_muted:
             text, data = _WORDS[point.kind](self, point, values)
-            self._report(Step(self._current, point.kind, point.where, text, data))
+            self._report(
+                Step(self._current, kind=point.kind, where=point.where, text=text, data=data)
+            )
 
     def error_name(self, number: int) -> str:
         """Return the name of a parser error."""
@@ -96,69 +135,96 @@ class Walk:
             return f"{'member' if number == USE_MEMBER else 'group'} {data[0]}"
         if number == NO_ACTION:
             return "no action"
+
         assert self._program is not None
         action = self._program.actions[number]
         named = zip(action.parameter_names, action.parameter_bits, data, strict=True)
+
         return f"{action.name}({', '.join(f'{name}={shown(value, bits)}' for name, bits, value in named)})"
 
     def _tell(self, kind: str, text: str, data: Mapping[str, Any]) -> None:
         if not self._is_muted:
-            self._report(Step(self._current, kind, "", text, data))
+            self._report(Step(self._current, kind, where="", text=text, data=data))
 
     def _arrived(self, frame: bytes, port: int, resume: tuple[Any, ...] | None) -> None:
         if resume is None:
             self._packets += 1
             self._current = self._packets
             self._tell(
-                "received", f"received {len(frame)} bytes on port {port}: {_hex(frame)}", {"port": port, "frame": frame.hex()}
+                "received",
+                f"received {len(frame)} bytes on port {port}: {_hex(frame)}",
+                {"port": port, "frame": frame.hex()},
             )
         elif resume[0] != INGRESS_CLONE:
             self._tell("again", ORIGINS.get(resume[0], "again"), {"instance_type": resume[0]})
 
-    def _ingress(self, ingress: Function, frame: bytes, port: int, length: int, now: int, resume: Any) -> Any:
+    def _ingress(
+        self, ingress: Function, frame: bytes, port: int, length: int, now: int, resume: Any
+    ) -> Any:
         if resume is not None and resume[0] == INGRESS_CLONE:
-            # A clone is parsed once more to be in its first state; that walk is the one already told.
+            # A clone is parsed once more to be in its first state; that walk is the one already
+            # told.
             self._is_muted = True
             try:
                 return ingress(frame, port, length, now, resume)
             finally:
                 self._is_muted = False
+
         result = ingress(frame, port, length, now, resume)
         self._decided(*result[:5])
         return result
 
-    def _decided(self, spec: int, group: int, priority: int, _delta: int, special: tuple[Any, ...] | None) -> None:
+    def _decided(
+        self, spec: int, group: int, priority: int, _delta: int, special: tuple[Any, ...] | None
+    ) -> None:
         if special is not None and special[0] is not None:
             self._tell("clone", f"a clone to session {special[0][0]}", {"session": special[0][0]})
+
         if special is not None and special[4] is not None:
             return
+
         if group:
             self._tell("multicast", f"to multicast group {group}", {"group": group})
         elif spec == self._drop_port:
             self._tell("dropped", "dropped by ingress", {})
         else:
             doubt = "" if self._is_up(spec) else ", which is down or does not exist"
-            self._tell("enqueued", f"to port {spec}, priority {priority}{doubt}", {"port": spec, "priority": priority})
+            self._tell(
+                "enqueued",
+                f"to port {spec}, priority {priority}{doubt}",
+                {"port": spec, "priority": priority},
+            )
 
-    def _left(self, port: int, frame: bytes | None, special: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    def _left(
+        self, port: int, frame: bytes | None, special: tuple[Any, ...] | None
+    ) -> tuple[Any, ...] | None:
         if special is not None and special[0] is not None:
             self._tell("clone", f"a clone to session {special[0][0]}", {"session": special[0][0]})
             special = (special[0], (self._current, special[1]), *special[2:])
+
         if frame is None:
             self._tell("dropped", "dropped by egress", {})
         elif special is None or special[2] is None:
-            self._tell("sent", f"sent {len(frame)} bytes from port {port}: {_hex(frame)}", {"port": port, "frame": frame.hex()})
+            self._tell(
+                "sent",
+                f"sent {len(frame)} bytes from port {port}: {_hex(frame)}",
+                {"port": port, "frame": frame.hex()},
+            )
+
         return special
 
 
 def shown(value: Any, bits: int) -> str:
-    """Return a value as people read it: small ones in decimal, others in hexadecimal at their full width."""
+    """Return a value as people read it: small ones in decimal, others in hexadecimal at their full
+    width.
+    """
     if isinstance(value, bytes):
         return f"0x{value.hex()}" if value else "empty"
     if bits <= 1 or not isinstance(value, int) or isinstance(value, bool):
         return str(int(value)) if isinstance(value, (int, bool)) else str(value)
     if 0 <= value < 10 or value < 0:
         return str(value)
+
     return f"0x{value:0{(bits + 3) // 4}x}"
 
 
@@ -178,12 +244,14 @@ def _field(key: KeyField, first: int, second: int) -> str:
             return f"{shown(first, key.bits)}..{shown(second, key.bits)}"
         case "optional":
             return shown(first, key.bits) if second else "*"
+
     return shown(first, key.bits)
 
 
 def _masked(value: int, mask: int, bits: int) -> str:
     if mask in (0, (1 << bits) - 1):
         return shown(value, bits) if mask else "*"
+
     return f"{shown(value, bits)} &&& {shown(mask, bits)}"
 
 
@@ -198,7 +266,9 @@ def _origin(instance: int, rid: int) -> str:
 def _named(point: Point, values: Sequence[Any], start: int = 0) -> tuple[str, dict[str, Any]]:
     pairs = [(label, value) for label, value in zip(point.labels, values, strict=False)][start:]
     text = ", ".join(f"{label.name}={shown(value, label.bits)}" for label, value in pairs)
-    return text, {label.name: value.hex() if isinstance(value, bytes) else value for label, value in pairs}
+    return text, {
+        label.name: value.hex() if isinstance(value, bytes) else value for label, value in pairs
+    }
 
 
 Words = tuple[str, dict[str, Any]]
@@ -210,12 +280,21 @@ def _state(_walk: Walk, point: Point, _values: Sequence[Any]) -> Words:
 
 def _extract(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
     text, fields = _named(point, values, 1)
-    return f"extracted {point.name} at byte {values[0]}: {text}", {"header": point.name, "offset": values[0], "fields": fields}
+    return f"extracted {point.name} at byte {values[0]}: {text}", {
+        "header": point.name,
+        "offset": values[0],
+        "fields": fields,
+    }
 
 
 def _select(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
-    key = ", ".join(shown(value, label.bits) for label, value in zip(point.labels, values, strict=True))
-    return (f"select ({key}): {point.name}" if key else f"transition {point.name}"), {"key": list(values), "next": point.name}
+    key = ", ".join(
+        shown(value, label.bits) for label, value in zip(point.labels, values, strict=True)
+    )
+    return (f"select ({key}): {point.name}" if key else f"transition {point.name}"), {
+        "key": list(values),
+        "next": point.name,
+    }
 
 
 def _parser_error(walk: Walk, _point: Point, values: Sequence[Any]) -> Words:
@@ -224,7 +303,10 @@ def _parser_error(walk: Walk, _point: Point, values: Sequence[Any]) -> Words:
 
 
 def _condition(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
-    return f"if ({point.name}): {'true' if values[0] else 'false'}", {"condition": point.name, "result": bool(values[0])}
+    return f"if ({point.name}): {'true' if values[0] else 'false'}", {
+        "condition": point.name,
+        "result": bool(values[0]),
+    }
 
 
 def _assign(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
@@ -233,17 +315,27 @@ def _assign(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
 
 
 def _header(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
-    return f"{point.name} is {'valid' if values[0] else 'not valid'}", {"header": point.name, "valid": bool(values[0])}
+    return f"{point.name} is {'valid' if values[0] else 'not valid'}", {
+        "header": point.name,
+        "valid": bool(values[0]),
+    }
 
 
 def _stack(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
-    return f"stack {point.name} has moved, next element {values[0]}", {"stack": point.name, "next": values[0]}
+    return f"stack {point.name} has moved, next element {values[0]}", {
+        "stack": point.name,
+        "next": values[0],
+    }
 
 
 def _cell(words: str) -> Callable[[Walk, Point, Sequence[Any]], Words]:
     def say(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
         value = shown(values[1], point.labels[1].bits or 64)
-        return f"{words} {point.name}[{values[0]}] = {value}", {"array": point.name, "index": values[0], "value": values[1]}
+        return f"{words} {point.name}[{values[0]}] = {value}", {
+            "array": point.name,
+            "index": values[0],
+            "value": values[1],
+        }
 
     return say
 
@@ -255,6 +347,7 @@ def _table(walk: Walk, point: Point, values: Sequence[Any]) -> Words:
     call = walk.action_call(number, data)
     looked = f"table {point.name}" + (f", key {key}" if key else "")
     said = {"table": point.name, "key": fields, "hit": hit, "entry": entry, "action": call}
+
     return f"{looked}: {'hit' if hit else 'miss'}, {entry} -> {call}", said
 
 
@@ -273,19 +366,26 @@ def _checksum_wrong(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
 
 
 def _checksum_updated(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
-    return f"checksum {point.name} = {shown(values[0], point.labels[0].bits)}", {"field": point.name, "value": values[0]}
+    return f"checksum {point.name} = {shown(values[0], point.labels[0].bits)}", {
+        "field": point.name,
+        "value": values[0],
+    }
 
 
 def _emit(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
     headers = [label.name for label, valid in zip(point.labels, values[:-1], strict=False) if valid]
     rest = max(0, values[-1])
-    return f"deparser emits {', '.join([*headers, f'{rest} more bytes'])}", {"headers": headers, "payload_bytes": rest}
+    return f"deparser emits {', '.join([*headers, f'{rest} more bytes'])}", {
+        "headers": headers,
+        "payload_bytes": rest,
+    }
 
 
 def _log_msg(_walk: Walk, point: Point, values: Sequence[Any]) -> Words:
     text = point.name
     for value in values:
         text = text.replace("{}", str(value), 1)
+
     return f"log: {text}", {"message": text}
 
 
@@ -313,6 +413,17 @@ _WORDS: dict[str, Callable[[Walk, Point, Sequence[Any]], Words]] = {
     "emit": _emit,
     "log_msg": _log_msg,
     **dict.fromkeys(
-        ("assert", "clone", "drop", "exit", "generate_digest", "mark_to_drop", "recirculate", "resubmit", "truncate"), _plain
+        (
+            "assert",
+            "clone",
+            "drop",
+            "exit",
+            "generate_digest",
+            "mark_to_drop",
+            "recirculate",
+            "resubmit",
+            "truncate",
+        ),
+        _plain,
     ),
 }

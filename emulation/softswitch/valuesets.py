@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from emulation.softswitch.tables import Match
 
-# Per key field (low, high, mask): a value matches if it lies between low and high, or, where both are equal, if it
-# equals them under the mask.
+# Per key field (low, high, mask): a value matches if it lies between low and high, or, where both
+# are equal, if it equals them under the mask.
 ValueMatch = tuple[tuple[int, int, int], ...]
 
 
@@ -22,10 +22,14 @@ class ValueSetState:
         self.members = list(members)
 
     def matches(self, key: Sequence[int], masks: Sequence[int | None]) -> bool:
-        """Return whether the (already masked) key is in the set; `masks` apply to the members too."""
+        """Return whether the (already masked) key is in the set.
+
+        `masks` apply to the members too.
+        """
         return any(
             all(
-                _matches(value, field, -1 if mask is None else mask) for value, field, mask in zip(key, member, masks, strict=False)
+                _matches(value, field, -1 if mask is None else mask)
+                for value, field, mask in zip(key, member, masks, strict=False)
             )
             for _, member in self.members
         )
@@ -35,4 +39,5 @@ def _matches(value: int, field: tuple[int, int, int], mask: int) -> bool:
     low, high, bits = field
     if low == high:
         return value & bits == low & bits & mask
+
     return low <= value <= high

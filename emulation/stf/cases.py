@@ -26,16 +26,31 @@ class Verdict:
 
 
 def find_cases(folder: Path) -> list[tuple[Path, Path]]:
-    """Return the (program, script) pairs `NAME.p4`, `NAME.stf` in a folder and its sub-folders, by name."""
+    """Return the (program, script) pairs `NAME.p4`, `NAME.stf` in a folder and its sub-folders, by
+    name.
+    """
     scripts = sorted(folder.rglob("*.stf"))
-    return [(script.with_suffix(".p4"), script) for script in scripts if script.with_suffix(".p4").is_file()]
+    return [
+        (script.with_suffix(".p4"), script)
+        for script in scripts
+        if script.with_suffix(".p4").is_file()
+    ]
 
 
 def run_case(program: Path, script: Path, include_dirs: Sequence[str | Path] = ()) -> Verdict:
-    """Compile the program, run the script, compare; raises OSError and UnicodeDecodeError for unreadable files."""
+    """Compile the program, run the script, compare.
+
+    Raises OSError and UnicodeDecodeError for unreadable files.
+    """
     start = monotonic()
     status, detail = _judge(program, script.read_text(encoding="utf-8"), include_dirs)
-    return Verdict(str(program), str(script), status, detail, round(monotonic() - start, 3))
+    return Verdict(
+        str(program),
+        script=str(script),
+        status=status,
+        detail=detail,
+        seconds=round(monotonic() - start, 3),
+    )
 
 
 def _judge(program: Path, text: str, include_dirs: Sequence[str | Path]) -> tuple[str, str]:
@@ -43,11 +58,13 @@ def _judge(program: Path, text: str, include_dirs: Sequence[str | Path]) -> tupl
         commands = parse_script(text).commands
         compiled = compile_file(program, include_dirs)
         bench = Bench(compiled.json)
+
         for command in commands:
             bench.run(command)
     except (CompileError, SoftswitchError, ScriptError) as error:
         return "unsupported", str(error)
     except CheckFailed as failure:
         return "failed", str(failure)
+
     difference = first_difference(compiled.json, bench.expected, bench.sent)
     return ("failed", difference) if difference else ("passed", "")

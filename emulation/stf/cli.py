@@ -11,12 +11,21 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from emulation.stf.cases import Verdict, find_cases
 from emulation.stf.worker import run_cases
 
-PASSED, FAILED, REFUSED = 0, 1, 2
+PASSED = 0
+FAILED = 1
+REFUSED = 2
 STATUSES = ("passed", "failed", "unsupported")
 
 EXAMPLES = """
@@ -33,23 +42,49 @@ Exit codes: 0 all passed, 1 some failed, 2 none failed but some are unsupported 
 
 @click.command("stf", epilog=EXAMPLES)
 @click.argument("program", type=click.Path(path_type=Path, exists=True))
-@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
-@click.option("-I", "include_dirs", multiple=True, metavar="DIR", help="Search DIR for included files.")
-@click.option("--match", metavar="TEXT", default="", help="Of a folder, only programs that contain TEXT.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds for one test.")
+@click.argument(
+    "script", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False
+)
+@click.option(
+    "-I", "include_dirs", multiple=True, metavar="DIR", help="Search DIR for included files."
+)
+@click.option(
+    "--match", metavar="TEXT", default="", help="Of a folder, only programs that contain TEXT."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    help="Seconds for one test.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all verdicts as JSON.")
 def stf_command(
-    program: Path, script: Path | None, include_dirs: tuple[str, ...], match: str, timeout: float, as_json: bool
+    program: Path,
+    script: Path | None,
+    include_dirs: tuple[str, ...],
+    match: str,
+    timeout: float,
+    as_json: bool,
 ) -> None:
-    """Run the STF test SCRIPT on PROGRAM, or every test below a folder, on our compiler and our switch."""
+    """Run the STF test SCRIPT on PROGRAM, or every test below a folder, on our compiler and our
+    switch.
+    """
     cases = _cases(program, script, match)
     with _progress(len(cases)) as progress:
         verdicts = list(_watched(run_cases(cases, timeout, include_dirs), progress, quiet=as_json))
+
     counts = Counter(verdict.status for verdict in verdicts)
     if as_json:
-        click.echo(json.dumps({**{s: counts[s] for s in STATUSES}, "cases": [asdict(v) for v in verdicts]}, indent=2))
+        click.echo(
+            json.dumps(
+                {**{s: counts[s] for s in STATUSES}, "cases": [asdict(v) for v in verdicts]},
+                indent=2,
+            )
+        )
     elif len(cases) > 1 or program.is_dir():
         click.echo(", ".join(f"{counts[status]} {status}" for status in STATUSES))
+
     raise SystemExit(FAILED if counts["failed"] else REFUSED if counts["unsupported"] else PASSED)
 
 
@@ -57,21 +92,42 @@ def _cases(program: Path, script: Path | None, match: str) -> list[tuple[Path, P
     if program.is_dir():
         if script is not None:
             raise click.UsageError(f"{program} is a folder: its scripts lie beside its programs")
-        cases = [case for case in find_cases(program) if match in case[0].read_text(encoding="utf-8", errors="replace")]
+
+        cases = [
+            case
+            for case in find_cases(program)
+            if match in case[0].read_text(encoding="utf-8", errors="replace")
+        ]
+
         if not cases:
-            raise click.UsageError(f"{program} has no pair NAME.p4, NAME.stf" + (f" with {match!r}" if match else ""))
+            raise click.UsageError(
+                f"{program} has no pair NAME.p4, NAME.stf" + (f" with {match!r}" if match else "")
+            )
+
         return cases
+
     script = script or program.with_suffix(".stf")
     if not script.is_file():
         raise click.UsageError(f"there is no {script}: name the script")
+
     return [(program, script)]
 
 
 def _progress(total: int) -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+
     console = Console(file=sys.stderr)
-    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal or total < 2)
+    progress = Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal or total < 2
+    )
     progress.add_task("tests", total=total)
+
     return progress
 
 
@@ -83,5 +139,6 @@ def _watched(verdicts: Iterable[Verdict], progress: Progress, quiet: bool) -> It
             detail = f": {verdict.detail}" if verdict.detail else ""
             progress.console.file.flush()
             click.echo(f"{verdict.status.upper()} {verdict.script}{detail}")
+
         progress.advance(progress.tasks[0].id)
         yield verdict

@@ -12,16 +12,23 @@ from emulation.stf.script import Expect
 Sent = Mapping[int, Sequence[bytes]]
 
 
-def first_difference(program: Mapping[str, Any], expected: Sequence[Expect], sent: Sent) -> str | None:
-    """Return a description of the first packet that is missing, too many or not as expected; None if all are right."""
+def first_difference(
+    program: Mapping[str, Any], expected: Sequence[Expect], sent: Sent
+) -> str | None:
+    """Return a description of the first packet that is missing, too many or not as expected.
+
+    None if all are right.
+    """
     for port in sorted({item.port for item in expected} | set(sent)):
         wanted = [item for item in expected if item.port == port]
         if any(item.digits is None for item in wanted):
             found = _any_number(wanted, port, sent)
         else:
             found = _port_difference(program, port, wanted, sent.get(port, ()))
+
         if found:
             return found
+
     return None
 
 
@@ -30,48 +37,58 @@ def _any_number(wanted: Sequence[Expect], port: int, sent: Sent) -> str | None:
     return None if sent.get(port) else f"line {wanted[0].line}: no packet left through port {port}"
 
 
-def _port_difference(program: Mapping[str, Any], port: int, wanted: Sequence[Expect], frames: Sequence[bytes]) -> str | None:
+def _port_difference(
+    program: Mapping[str, Any], port: int, wanted: Sequence[Expect], frames: Sequence[bytes]
+) -> str | None:
     for number, (item, frame) in enumerate(zip(wanted, frames, strict=False)):
         at = differs_at(item, frame)
         if at is not None:
             return f"line {item.line}: packet {number} on port {port} {describe(program, item, frame, at)}"
+
     if len(frames) < len(wanted):
         missing = wanted[len(frames)]
         return f"line {missing.line}: expected {len(wanted)} packets on port {port}, {len(frames)} left: {missing.digits}"
+
     if len(frames) > len(wanted):
-        return (
-            f"port {port}: expected {len(wanted)} packets, {len(frames)} left; the first one too many: {frames[len(wanted)].hex()}"
-        )
+        return f"port {port}: expected {len(wanted)} packets, {len(frames)} left; the first one too many: {frames[len(wanted)].hex()}"
+
     return None
 
 
 def differs_at(item: Expect, frame: bytes) -> int | None:
     """Return the first hexadecimal digit where a frame is not as expected, or None."""
-    digits, found = item.digits or "", frame.hex()
+    digits = item.digits or ""
+    found = frame.hex()
     for at, (want, have) in enumerate(zip(digits, found, strict=False)):
         if want not in ("*", have):
             return at
+
     if len(found) < len(digits) or (item.is_whole and len(found) > len(digits)):
         return min(len(found), len(digits))
+
     return None
 
 
 def describe(program: Mapping[str, Any], item: Expect, frame: bytes, at: int) -> str:
-    """Say which field differs first, then show both packets with a caret under the first different digit."""
-    digits, found = item.digits or "", frame.hex()
+    """Say which field differs first, then show both packets with a caret under the first different
+    digit.
+    """
+    digits = item.digits or ""
+    found = frame.hex()
     parts = dissect(program, frame)
+
     if at >= min(len(digits), len(found)):
         head = f"has {len(found) / 2:g} bytes, expected {len(digits) / 2:g}"
     else:
         part = _part_at(parts, at * 4)
         head = f"differs at byte {at // 2}, in {part.name} (bits {part.offset} to {part.offset + part.bits - 1})"
         head += f": expected {_slice(digits, part)}, found {_slice(found, part)}"
+
     cuts = _cuts(parts)
     caret = " " * (at + sum(1 for cut in cuts if cut <= at)) + "^"
     headers = " ".join(dict.fromkeys(part.name.rpartition(".")[0] or part.name for part in parts))
-    return (
-        f"{head}\n  expected {_spaced(digits, cuts)}\n  found    {_spaced(found, cuts)}\n           {caret}\n  headers  {headers}"
-    )
+
+    return f"{head}\n  expected {_spaced(digits, cuts)}\n  found    {_spaced(found, cuts)}\n           {caret}\n  headers  {headers}"
 
 
 def _part_at(parts: Sequence[Part], bit: int) -> Part:
@@ -86,7 +103,11 @@ def _slice(digits: str, part: Part) -> str:
 def _cuts(parts: Sequence[Part]) -> list[int]:
     """Return the digits at which a header other than the first begins."""
     names = [part.name.rpartition(".")[0] for part in parts]
-    return [part.offset // 4 for part, name, before in zip(parts[1:], names[1:], names, strict=False) if name != before]
+    return [
+        part.offset // 4
+        for part, name, before in zip(parts[1:], names[1:], names, strict=False)
+        if name != before
+    ]
 
 
 def _spaced(digits: str, cuts: Sequence[int]) -> str:

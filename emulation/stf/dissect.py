@@ -1,7 +1,8 @@
-"""The header fields of a frame, as a program's own parser sees them: what gives names to the bytes of a difference.
+"""The header fields of a frame, as a program's own parser sees them: what gives names to the bytes
+of a difference.
 
-Only the part of the parser that depends on the frame alone is followed; where a choice depends on something else, the
-rest is called payload.
+Only the part of the parser that depends on the frame alone is followed; where a choice depends on
+something else, the rest is called payload.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ def dissect(program: Mapping[str, Json], frame: bytes, port: int = 0) -> list[Pa
     walk = _Walk(program, frame, port)
     with suppress(Unknown, KeyError, IndexError, TypeError):
         walk.run()
+
     if walk.at < len(frame) * 8:
         walk.parts.append(Part("payload", walk.at, len(frame) * 8 - walk.at))
+
     return walk.parts
 
 
@@ -59,9 +62,11 @@ class _Walk:
         for _ in range(MAX_STATES):
             if name is None:
                 return
+
             state = self.states[name]
             for operation in state["parser_ops"]:
                 self.step(operation)
+
             name = self.following(state)
 
     def bits(self, offset: int, width: int) -> int:
@@ -69,6 +74,7 @@ class _Walk:
         end = self.at + offset + width
         if end > len(self.frame) * 8:
             raise Unknown
+
         return int.from_bytes(self.frame, "big") >> (len(self.frame) * 8 - end) & ((1 << width) - 1)
 
     def step(self, operation: Json) -> None:
@@ -89,9 +95,11 @@ class _Walk:
             return str(parameter["value"])
         if parameter["type"] != "stack":
             raise Unknown
+
         stack = str(parameter["value"])
         index = self.next.get(stack, 0)
         self.next[stack] = index + 1
+
         return f"{stack}[{index}]"
 
     def extract(self, header: str) -> None:
@@ -121,6 +129,7 @@ class _Walk:
             case "stack_field":
                 stack, name = operand["value"]
                 return self.values[f"{stack}[{self.next[stack] - 1}]", name]
+
         raise Unknown
 
     def following(self, state: Json) -> str | None:
@@ -130,6 +139,7 @@ class _Walk:
             if transition["type"] == "default" or self.matches(transition, key):
                 found = transition["next_state"]
                 return None if found is None else str(found)
+
         return None
 
     def width(self, operand: Json) -> int:
@@ -141,6 +151,7 @@ class _Walk:
                 bits = self.width_of(self.headers[operand["value"][0]], operand["value"][1])
             case _:
                 bits = self.width_of(self.headers[f"{operand['value'][0]}[0]"], operand["value"][1])
+
         return (bits + 7) // 8 * 8
 
     def width_of(self, kind: str, field: str) -> int:
@@ -151,8 +162,10 @@ class _Walk:
         """Compare the packed key with a value under a mask."""
         if transition["type"] != "hexstr":
             raise Unknown
+
         packed = 0
         for value, width in key:
             packed = packed << width | value
+
         mask = -1 if transition["mask"] is None else int(transition["mask"], 16)
         return packed & mask == int(transition["value"], 16) & mask

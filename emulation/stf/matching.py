@@ -12,15 +12,25 @@ class MatchError(ValueError):
 
 
 def match_of(key: KeyField, text: str | None) -> tuple[int, int]:
-    """Return the pair that `tables.Match` has for one key; None is a key that the script leaves out."""
+    """Return the pair that `tables.Match` has for one key.
+
+    None is a key that the script leaves out.
+    """
     if text is None:
         return (0, _full(key)) if key.kind == "range" else (0, 0)
+
     try:
-        pair = {"lpm": _prefix, "ternary": _masked, "optional": _masked, "range": _range}.get(key.kind, _exact)(key, text)
+        pair = {"lpm": _prefix, "ternary": _masked, "optional": _masked, "range": _range}.get(
+            key.kind, _exact
+        )(key, text)
     except ValueError as error:
-        raise MatchError(str(error) if isinstance(error, MatchError) else f"{key.name}: cannot read {text!r}") from None
+        raise MatchError(
+            str(error) if isinstance(error, MatchError) else f"{key.name}: cannot read {text!r}"
+        ) from None
+
     if any(value >> key.bits for value in (pair[:1] if key.kind == "lpm" else pair)):
         raise MatchError(f"{key.name}: {text} does not fit in {key.bits} bits")
+
     return pair
 
 
@@ -38,16 +48,22 @@ def _range(_key: KeyField, text: str) -> tuple[int, int]:
 
 
 def _masked(key: KeyField, text: str) -> tuple[int, int]:
-    """A digit matches itself and `*` all digits; bits above the first digit are not looked at, as the format has it."""
+    """A digit matches itself and `*` all digits.
+
+    Bits above the first digit are not looked at, as the format has it.
+    """
     value, mark, mask = text.partition("&&&")
     if mark:
         return int(value, 0) & int(mask, 0), int(mask, 0)
+
     bits = BASES.get(text[:2].lower())
     if bits is None:
         return int(text), _full(key)
+
     ones = {4: "f", 1: "1", 3: "7"}[bits]
     digits = text[2:]
     mask_digits = "".join("0" if digit == "*" else ones for digit in digits)
+
     return int(digits.replace("*", "0"), 1 << bits), int(mask_digits, 1 << bits) & _full(key)
 
 
@@ -58,6 +74,8 @@ def _prefix(key: KeyField, text: str) -> tuple[int, int]:
         bits = BASES.get(text[:2].lower())
         length = str(key.bits if bits is None else (len(text) - 2 - text.count("*")) * bits)
         value = text.replace("*", "0")
+
     if int(length) > key.bits:
         raise MatchError(f"{key.name}: a prefix of {length} bits does not fit in {key.bits} bits")
+
     return int(value, 0), int(length)

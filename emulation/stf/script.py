@@ -15,10 +15,11 @@
     register_read NAME INDEX, register_write NAME INDEX VALUE, register_reset NAME
     meter_set_rates NAME INDEX RATE:BURST RATE:BURST, meter_array_set_rates NAME RATE:BURST RATE:BURST, meter_get_rates
 
-A MATCH is a number, `VALUE/LENGTH`, digits with `*`, and, beyond what the format's first users have, `VALUE&&&MASK` and
-`LOW->HIGH`. Also beyond them: several actions in one `add` are the members of a selector's group, `register_read` and
-`counter_read` end with `== VALUE` to check one, `value_set NAME MATCH...` adds a member to a parser value set, and
-`expect_log TEXT` and `expect_digest NAME VALUE...` say what the program logs and what it tells the controller, in order.
+A MATCH is a number, `VALUE/LENGTH`, digits with `*`, and, beyond what the format's first users
+have, `VALUE&&&MASK` and `LOW->HIGH`. Also beyond them: several actions in one `add` are the members
+of a selector's group, `register_read` and `counter_read` end with `== VALUE` to check one,
+`value_set NAME MATCH...` adds a member to a parser value set, and `expect_log TEXT` and
+`expect_digest NAME VALUE...` say what the program logs and what it tells the controller, in order.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from dataclasses import dataclass
 
 NAME = r'"[^"]+"|[A-Za-z_$][\w$]*(?:\[\d+(?::\d+)?\])?(?:\.[A-Za-z_$][\w$]*(?:\[\d+(?::\d+)?\])?)*'
 NUMBER = r"0[xX][0-9a-fA-F*]+|0[bB][01*]+|0[oO][0-7*]+|\d+\.\d+|\d+"
-TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<mark>&&&|->|[=!<>]=|[-:,/()=<>]))")
+TOKEN = re.compile(
+    rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<mark>&&&|->|[=!<>]=|[-:,/()=<>]))"
+)
 HEX = re.compile(r"[0-9a-fA-F]*")
 PATTERN = re.compile(r"[0-9a-fA-F*]*\$?")
 CONDITIONS = ("==", "!=", "<=", "<", ">=", ">")
@@ -54,7 +57,10 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """A frame that goes out; `digits` has `*` for any digit, and None says that anything may leave through the port."""
+    """A frame that goes out.
+
+    `digits` has `*` for any digit, and None says that anything may leave through the port.
+    """
 
     line: int
     port: int
@@ -139,18 +145,23 @@ class _Line:
         self.number = number
         self.tokens: list[tuple[str, str]] = []
         at = 0
+
         while at < len(text.rstrip()):
             found = TOKEN.match(text, at)
             if found is None:
                 raise ScriptError(number, f"cannot read {text[at:].strip()!r}")
+
             kind = str(found.lastgroup)
             self.tokens.append((kind, found[kind].strip('"')))
             at = found.end()
+
         self.at = 0
 
     def fail(self, wanted: str) -> ScriptError:
         """Return the error for what stands here instead of what is wanted."""
-        return ScriptError(self.number, f"expected {wanted}, found {self.peek()[1] or 'the end of the line'!r}")
+        return ScriptError(
+            self.number, f"expected {wanted}, found {self.peek()[1] or 'the end of the line'!r}"
+        )
 
     def peek(self, ahead: int = 0) -> tuple[str, str]:
         """Return kind and text of a token without taking it."""
@@ -162,6 +173,7 @@ class _Line:
         found, text = self.peek()
         if found != kind:
             raise self.fail(wanted)
+
         self.at += 1
         return text
 
@@ -169,6 +181,7 @@ class _Line:
         """Take a mark if it stands here."""
         if self.peek() != ("mark", mark):
             return False
+
         self.at += 1
         return True
 
@@ -198,42 +211,59 @@ def parse_script(text: str) -> Script:
         stripped = raw.strip()
         if stripped and not stripped.startswith("#"):
             commands.append(_command(number, stripped))
+
     return Script(tuple(commands))
 
 
 def _command(number: int, text: str) -> Command:
     word, *rest = text.split(None, 1)
-    word, tail = word.lower(), rest[0] if rest else ""
+    word = word.lower()
+    tail = rest[0] if rest else ""
+
     if word == "expect_log":
         return Direct(number, word, (tail,))
+
     tail = tail.partition("#")[0]
     if word in ("packet", "expect"):
         return _frame(number, word, tail)
+
     reader = READERS.get(word)
     line = _Line(number, tail)
     if reader is not None:
         command = reader(line)
         line.done()
         return command
+
     if word not in DIRECT:
         raise ScriptError(number, f"unknown command '{word}'")
+
     return _direct(word, line)
 
 
 def _frame(number: int, word: str, tail: str) -> Command:
     """`packet PORT HEX...` or `expect PORT [HEX...] [$]`."""
     words = tail.split()
-    port, digits = "".join(words[:1]), "".join(words[1:])
+    port = "".join(words[:1])
+    digits = "".join(words[1:])
+
     if not port.isdigit():
         raise ScriptError(number, f"expected a port, found {port or 'the end of the line'!r}")
+
     if word == "packet":
         if not HEX.fullmatch(digits) or len(digits) % 2:
             raise ScriptError(number, "a packet is an even number of hexadecimal digits")
+
         return Packet(number, int(port), bytes.fromhex(digits))
+
     if not PATTERN.fullmatch(digits):
-        raise ScriptError(number, "an expected packet is hexadecimal digits and '*', with '$' at the end if it is whole")
+        raise ScriptError(
+            number,
+            "an expected packet is hexadecimal digits and '*', with '$' at the end if it is whole",
+        )
+
     if not digits:
         return Expect(number, int(port), None)
+
     return Expect(number, int(port), digits.rstrip("$").lower(), digits.endswith("$"))
 
 
@@ -244,6 +274,7 @@ def _keys(line: _Line) -> tuple[tuple[str, str], ...]:
         name = line.take("name", "a key")
         line.expect(":")
         keys.append((name, _match(line)))
+
     return tuple(keys)
 
 
@@ -253,6 +284,7 @@ def _match(line: _Line) -> str:
     for mark in ("/", "&&&", "->"):
         if line.accept(mark):
             return f"{text}{mark}{line.take('number', 'a number')}"
+
     return text
 
 
@@ -265,12 +297,15 @@ def _call(line: _Line) -> Call:
     action = line.take("name", "an action")
     line.expect("(")
     arguments: list[tuple[str, str]] = []
+
     while not line.accept(")"):
         if arguments:
             line.expect(",")
+
         name = line.take("name", "a parameter")
         line.expect(":")
         arguments.append((name, line.take("number", "a number")))
+
     return Call(action, tuple(arguments))
 
 
@@ -279,16 +314,19 @@ def _add(line: _Line) -> Command:
     priority = _priority(line)
     keys = _keys(line)
     calls = [_call(line)]
+
     while line.peek()[0] == "name":
         calls.append(_call(line))
+
     entry = line.take("name", "a name for the entry") if line.accept("=") else None
-    return Add(line.number, table, priority, keys, tuple(calls), entry)
+    return Add(line.number, table, priority, keys=keys, calls=tuple(calls), id=entry)
 
 
 def _remove(line: _Line) -> Command:
     table = line.take("name", "'all', an entry or a table")
     if table == "all":
         return Remove(line.number, None)
+
     return Remove(line.number, table, _priority(line), _keys(line))
 
 
@@ -299,15 +337,26 @@ def _set_default(line: _Line) -> Command:
 def _check_counter(line: _Line) -> Command:
     name = line.take("name", "a counter")
     line.expect("(")
-    index = line.take(line.peek()[0] if line.peek()[0] in ("name", "number") else "number", "an index or the name of an entry")
+    index = line.take(
+        line.peek()[0] if line.peek()[0] in ("name", "number") else "number",
+        "an index or the name of an entry",
+    )
+
     line.expect(")")
     if line.peek()[0] == "end":
-        return CheckCounter(line.number, name, index, "packets", "==", 0)
+        return CheckCounter(line.number, name, index, unit="packets", condition="==", value=0)
+
     unit = line.take("name", "'packets' or 'bytes'")
     condition = line.take("mark", "a comparison")
     if unit not in ("packets", "bytes") or condition not in CONDITIONS:
-        raise ScriptError(line.number, f"expected 'packets' or 'bytes' and a comparison, found '{unit} {condition}'")
-    return CheckCounter(line.number, name, index, unit, condition, line.integer("a number"))
+        raise ScriptError(
+            line.number,
+            f"expected 'packets' or 'bytes' and a comparison, found '{unit} {condition}'",
+        )
+
+    return CheckCounter(
+        line.number, name, index, unit=unit, condition=condition, value=line.integer("a number")
+    )
 
 
 def _direct(word: str, line: _Line) -> Command:
@@ -317,12 +366,17 @@ def _direct(word: str, line: _Line) -> Command:
         kind, text = line.peek()
         line.at += 1
         joins = kind == "mark" and text != "=="
+
         if arguments and (joins or (len(arguments[-1]) > 0 and arguments[-1][-1] in ":/&>")):
             arguments[-1] += text
         else:
             arguments.append(text)
+
     if not DIRECT[word] <= len(arguments):
-        raise ScriptError(line.number, f"'{word}' takes {DIRECT[word]} arguments or more, found {len(arguments)}")
+        raise ScriptError(
+            line.number, f"'{word}' takes {DIRECT[word]} arguments or more, found {len(arguments)}"
+        )
+
     return Direct(line.number, word, tuple(arguments))
 
 

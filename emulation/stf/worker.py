@@ -1,7 +1,7 @@
 """Many tests, one after the other, each within a time limit.
 
-A test runs in another process, which is ended when it takes too long or dies with it: nothing that a program does to the
-compiler or the switch can stop the rest.
+A test runs in another process, which is ended when it takes too long or dies with it: nothing that
+a program does to the compiler or the switch can stop the rest.
 """
 
 from __future__ import annotations
@@ -32,12 +32,22 @@ class Worker:
         pipe.send((program, script))
         if not pipe.poll(seconds):
             self.stop()
-            return Verdict(str(program), str(script), "failed", f"no result within {seconds:g} s", seconds)
+            return Verdict(
+                str(program),
+                script=str(script),
+                status="failed",
+                detail=f"no result within {seconds:g} s",
+                seconds=seconds,
+            )
+
         try:
             verdict: Verdict = pipe.recv()
         except EOFError:
             self.stop()
-            return Verdict(str(program), str(script), "failed", "the process that ran the test has died")
+            return Verdict(
+                str(program), str(script), "failed", "the process that ran the test has died"
+            )
+
         return verdict
 
     def stop(self) -> None:
@@ -45,22 +55,30 @@ class Worker:
         if self._process is not None:
             self._process.kill()
             self._process.join()
+
         if self._pipe is not None:
             self._pipe.close()
+
         self._process = self._pipe = None
 
     def _start(self) -> Connection:
         ours, theirs = CONTEXT.Pipe()
-        self._process = CONTEXT.Process(target=_serve, args=(theirs, self._include_dirs), daemon=True)
+        self._process = CONTEXT.Process(
+            target=_serve, args=(theirs, self._include_dirs), daemon=True
+        )
         self._process.start()
         theirs.close()
+
         if ours.poll(START_SECONDS):
             ours.recv()
+
         self._pipe = ours
         return ours
 
 
-def run_cases(cases: Iterable[tuple[Path, Path]], seconds: float, include_dirs: Sequence[str] = ()) -> Iterator[Verdict]:
+def run_cases(
+    cases: Iterable[tuple[Path, Path]], seconds: float, include_dirs: Sequence[str] = ()
+) -> Iterator[Verdict]:
     """Yield the verdict of each (program, script) pair as it is known."""
     worker = Worker(include_dirs)
     try:
@@ -88,4 +106,6 @@ def _judge(program: Path, script: Path, include_dirs: Sequence[str]) -> Verdict:
     except (OSError, UnicodeDecodeError) as error:
         return Verdict(str(program), str(script), "unsupported", f"cannot read: {error}")
     except Exception as error:
-        return Verdict(str(program), str(script), "failed", f"internal error: {type(error).__name__}: {error}")
+        return Verdict(
+            str(program), str(script), "failed", f"internal error: {type(error).__name__}: {error}"
+        )

@@ -1,17 +1,19 @@
-"""Flows that a failed core link silences in an all-to-all at full rate (appendix F, "All-to-All with failure")."""
+"""Flows that a failed core link silences in an all-to-all at full rate (appendix F, "All-to-All
+with failure").
+"""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import style
-from sim.figures.claims import decide
-from sim.figures.figure import HOLDS, Data, Figure, Preset, Verdict, grid
-from sim.figures.measure_anchored import measure
-from sim.figures.schemes import KIB, MIB, seeds_of, where
-from sim.figures.statistics import Estimate, estimate
+from fattree.experiment import Scenario
+from sim.report import style
+from sim.report.claims import decide
+from sim.report.figure import HOLDS, Data, Figure, Preset, Verdict, grid
+from sim.report.measures.anchored import measure
+from sim.report.schemes import KIB, MIB, seeds_of, where
+from sim.report.statistics import Estimate, estimate
 
 MAIN = "ofan"
 SHOWN = ("rsq", "host_dr", MAIN)
@@ -19,21 +21,41 @@ FAILURE = {
     "collective__matrix": "all_to_all",
     "failures__events": ({"link": "agg0_0-core0_0", "down_ns": 50_000},),
 }
-SMALL = {"name": "k4", "fabric__k": 4, "collective__message_bytes": MIB, "failures__convergence_rtt": 12}
-DEFAULT = {"name": "k8", "fabric__k": 8, "collective__message_bytes": 512 * KIB, "failures__convergence_rtt": 60}
+SMALL = {
+    "name": "k4",
+    "fabric__k": 4,
+    "collective__message_bytes": MIB,
+    "failures__convergence_rtt": 12,
+}
+DEFAULT = {
+    "name": "k8",
+    "fabric__k": 8,
+    "collective__message_bytes": 512 * KIB,
+    "failures__convergence_rtt": 60,
+}
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return all-to-alls in which a core link fails at 50 us and the routes follow 75 or 375 us later."""
+    """Return all-to-alls in which a core link fails at 50 us and the routes follow 75 or 375 us
+    later.
+    """
     small = grid({**FAILURE, **SMALL}, SHOWN, preset.seeds())
-    return small if preset.level == "quick" else small + grid({**FAILURE, **DEFAULT}, (MAIN,), preset.seeds(1, 3, 10))
+    return (
+        small
+        if preset.level == "quick"
+        else small + grid({**FAILURE, **DEFAULT}, (MAIN,), preset.seeds(1, 3, 10))
+    )
 
 
 def shares(frame: pl.DataFrame) -> dict[str, Estimate]:
-    """Return the shares of silenced flows with Ofan: at full rate and with slower flows, over all flows and in one pair of pods."""
+    """Return the shares of silenced flows with Ofan: at full rate and with slower flows, over all
+    flows and in one pair of pods.
+    """
     rows = frame.filter((pl.col("policy") == MAIN) & pl.col("slowed").is_not_null())
-    slowed, each = np.array(rows["slowed"].to_list()), np.array(rows["slowed_each"].to_list())
+    slowed = np.array(rows["slowed"].to_list())
+    each = np.array(rows["slowed_each"].to_list())
     lost = np.array(frame.filter(pl.col("policy") == MAIN)["share"].to_list())
+
     return {
         "full rate": estimate(lost[:, 0]),
         "one slower": estimate(slowed[:, 0]),
@@ -52,14 +74,25 @@ def draw(data: Data) -> dict[str, Any]:
         found = shares(rows) if len(rows) else {}
         for place, share in enumerate(found.values()):
             half = 0 if share.half != share.half else 100 * share.half
-            look = {"color": style.colour(MAIN), "hatch": hatch, "edgecolor": "#dddddd", "linewidth": 0.4}
+            look = {
+                "color": style.colour(MAIN),
+                "hatch": hatch,
+                "edgecolor": "#dddddd",
+                "linewidth": 0.4,
+            }
+
             text = f"k = {name[1:]}" if place == 0 else None
             axes.bar(place + shift, 100 * share.mean, yerr=half, width=0.38, label=text, **look)
+
         if found:
-            axes.set_xticks(range(len(found)), list(found), rotation=30, ha="right", rotation_mode="anchor")
+            axes.set_xticks(
+                range(len(found)), list(found), rotation=30, ha="right", rotation_mode="anchor"
+            )
+
     axes.set_ylim(bottom=0)
     axes.set_ylabel("silenced flows (%)")
     axes.legend(loc="upper right")
+
     return {"": picture}
 
 
@@ -71,7 +104,11 @@ def claims(data: Data) -> list[Verdict]:
     anchored = [parts["full rate"].mean > 0 for parts in found.values()]
     vanished = [parts["one slower"].mean == 0 for parts in found.values()]
     own = [released(parts) for parts in found.values()]
-    text = "; ".join(f"k = {name[1:]}: {_listed(parts)} ({seeds_of(data.named(name))} seeds)" for name, parts in found.items())
+    text = "; ".join(
+        f"k = {name[1:]}: {_listed(parts)} ({seeds_of(data.named(name))} seeds)"
+        for name, parts in found.items()
+    )
+
     text += "; other schemes at full rate: " + ", ".join(
         f"{style.label(policy)} {100 * value:.2f} %" for policy, value in silent.items()
     )
@@ -79,13 +116,22 @@ def claims(data: Data) -> list[Verdict]:
     why = "A slower flow shifts only the pointers that it shares, those between its pair of pods; other pairs stay anchored."
     verdicts = [
         Verdict(
-            "C25", literal, text, "whole flows anchored to one core lose every packet", "" if literal == HOLDS else why, EVIDENCE
+            "C25",
+            verdict=literal,
+            ours=text,
+            paper="whole flows anchored to one core lose every packet",
+            why="" if literal == HOLDS else why,
+            evidence=EVIDENCE,
         )
     ]
+
     if literal != HOLDS:
         criterion = "share > 0; the slowed flow loses less than all, and in its pair of pods the share falls"
         changed = decide([all(anchored), all(own)])
-        verdicts.append(Verdict("C25", changed, text, why=why, evidence=EVIDENCE, criterion=criterion))
+        verdicts.append(
+            Verdict("C25", changed, text, why=why, evidence=EVIDENCE, criterion=criterion)
+        )
+
     return verdicts
 
 
@@ -93,8 +139,11 @@ EVIDENCE = "the bars: one slower flow in each pair of pods takes the share down 
 
 
 def released(parts: dict[str, Estimate]) -> bool:
-    """Return whether the slower flow gets something through, and its pair of pods fewer silenced flows than at full rate."""
-    before, after = parts["its pods: full rate"], parts["its pods: one slower"]
+    """Return whether the slower flow gets something through, and its pair of pods fewer silenced
+    flows than at full rate.
+    """
+    before = parts["its pods: full rate"]
+    after = parts["its pods: one slower"]
     return parts["the slower flow"].mean == 0 and after.mean < before.mean
 
 

@@ -1,4 +1,7 @@
-"""All contenders without failures: all-to-all and permutation (section 4.1); Host DR and Ofan beside them."""
+"""All contenders without failures: all-to-all and permutation (section 4.1).
+
+Host DR and Ofan beside them.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -6,18 +9,29 @@ from typing import Any
 
 import polars as pl
 
-from fabric.bounds import Timing, plain_sum_ps
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import COARSE, CONTENDERS, PACKET, ROTATION, listed, mean_of, percent, sentence, spread
+from fattree.bounds import Timing, plain_sum_ps
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import (
+    COARSE,
+    CONTENDERS,
+    PACKET,
+    ROTATION,
+    listed,
+    mean_of,
+    percent,
+    sentence,
+    spread,
+)
 
 SHOWN = (*CONTENDERS, *ROTATION)
 CLOSE = 0.15
 NEAR_BOUND = 0.01
 FLOWLETS_WITHIN = 0.16
-ATA, PERMUTATION = "all-to-all", "permutation"
+ATA = "all-to-all"
+PERMUTATION = "permutation"
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
@@ -31,12 +45,16 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw one bar chart a matrix."""
-    return {panel: style.increase_bars(rows, SHOWN, 4.2, 3) for panel, rows in data.parts(ATA, PERMUTATION).items()}
+    return {
+        panel: style.increase_bars(rows, SHOWN, 4.2, 3)
+        for panel, rows in data.parts(ATA, PERMUTATION).items()
+    }
 
 
 def claims(data: Data) -> Iterator[Verdict]:
     """Decide C02, C04 and C03."""
-    ata, permutation = data.named(ATA), data.named(PERMUTATION)
+    ata = data.named(ATA)
+    permutation = data.named(PERMUTATION)
     yield packets_beat_coarse(permutation)
     yield flowlets_against_subflows(permutation)
     yield near_the_bound(ata, permutation)
@@ -50,7 +68,11 @@ def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
         "C02",
         decide([not lost, distance <= CLOSE]),
         f"{listed(frame, CONTENDERS)}; packet schemes lie within {100 * distance:.1f} points"
-        + (f"; not below: {', '.join(f'{style.label(a)} against {style.label(b)}' for a, b in lost)}" if lost else ""),
+        + (
+            f"; not below: {', '.join(f'{style.label(a)} against {style.label(b)}' for a, b in lost)}"
+            if lost
+            else ""
+        ),
         "packet schemes best, little difference between them",
     )
 
@@ -61,31 +83,36 @@ def near_the_bound(ata: pl.DataFrame, permutation: pl.DataFrame) -> Verdict:
     flowlet = mean_of(ata, "host_flowlet_ar")
     gains = [_gain(frame) for frame in (ata, permutation)]
     checks = [max(packet) <= NEAR_BOUND, flowlet.mean <= FLOWLETS_WITHIN, gains[0] < gains[1]]
+
     return Verdict(
         "C03",
-        decide(checks),
-        f"{listed(ata, SHOWN, 2)}; the bound is {ata['bound_ps'][0] / 1e6:.1f} µs, the paper's plain sum "
+        verdict=decide(checks),
+        ours=f"{listed(ata, SHOWN, 2)}; the bound is {ata['bound_ps'][0] / 1e6:.1f} µs, the paper's plain sum "
         f"{_plain_sum_us(ata):.1f} µs; "
         f"CCT of flows / subflows {gains[0]:.2f} here, {gains[1]:.2f} in the permutation",
-        "packet schemes within 1 %, flowlets within 16 %",
-        _why_c03(checks, flowlet),
-        "the ECN and label settings of the report's flowlet scheme (50 %, 40 %, ten gaps) are the paper's where it gives them",
+        paper="packet schemes within 1 %, flowlets within 16 %",
+        why=_why_c03(checks, flowlet),
+        evidence="the ECN and label settings of the report's flowlet scheme (50 %, 40 %, ten gaps) are the paper's where it gives them",
     )
 
 
 def _why_c03(checks: Sequence[bool], flowlet: Any) -> str:
     if all(checks):
         return ""
+
     parts = []
     if not checks[0]:
         parts.append("a packet scheme is further than 1 % from the bound")
+
     if not checks[1]:
         parts.append(
             f"flowlets are at {percent(flowlet)}, a little over 16 %: how often a label may change is not given in the paper, "
             "and every lost or late label change of one flow decides the CCT"
         )
+
     if not checks[2]:
         parts.append("subflows help as much as in the permutation")
+
     return sentence(parts)
 
 

@@ -1,18 +1,25 @@
-"""Short buffers: 20 packets a port (section 7.1); and how the schemes fare from 10 packets to the default."""
+"""Short buffers: 20 packets a port (section 7.1).
+
+And how the schemes fare from 10 packets to the default.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from fabric.experiment import DEFAULT_QUEUE_BYTES, Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import BEST, PACKET, listed, mean_of, percent
+from fattree.experiment import DEFAULT_QUEUE_BYTES, Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import BEST, PACKET, listed, mean_of, percent
 
-ATA, PERMUTATION, SWEEP = "all-to-all", "permutation", "buffers"
-UNSCALED, JSQ, JITTERED = "permutation, thresholds of 800 KB", "JSQ", "all-to-all, pacing jitter of 10 %"
+ATA = "all-to-all"
+PERMUTATION = "permutation"
+SWEEP = "buffers"
+UNSCALED = "permutation, thresholds of 800 KB"
+JSQ = "JSQ"
+JITTERED = "all-to-all, pacing jitter of 10 %"
 PACKET_BYTES = 4096 + 62
 SHORT = 20
 SIZES = (10, 20, 40, 80)
@@ -24,47 +31,82 @@ def scenarios(preset: Preset) -> list[Scenario]:
     short = {"fabric__queue_bytes": SHORT * PACKET_BYTES}
     ata = schemes.ALL_TO_ALL | short | {"fabric__k": preset.pick(4, 8, 8)}
     sizes = (*(size * PACKET_BYTES for size in SIZES), DEFAULT_QUEUE_BYTES)
+
     return [
         *grid({"name": ATA, **ata}, SHOWN, preset.seeds(**schemes.ATA_SEEDS)),
-        *grid({"name": PERMUTATION, **schemes.PERMUTATION, **short}, SHOWN, preset.seeds(3, 20, 20)),
         *grid(
-            {"name": UNSCALED, **schemes.PERMUTATION, **short, "fabric__threshold_bytes": DEFAULT_QUEUE_BYTES},
+            {"name": PERMUTATION, **schemes.PERMUTATION, **short}, SHOWN, preset.seeds(3, 20, 20)
+        ),
+        *grid(
+            {
+                "name": UNSCALED,
+                **schemes.PERMUTATION,
+                **short,
+                "fabric__threshold_bytes": DEFAULT_QUEUE_BYTES,
+            },
             SHOWN,
             preset.seeds(3, 20, 20),
         ),
-        *grid({"name": JITTERED, **ata, "transport__pacing_jitter": 0.1}, ("ofan",), preset.seeds(**schemes.ATA_SEEDS)),
+        *grid(
+            {"name": JITTERED, **ata, "transport__pacing_jitter": 0.1},
+            ("ofan",),
+            preset.seeds(**schemes.ATA_SEEDS),
+        ),
         *grid({"name": JSQ, **schemes.PERMUTATION, **short}, ("jsq",), preset.seeds()),
-        *grid({"name": SWEEP, **schemes.PERMUTATION}, BEST, preset.seeds(), fabric__queue_bytes=sizes),
+        *grid(
+            {"name": SWEEP, **schemes.PERMUTATION}, BEST, preset.seeds(), fabric__queue_bytes=sizes
+        ),
     ]
 
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw bars for short buffers, one panel a matrix, and lines over the buffer size."""
     parts = data.parts(ATA, PERMUTATION, UNSCALED)
-    panels = {f"{panel}, 20 packets": style.increase_bars(rows, SHOWN) for panel, rows in parts.items()}
-    swept = data.named(SWEEP).with_columns((pl.col("fabric.queue_bytes") // PACKET_BYTES).alias("size"))
-    return panels | {"permutation, other sizes": style.increase_lines(swept, "size", "buffer of a port (packets)", BEST)}
+    panels = {
+        f"{panel}, 20 packets": style.increase_bars(rows, SHOWN) for panel, rows in parts.items()
+    }
+    swept = data.named(SWEEP).with_columns(
+        (pl.col("fabric.queue_bytes") // PACKET_BYTES).alias("size")
+    )
+
+    return panels | {
+        "permutation, other sizes": style.increase_lines(
+            swept, "size", "buffer of a port (packets)", BEST
+        )
+    }
 
 
 def claims(data: Data) -> list[Verdict]:
-    """Decide C11; once more with the thresholds of the default buffer if it does not hold with those of a short one."""
-    frame, ata = data.named(PERMUTATION), data.named(ATA)
+    """Decide C11.
+
+    Once more with the thresholds of the default buffer if it does not hold with those of a short
+    one.
+    """
+    frame = data.named(PERMUTATION)
+    ata = data.named(ATA)
     scaled = short_buffers(frame)
     drops = {policy: mean_of(frame, policy, "dropped").mean for policy in SHOWN}
-    evidence = f"JSQ {percent(mean_of(data.named(JSQ), 'jsq'))}; packets dropped per run: " + ", ".join(
-        f"{style.label(policy)} {mean:.0f}" for policy, mean in drops.items()
+    evidence = (
+        f"JSQ {percent(mean_of(data.named(JSQ), 'jsq'))}; packets dropped per run: "
+        + ", ".join(f"{style.label(policy)} {mean:.0f}" for policy, mean in drops.items())
     )
+
     both = [in_all_to_all(ata, data.named(JITTERED))] if len(ata) else []
     if scaled.verdict == HOLDS:
         return [replace(scaled, evidence=evidence), *both]
+
     why = (
         "The paper does not say whether thresholds shrink with the buffer. Ours are shares of it: quanta of 5, 10 and 20 % of "
         "20 packets are "
         "1, 2 and 4 packets, with which Switch Pkt AR is all but JSQ, and suffers from its synchronisation (theorem 1)."
     )
+
     unscaled = replace(
-        short_buffers(data.named(UNSCALED)), paper="", criterion="the same with ECN thresholds and quanta of 800 KB buffers"
+        short_buffers(data.named(UNSCALED)),
+        paper="",
+        criterion="the same with ECN thresholds and quanta of 800 KB buffers",
     )
+
     return [replace(scaled, why=why, evidence=evidence), unscaled, *both]
 
 
@@ -73,19 +115,19 @@ def in_all_to_all(frame: pl.DataFrame, jittered: pl.DataFrame) -> Verdict:
     best = all(schemes.below(frame, "ofan", policy) for policy in PACKET)
     return Verdict(
         "C11",
-        HOLDS if best else FAILS,
-        listed(frame, SHOWN, 2),
-        "Ofan consistently best",
-        ""
+        verdict=HOLDS if best else FAILS,
+        ours=listed(frame, SHOWN, 2),
+        paper="Ofan consistently best",
+        why=""
         if best
         else "At full rate an all-to-all repeats itself: the packets of one flow meet the same queue at the same core in "
         "every round (the "
         "anchoring of appendix F). Where such a queue is over 20 packets, it is one flow that loses a packet in round after round.",
-        ""
+        evidence=""
         if best or not len(jittered)
         else f"Ofan with a pacing jitter of 10 % of a gap: {percent(mean_of(jittered, 'ofan'), 2)}; packets "
         f"dropped per run {mean_of(jittered, 'ofan', 'dropped').mean:.0f}, without it {mean_of(frame, 'ofan', 'dropped').mean:.0f}",
-        "the all-to-all of 20-packet buffers: Ofan differs from each other scheme, downwards",
+        criterion="the all-to-all of 20-packet buffers: Ofan differs from each other scheme, downwards",
     )
 
 

@@ -4,14 +4,15 @@ from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import MIB, MODELLED, listed, mean_of
-from sim.figures.statistics import Estimate
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import MIB, MODELLED, listed, mean_of
+from sim.report.statistics import Estimate
 
-SMALL, LARGE = "1 MB", "16 MB"
+SMALL = "1 MB"
+LARGE = "16 MB"
 FIXED = "16 MB, fixed rate"
 SLOWED = ("host_pkt_ar", "switch_pkt_ar")
 SHOWN = tuple(policy for policy in MODELLED if policy != "switch_pkt")
@@ -24,7 +25,9 @@ def scenarios(preset: Preset) -> list[Scenario]:
     """Return both message sizes with MSwift and SACK, and at a fixed rate for comparison."""
     controlled = {"transport__congestion": "mswift", "transport__recovery": "sack"}
     large = {"collective__message_bytes": 16 * MIB}
-    seeds, few = preset.seeds(), preset.seeds(2, 10, 10)
+    seeds = preset.seeds()
+    few = preset.seeds(2, 10, 10)
+
     return [
         *grid({"name": SMALL, **schemes.PERMUTATION, **controlled}, SHOWN, seeds),
         *grid({"name": "1 MB, fixed rate", **schemes.PERMUTATION}, SHOWN, seeds),
@@ -35,35 +38,43 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw bars for both message sizes."""
-    return {name: style.increase_bars(rows, SHOWN, 3.8, 3) for name, rows in data.parts(SMALL, LARGE).items()}
+    return {
+        name: style.increase_bars(rows, SHOWN, 3.8, 3)
+        for name, rows in data.parts(SMALL, LARGE).items()
+    }
 
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C15."""
-    small, large, fixed, free = (data.named(name) for name in (SMALL, LARGE, FIXED, "1 MB, fixed rate"))
+    small, large, fixed, free = (
+        data.named(name) for name in (SMALL, LARGE, FIXED, "1 MB, fixed rate")
+    )
     alike = {policy: loss(small, free, policy) for policy in SHOWN}
     losses = {policy: loss(large, small, policy) for policy in SLOWED}
     ratio = mean_of(small, "ofan").mean / mean_of(large, "ofan").mean
     same = all(abs(alike[policy].mean) <= ALIKE for policy in (*SLOWED, "ofan"))
     within = [POINTS[0] <= value.mean <= POINTS[1] for value in losses.values()]
     checks = [same, *within, ratio > RATIO]
+
     return [
         Verdict(
             "C15",
-            decide(checks),
-            f"1 MB: {listed(small, SHOWN)}; 16 MB: {listed(large, SHOWN, 2)}; lost from 1 to 16 MB: "
+            verdict=decide(checks),
+            ours=f"1 MB: {listed(small, SHOWN)}; 16 MB: {listed(large, SHOWN, 2)}; lost from 1 to 16 MB: "
             f"{', '.join(f'{style.label(policy)} {100 * value.mean:.1f} points' for policy, value in losses.items())}; Ofan's "
             f"increase "
             f"at 1 MB is {ratio:.1f} times that at 16 MB",
-            "largely similar at 1 MB; at 16 MB some 10 % worse; Ofan's down by an order of magnitude",
-            "" if all(checks) else _why(same, within, ratio),
-            f"16 MB at a fixed rate: {listed(fixed, (*SLOWED, 'ofan'), 2)}",
+            paper="largely similar at 1 MB; at 16 MB some 10 % worse; Ofan's down by an order of magnitude",
+            why="" if all(checks) else _why(same, within, ratio),
+            evidence=f"16 MB at a fixed rate: {listed(fixed, (*SLOWED, 'ofan'), 2)}",
         )
     ]
 
 
 def loss(large: pl.DataFrame, small: pl.DataFrame, policy: str) -> Estimate:
-    """Return by how many points a scheme's increase in the first frame is above that in the second, over the seeds of both."""
+    """Return by how many points a scheme's increase in the first frame is above that in the second,
+    over the seeds of both.
+    """
     own = [frame.filter(pl.col("policy") == policy) for frame in (large, small)]
     return schemes.paired_by_seed(own[0], own[1])
 
@@ -71,15 +82,20 @@ def loss(large: pl.DataFrame, small: pl.DataFrame, policy: str) -> Estimate:
 def _why(same: bool, within: list[bool], ratio: float) -> str:
     parts = []
     if not same:
-        parts.append("with MSwift the 1 MB results differ from those at a fixed rate by more than 5 points")
+        parts.append(
+            "with MSwift the 1 MB results differ from those at a fixed rate by more than 5 points"
+        )
+
     if not all(within):
         parts.append(
             "the loss at 16 MB is not 5 to 15 points for both adaptive schemes: Host Pkt AR freezes from 4 MB on even at a "
             "fixed rate (see "
             "message size); Switch Pkt AR's queues, harmless at a fixed rate, pass MSwift's target of 113 KB, which cuts windows"
         )
+
     if ratio <= RATIO:
         parts.append("Ofan's increase falls by less than 5 times")
+
     return schemes.sentence(parts)
 
 

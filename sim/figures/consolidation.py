@@ -1,4 +1,6 @@
-"""Beyond the paper: what Ofan gains by consolidating pointers, for every level at edges and at aggregation switches."""
+"""Beyond the paper: what Ofan gains by consolidating pointers, for every level at edges and at
+aggregation switches.
+"""
 
 from itertools import product
 from typing import Any
@@ -7,13 +9,13 @@ import polars as pl
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from fabric.experiment import Scenario
-from fabric.forwarding import LEVELS, Consolidation
-from sim.figures import style
-from sim.figures.figure import Data, Figure, Preset, grid
+from fattree.experiment import Scenario
+from fattree.forwarding import LEVELS, Consolidation
 from sim.figures.pointers import uses
-from sim.figures.schemes import INTER_POD, KIB, MIB
-from sim.figures.statistics import estimate
+from sim.report import style
+from sim.report.figure import Data, Figure, Preset, grid
+from sim.report.schemes import INTER_POD, KIB, MIB
+from sim.report.statistics import estimate
 
 K = 16
 MESSAGES = {"32 KB": 32 * KIB, "1 MB": MIB}
@@ -28,13 +30,21 @@ def scenarios(preset: Preset) -> list[Scenario]:
     seeds = preset.seeds(3, 5, 10)
     sizes = tuple(MESSAGES.values())
     levels = {"load_balancer__edge_pointers": LEVELS, "load_balancer__agg_pointers": LEVELS}
-    ofan = grid({"name": "ofan", **base}, ("ofan",), seeds, collective__message_bytes=sizes, **levels)
-    return ofan + grid({"name": "host_dr", **base}, ("host_dr",), seeds, collective__message_bytes=sizes)
+    ofan = grid(
+        {"name": "ofan", **base}, ("ofan",), seeds, collective__message_bytes=sizes, **levels
+    )
+
+    return ofan + grid(
+        {"name": "host_dr", **base}, ("host_dr",), seeds, collective__message_bytes=sizes
+    )
 
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw CCT increase and max queue by level, for both message sizes."""
-    return {name: _panels(data.frame.filter(pl.col("message_bytes") == size)) for name, size in MESSAGES.items()}
+    return {
+        name: _panels(data.frame.filter(pl.col("message_bytes") == size))
+        for name, size in MESSAGES.items()
+    }
 
 
 def _panels(frame: pl.DataFrame) -> Any:
@@ -52,6 +62,7 @@ def _panels(frame: pl.DataFrame) -> Any:
                 linewidth=0.4,
                 width=0.85,
             )
+
         reference = estimate(frame.filter(pl.col("policy") == "host_dr")[column]).mean
         axes.axhline(scale * reference, color=style.colour("host_dr"), linewidth=1)
         axes.set_xticks([1, 4.6, 8.2], [f"per {level}" for level in LEVELS])
@@ -60,9 +71,11 @@ def _panels(frame: pl.DataFrame) -> Any:
         axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
         axes.minorticks_off()
         axes.set_ylim(*_limits(frame[column], scale))
+
     row[0].set_ylabel("CCT increase over the bound (%)")
     row[1].set_ylabel("max queue (packets)")
     _legend(picture)
+
     return picture
 
 
@@ -73,7 +86,9 @@ def _limits(values: pl.Series, scale: float) -> tuple[float, float]:
 def _legend(picture: Any) -> None:
     handles: list[Any] = [Patch(color=INK[level], label=f"aggs per {level}") for level in LEVELS]
     handles.append(Line2D([], [], color=style.colour("host_dr"), label=HOST_DR))
-    picture.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=7.5)
+    picture.legend(
+        handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=7.5
+    )
 
 
 def _of(frame: pl.DataFrame, edge: str, agg: str) -> pl.DataFrame:
@@ -96,13 +111,16 @@ def table(data: Data) -> pl.DataFrame:
             "pointers, edge": pointers[0],
             "aggregation": pointers[1],
         }
+
         for name, size in MESSAGES.items():
             runs = _of(data.frame.filter(pl.col("message_bytes") == size), edge, agg)
             row[f"CCT increase, {name} (%)"] = (
                 f"{100 * estimate(runs['increase']).mean:.2f} ± {100 * estimate(runs['increase']).half:.2f}"
             )
             row[f"max queue, {name}"] = f"{estimate(runs['max_queue_packets']):.1f}"
+
         rows.append(row)
+
     return pl.DataFrame(rows)
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import polars as pl
 
-from fabric.policies import POLICIES
-from sim.figures.figure import Data, Figure, Preset
+from fattree.policies import POLICIES
+from sim.report.figure import Data, Figure, Preset
 
 SIMPLIFIES = {
     "simple_rr": "Switch Pkt without a new order",
@@ -33,7 +33,7 @@ def table(data: Data) -> pl.DataFrame:
 
 
 def scenarios(preset: Preset) -> list[Any]:
-    """Return nothing: the table is that of `fabric.policies`."""
+    """Return nothing: the table is that of `fattree.policies`."""
     return []
 
 

@@ -1,17 +1,32 @@
-"""Every scheme with 1 % failed links and converged routes, G = 0; the variants of Ofan (sections 4.2 and 5.2, appendix F)."""
+"""Every scheme with 1 % failed links and converged routes, G = 0.
+
+The variants of Ofan (sections 4.2 and 5.2, appendix F).
+"""
 
 from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import FAILS, HOLDS, PARTLY, Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import COARSE, CONTENDERS, FAILED_LINKS, PACKET, ROTATION, listed, mean_of, names, percent
-from sim.figures.statistics import paired
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import FAILS, HOLDS, PARTLY, Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import (
+    COARSE,
+    CONTENDERS,
+    FAILED_LINKS,
+    PACKET,
+    ROTATION,
+    listed,
+    mean_of,
+    names,
+    percent,
+)
+from sim.report.statistics import paired
 
-BROKEN, WHOLE, LATE = "1 % failed links, G = 0", "no failures", "1 % failed links, G = 10 RTTs"
+BROKEN = "1 % failed links, G = 0"
+WHOLE = "no failures"
+LATE = "1 % failed links, G = 10 RTTs"
 LATE_RTTS = 10
 VARIANTS = ("ofan_fib", "ofan_jsq_start")
 EVERY = (*CONTENDERS, "simple_rr", "jsq", "rsq", *ROTATION, *VARIANTS)
@@ -23,6 +38,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
     seeds = preset.seeds(3, 40, 40)
     failures = {"failures__rate": FAILED_LINKS}
     late = failures | {"failures__convergence_rtt": LATE_RTTS}
+
     return [
         *grid({"name": BROKEN, **schemes.PERMUTATION, **failures}, EVERY, seeds),
         *grid({"name": WHOLE, **schemes.PERMUTATION}, EVERY, seeds),
@@ -36,6 +52,7 @@ def draw(data: Data) -> dict[str, Any]:
     broken = data.named(BROKEN)
     style.bars(axes, {policy: mean_of(broken, policy) for policy in EVERY}, scale=100)
     axes.set_ylabel("CCT increase over the bound (%)")
+
     return {BROKEN: picture, "Ofan's variants": _variants(data)}
 
 
@@ -49,7 +66,15 @@ def _variants(data: Data) -> Any:
                 number + 0.4 * (place - 0.5), 100 * found.mean, yerr=100 * found.half, width=0.38,
                 color=style.colour(policy), edgecolor="#333333", linewidth=0.5, hatch=hatch, label=name if number == 1 else None,
             )  # fmt: skip
-    axes.set_xticks(range(len(shown)), [style.label(policy) for policy in shown], rotation=40, ha="right", rotation_mode="anchor")
+
+    axes.set_xticks(
+        range(len(shown)),
+        [style.label(policy) for policy in shown],
+        rotation=40,
+        ha="right",
+        rotation_mode="anchor",
+    )
+
     axes.set_ylabel("CCT increase over the bound (%)")
     axes.legend()
     return picture
@@ -58,7 +83,12 @@ def _variants(data: Data) -> Any:
 def claims(data: Data) -> list[Verdict]:
     """Decide C24, C26 and C27."""
     broken, whole, late = (data.named(name) for name in (BROKEN, WHOLE, LATE))
-    return [variants(broken, whole), rotation_leads(broken), gap_grows(broken, whole), gap_grows_until_convergence(late, whole)]
+    return [
+        variants(broken, whole),
+        rotation_leads(broken),
+        gap_grows(broken, whole),
+        gap_grows_until_convergence(late, whole),
+    ]
 
 
 def variants(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
@@ -69,20 +99,21 @@ def variants(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
     checks = [worse.low > 0, len(beaten) == len(OTHERS), better.high < 0]
     unbeaten = names(policy for policy in OTHERS if policy not in beaten)
     each = schemes.of_policy(broken, "ofan_fib") - schemes.of_policy(broken, "ofan")
+
     return Verdict(
         "C24",
-        decide(checks),
-        f"reachability only, with failures: {percent(worse, 2)} above Ofan; below all other schemes: "
+        verdict=decide(checks),
+        ours=f"reachability only, with failures: {percent(worse, 2)} above Ofan; below all other schemes: "
         f"{f'no, not {unbeaten}' if unbeaten else 'yes'}; "
         f"JSQ start, without failures: {percent(better, 2)} against Ofan ({worse.count} seeds)",
-        "slightly worse, still better than existing algorithms; slightly better",
-        ""
+        paper="slightly worse, still better than existing algorithms; slightly better",
+        why=""
         if all(checks)
         else "Weights differ from reachability only where a core link has failed and enough traffic meets it: in most draws "
         "the two "
         "variants are alike, in a few the unweighted one overloads a link. The mean has the claimed direction; its interval "
         "is wide.",
-        f"reachability only is worse by more than 0.1 point in {(each > 0.001).sum()}, better in {(each < -0.001).sum()} of "
+        evidence=f"reachability only is worse by more than 0.1 point in {(each > 0.001).sum()}, better in {(each < -0.001).sum()} of "
         f"{len(each)} "
         f"draws, by {100 * each.max():.1f} points at most; max queue with failures: Ofan "
         f"{mean_of(broken, 'ofan', 'max_queue_packets'):.0f}, reachability only "
@@ -97,7 +128,11 @@ def rotation_leads(broken: pl.DataFrame) -> Verdict:
         "C26",
         decide([not any(a == policy for a, _ in lost) for policy in ROTATION]),
         listed(broken, (*ROTATION, *OTHERS))
-        + (f"; not below: {', '.join(names(pair).replace(',', ' against') for pair in lost)}" if lost else ""),
+        + (
+            f"; not below: {', '.join(names(pair).replace(',', ' against') for pair in lost)}"
+            if lost
+            else ""
+        ),
         "Ofan and Host DR retain their advantage",
     )
 
@@ -108,22 +143,24 @@ def gap_grows(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
     change = paired(*gaps)
     return Verdict(
         "C27",
-        HOLDS if change.mean >= 0 or not change.differs else FAILS,
-        f"coarse - packet schemes: {100 * gaps[1].mean():.0f} points without failures, {100 * gaps[0].mean():.0f} with 1 % "
+        verdict=HOLDS if change.mean >= 0 or not change.differs else FAILS,
+        ours=f"coarse - packet schemes: {100 * gaps[1].mean():.0f} points without failures, {100 * gaps[0].mean():.0f} with 1 % "
         f"failed links, "
         f"a change of {percent(change)} ({change.count} seeds)",
-        "the gap only increases under failures",
-        ""
+        paper="the gap only increases under failures",
+        why=""
         if change.mean >= 0
         else "With converged routes every host is paced at ρmax, below the line rate: flows that collide on a link overload "
         "it less, while "
         "packet schemes take longer in proportion.",
-        f"mean CCT: {_ccts(whole)} without, {_ccts(broken)} with failures",
+        evidence=f"mean CCT: {_ccts(whole)} without, {_ccts(broken)} with failures",
     )
 
 
 def gap_grows_until_convergence(late: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
-    """Decide C27 for routes that change late: completion times of coarse schemes - packet schemes, paired by seed."""
+    """Decide C27 for routes that change late: completion times of coarse schemes - packet schemes,
+    paired by seed.
+    """
     gaps = [gap / 1e6 for gap in _gaps_of_both(late, whole, "cct_ps")]
     change = paired(*gaps)
     return Verdict(
@@ -139,16 +176,26 @@ def gap_grows_until_convergence(late: pl.DataFrame, whole: pl.DataFrame) -> Verd
 def _gaps_of_both(first: pl.DataFrame, second: pl.DataFrame, column: str = "increase") -> list[Any]:
     """Return the gaps of two situations on the seeds of both."""
     seeds = sorted(set(first["seed"]) & set(second["seed"]))
-    return [_gap_values(frame.filter(pl.col("seed").is_in(seeds)), column) for frame in (first, second)]
+    return [
+        _gap_values(frame.filter(pl.col("seed").is_in(seeds)), column) for frame in (first, second)
+    ]
 
 
 def _gap_values(frame: pl.DataFrame, column: str = "increase") -> Any:
-    coarse, packet = (sum(schemes.of_policy(frame, policy, column) for policy in group) / len(group) for group in (COARSE, PACKET))
+    coarse, packet = (
+        sum(schemes.of_policy(frame, policy, column) for policy in group) / len(group)
+        for group in (COARSE, PACKET)
+    )
+
     return coarse - packet
 
 
 def _ccts(frame: pl.DataFrame) -> str:
-    means = (sum(mean_of(frame, policy, "cct_ps").mean for policy in group) / len(group) / 1e6 for group in (COARSE, PACKET))
+    means = (
+        sum(mean_of(frame, policy, "cct_ps").mean for policy in group) / len(group) / 1e6
+        for group in (COARSE, PACKET)
+    )
+
     return " and ".join(f"{mean:.1f} µs" for mean in means)
 
 

@@ -1,4 +1,6 @@
-"""How long routes may take to change after failures: CCT against G for the adaptive schemes (section 4.2)."""
+"""How long routes may take to change after failures: CCT against G for the adaptive schemes
+(section 4.2).
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -6,37 +8,51 @@ from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import FAILS, HOLDS, PARTLY, Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import FAILED_LINKS, MIB, NEVER, mean_of, percent
-from sim.figures.statistics import Estimate
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import FAILS, HOLDS, PARTLY, Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import FAILED_LINKS, MIB, NEVER, mean_of, percent
+from sim.report.statistics import Estimate
 
-ATA, PERMUTATION, LARGE = "all-to-all", "permutation", "permutation, 16 MB"
-SWITCH, HOST = "switch_pkt_ar", "host_pkt_ar"
+ATA = "all-to-all"
+PERMUTATION = "permutation"
+LARGE = "permutation, 16 MB"
+SWITCH = "switch_pkt_ar"
+HOST = "host_pkt_ar"
 ADAPTIVE = (SWITCH, HOST)
 ATA_RTTS = (0, 10, 20, 50, 100, 200)
 PERMUTATION_RTTS = (0, 0.5, 1, 1.5, 2, 3, 4)
 LARGE_RTTS = (0, 1, 2, 5, 10, 20, 40)
 # The paper's words: about 10 RTTs, 1 to 2 RTTs.
 COSTLY = 0.10
-ATA_TOLERATES, PERMUTATION_TOLERATES = (5, 20), (1, 2)
+ATA_TOLERATES = (5, 20)
+PERMUTATION_TOLERATES = (1, 2)
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return both schemes with every G, and Host Pkt AR with routes that never change."""
     k = preset.pick(6, 8, 8)
     settings = {
-        ATA: (schemes.ALL_TO_ALL | {"fabric__k": k}, ATA_RTTS, preset.seeds(**schemes.ATA_FAILURE_SEEDS)),
+        ATA: (
+            schemes.ALL_TO_ALL | {"fabric__k": k},
+            ATA_RTTS,
+            preset.seeds(**schemes.ATA_FAILURE_SEEDS),
+        ),
         PERMUTATION: (schemes.PERMUTATION, PERMUTATION_RTTS, preset.seeds()),
-        LARGE: (schemes.PERMUTATION | {"collective__message_bytes": 16 * MIB}, LARGE_RTTS, preset.seeds(2, 5, 10)),
+        LARGE: (
+            schemes.PERMUTATION | {"collective__message_bytes": 16 * MIB},
+            LARGE_RTTS,
+            preset.seeds(2, 5, 10),
+        ),
     }
+
     runs = []
     for name, (matrix, rtts, seeds) in settings.items():
         base = {"name": name, **matrix, "failures__rate": FAILED_LINKS}
         runs += grid(base, ADAPTIVE, seeds, failures__convergence_rtt=rtts)
         runs += grid(base, ADAPTIVE, seeds, failures__convergence_rtt=(NEVER,))
+
     return runs
 
 
@@ -48,16 +64,26 @@ def draw(data: Data) -> dict[str, Any]:
 def _lines(frame: pl.DataFrame) -> Any:
     picture, axes = style.panel()
     finite = frame.filter(pl.col("convergence_rtt").is_finite())
-    style.lines(axes, finite, "convergence_rtt", "increase", ADAPTIVE, scale=100)
+    style.lines(axes, frame=finite, x="convergence_rtt", y="increase", policies=ADAPTIVE, scale=100)
     never = mean_of(frame.filter(pl.col("convergence_rtt").is_infinite()), HOST)
-    ink, top = style.colour(HOST), 1.25 * axes.get_ylim()[1]
-    axes.axhline(100 * never.mean, color=ink, linestyle=":", linewidth=1, label=f"Host Pkt AR, G = ∞: {100 * never.mean:.0f} %")
+    ink = style.colour(HOST)
+    top = 1.25 * axes.get_ylim()[1]
+    axes.axhline(
+        100 * never.mean,
+        color=ink,
+        linestyle=":",
+        linewidth=1,
+        label=f"Host Pkt AR, G = ∞: {100 * never.mean:.0f} %",
+    )
+
     if never.count > 1:
         axes.axhspan(100 * never.low, 100 * never.high, color=ink, alpha=0.12, linewidth=0)
+
     axes.set_xlabel("G (zero-load RTTs)")
     axes.set_ylabel("CCT increase over the bound (%)")
     axes.set_ylim(0, top)
     axes.legend()
+
     return picture
 
 
@@ -70,6 +96,7 @@ def claims(data: Data) -> list[Verdict]:
         mean_of(frames[ATA].filter(pl.col("convergence_rtt") == max(ATA_RTTS)), SWITCH),
         mean_of(frames[ATA].filter(pl.col("convergence_rtt").is_infinite()), HOST),
     )
+
     return [
         small_delays(points, ends),
         large_messages(points),
@@ -87,17 +114,24 @@ def by_delay(
 ) -> dict[float, Estimate]:
     """Return Switch Pkt AR against Host Pkt AR for each G, infinity included."""
     delays = sorted(frame["convergence_rtt"].unique())
-    return {delay: compare(frame.filter(pl.col("convergence_rtt") == delay), SWITCH, HOST) for delay in delays}
+    return {
+        delay: compare(frame.filter(pl.col("convergence_rtt") == delay), SWITCH, HOST)
+        for delay in delays
+    }
 
 
 def first_difference(differences: Mapping[float, Estimate]) -> float:
-    """Return the smallest G from which on Switch Pkt AR is above Host Pkt AR at every larger G; infinity if at none or only "
-    "there."""
+    """Return the smallest G from which on Switch Pkt AR is above Host Pkt AR at every larger G.
+
+    Infinity if at none or only " "there.
+    """
     first = float("inf")
     for delay in sorted(differences, reverse=True):
         if differences[delay].low <= 0:
             break
+
         first = delay
+
     return first
 
 
@@ -106,28 +140,43 @@ def equal_up_to(differences: Mapping[float, Estimate]) -> float:
     return max((delay for delay in differences if delay < first_difference(differences)), default=0)
 
 
-def small_delays(found: Mapping[str, Mapping[float, Estimate]], ends: Sequence[Estimate]) -> Verdict:
-    """Decide C06; `ends` are Switch Pkt AR at the largest G and Host Pkt AR without convergence, in the all-to-all."""
+def small_delays(
+    found: Mapping[str, Mapping[float, Estimate]], ends: Sequence[Estimate]
+) -> Verdict:
+    """Decide C06.
+
+    `ends` are Switch Pkt AR at the largest G and Host Pkt AR without convergence, in the
+    all-to-all.
+    """
     most = {panel: equal_up_to(differences) for panel, differences in found.items()}
     checks = {
-        "the schemes are equal at G = 0": all(not found[panel][0].differs for panel in (ATA, PERMUTATION)),
+        "the schemes are equal at G = 0": all(
+            not found[panel][0].differs for panel in (ATA, PERMUTATION)
+        ),
         "the all-to-all tolerates about 10 RTTs": ATA_TOLERATES[0] <= most[ATA] <= ATA_TOLERATES[1],
-        "the permutation tolerates 1 to 2 RTTs": PERMUTATION_TOLERATES[0] <= most[PERMUTATION] <= PERMUTATION_TOLERATES[1],
+        "the permutation tolerates 1 to 2 RTTs": PERMUTATION_TOLERATES[0]
+        <= most[PERMUTATION]
+        <= PERMUTATION_TOLERATES[1],
         BEHIND: ends[0].mean > ends[1].mean,
     }
+
     return Verdict(
         "C06",
-        decide(list(checks.values())),
-        f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(found[ATA][0])} (all-to-all) and {percent(found[PERMUTATION][0])} "
+        verdict=decide(list(checks.values())),
+        ours=f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(found[ATA][0])} (all-to-all) and {percent(found[PERMUTATION][0])} "
         f"(permutation); equal up to G = {_rtts(most[ATA])} in the all-to-all, worse from "
         f"{_rtts(first_difference(found[ATA]))} on; "
         f"equal up to {_rtts(most[PERMUTATION])} in the permutation, worse from {_rtts(first_difference(found[PERMUTATION]))} "
         f"on; at "
         f"G = {max(ATA_RTTS)} RTTs Switch Pkt AR is at {percent(ends[0])} in the all-to-all, Host Pkt AR with G = ∞ at "
         f"{percent(ends[1])} ({ends[0].count} and {found[PERMUTATION][0].count} seeds)",
-        "equal to about 10 RTTs in the all-to-all, 1 to 2 RTTs in the permutation",
-        "" if all(checks.values()) else _why(checks),
-        "; ".join(f"{panel}: {_row(differences)}" for panel, differences in found.items() if panel != LARGE),
+        paper="equal to about 10 RTTs in the all-to-all, 1 to 2 RTTs in the permutation",
+        why="" if all(checks.values()) else _why(checks),
+        evidence="; ".join(
+            f"{panel}: {_row(differences)}"
+            for panel, differences in found.items()
+            if panel != LARGE
+        ),
     )
 
 
@@ -142,31 +191,36 @@ def _why(checks: Mapping[str, bool]) -> str:
         if not checks[BEHIND]
         else "draws of failures differ so much that small effects of G drown in the spread of the differences"
     )
+
     return f"Not so: {'; '.join(broken)}. {reason[0].upper()}{reason[1:]}."
 
 
 def large_messages(found: Mapping[str, Mapping[float, Estimate]]) -> Verdict:
-    """Decide C28: at 16 MB the first G at which schemes differ is at least half of the all-to-all's."""
+    """Decide C28: at 16 MB the first G at which schemes differ is at least half of the
+    all-to-all's.
+    """
     first = {panel: first_difference(differences) for panel, differences in found.items()}
     holds = first[LARGE] >= first[ATA] / 2
     return Verdict(
         "C28",
-        HOLDS if holds else PARTLY if first[LARGE] > first[PERMUTATION] else FAILS,
-        f"permutation of 16 MB: Switch Pkt AR is worse from G = {_rtts(first[LARGE])} on; of 1 MB: "
+        verdict=HOLDS if holds else PARTLY if first[LARGE] > first[PERMUTATION] else FAILS,
+        ours=f"permutation of 16 MB: Switch Pkt AR is worse from G = {_rtts(first[LARGE])} on; of 1 MB: "
         f"{_rtts(first[PERMUTATION])}; all-to-all: "
         f"{_rtts(first[ATA])}",
-        "the acceptable convergence time is longer, similar to the all-to-all",
-        "16 MB take 30 RTTs, the all-to-all 220: the same G is a larger part of the CCT."
+        paper="the acceptable convergence time is longer, similar to the all-to-all",
+        why="16 MB take 30 RTTs, the all-to-all 220: the same G is a larger part of the CCT."
         if not holds
         else "Host Pkt AR freezes at 16 MB (see message size), so Switch Pkt AR is not worse at any G."
         if first[LARGE] == float("inf")
         else "",
-        _row(found[LARGE]),
+        evidence=_row(found[LARGE]),
     )
 
 
 def large_messages_of_one_scheme(frames: Mapping[str, pl.DataFrame]) -> Verdict:
-    """Decide C28 without Host Pkt AR: up to which G Switch Pkt AR itself loses less than COSTLY against G = 0."""
+    """Decide C28 without Host Pkt AR: up to which G Switch Pkt AR itself loses less than COSTLY
+    against G = 0.
+    """
     most = {panel: tolerated(frame) for panel, frame in frames.items()}
     return Verdict(
         "C28",
@@ -180,9 +234,15 @@ def large_messages_of_one_scheme(frames: Mapping[str, pl.DataFrame]) -> Verdict:
 
 
 def tolerated(frame: pl.DataFrame) -> float:
-    """Return the largest G at which Switch Pkt AR's mean increase is less than COSTLY above that at G = 0."""
+    """Return the largest G at which Switch Pkt AR's mean increase is less than COSTLY above that at
+    G = 0.
+    """
     delays: list[float] = sorted(frame["convergence_rtt"].unique())
-    means = {delay: mean_of(frame.filter(pl.col("convergence_rtt") == delay), SWITCH).mean for delay in delays}
+    means = {
+        delay: mean_of(frame.filter(pl.col("convergence_rtt") == delay), SWITCH).mean
+        for delay in delays
+    }
+
     return max(delay for delay in delays if means[delay] - means[0] < COSTLY)
 
 

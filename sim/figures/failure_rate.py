@@ -5,12 +5,12 @@ from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import PACKET, names, percent
-from sim.figures.statistics import Estimate, estimate, paired
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import PACKET, names, percent
+from sim.report.statistics import Estimate, estimate, paired
 
 RATES = (0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05)
 CHANGE = 0.20
@@ -32,11 +32,12 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw lines over the failure rate."""
     picture, axes = style.panel(4.2, 3)
     frame = normalised(data.frame).with_columns((100 * pl.col("failure_rate")).alias("percent"))
-    style.lines(axes, frame, "percent", FREE, PACKET, scale=100)
+    style.lines(axes, frame, x="percent", y=FREE, policies=PACKET, scale=100)
     axes.set_xlabel("failed links (%)")
     axes.set_ylabel("CCT increase over the\nfailure-free bound (%)")
     axes.set_ylim(bottom=0)
     axes.legend()
+
     return {"": picture}
 
 
@@ -48,23 +49,24 @@ def claims(data: Data) -> list[Verdict]:
     rises = [found.low > 0 for found in slopes.values()]
     stays = unchanged(gaps)
     pairs = pair_changes(frame)
+
     return [
         Verdict(
             "C07",
-            decide([all(rises), stays]),
-            f"points of CCT per point of failure rate: {', '.join(f'{style.label(p)} {s:.1f}' for p, s in slopes.items())}; "
+            verdict=decide([all(rises), stays]),
+            ours=f"points of CCT per point of failure rate: {', '.join(f'{style.label(p)} {s:.1f}' for p, s in slopes.items())}; "
             f"gap between the "
             f"best and the worst scheme: {', '.join(f'{100 * rate:g} %: {percent(found)}' for rate, found in gaps.items())} "
             f"({schemes.seeds_of(frame)} seeds)",
-            "CCT rises, gaps unchanged",
-            ""
+            paper="CCT rises, gaps unchanged",
+            why=""
             if stays
             else "The gap is a few points beside a CCT that rises by tens, and moves by more than a fifth of itself. What "
             "moves it is Switch "
             "Pkt: without failures, at line rate, its order keeps in step with the senders' pace and it is the worst; below "
             "line rate it is "
             "not. The gaps of the others do not change.",
-            pairs,
+            evidence=pairs,
         )
     ]
 
@@ -73,8 +75,15 @@ def slope(frame: pl.DataFrame) -> Estimate:
     """Return the slope of the CCT over the failure rate, fitted for every seed."""
     fits = []
     for _, rows in frame.group_by("seed"):
-        rates, values = rows["failure_rate"].to_numpy(), rows[FREE].to_numpy()
-        fits.append(float(((rates - rates.mean()) * (values - values.mean())).sum() / ((rates - rates.mean()) ** 2).sum()))
+        rates = rows["failure_rate"].to_numpy()
+        values = rows[FREE].to_numpy()
+        fits.append(
+            float(
+                ((rates - rates.mean()) * (values - values.mean())).sum()
+                / ((rates - rates.mean()) ** 2).sum()
+            )
+        )
+
     return estimate(fits)
 
 
@@ -90,12 +99,15 @@ def unchanged(gaps: Mapping[float, Estimate]) -> bool:
 
 
 def pair_changes(frame: pl.DataFrame) -> str:
-    """Return how the paired gap of each scheme to Switch Pkt AR changes from no failures to the highest rate."""
+    """Return how the paired gap of each scheme to Switch Pkt AR changes from no failures to the
+    highest rate.
+    """
     ends = [frame.filter(pl.col("failure_rate") == rate) for rate in (0, max(RATES))]
     parts = []
     for policy in PACKET[:3]:
         change = paired(*(_gap_values(end, policy) for end in reversed(ends)))
         parts.append(f"{style.label(policy)} {percent(change)}")
+
     return f"change of the gap to {names(('switch_pkt_ar',))} from 0 to {100 * max(RATES):g} %: {', '.join(parts)}"
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from fabric.topology import SWITCH_LAYERS
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import BEST, listed, mean_of, of_policy
-from sim.figures.statistics import estimate
+from fattree.experiment import Scenario
+from fattree.topology import SWITCH_LAYERS
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import BEST, listed, mean_of, of_policy
+from sim.report.statistics import estimate
 
 MODELS = {"llama-7b": "7B", "llama-70b": "70B", "llama-405b": "405B"}
 LARGEST = "llama-405b"
@@ -25,6 +25,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
     seeds = preset.seeds(1, 10, 10)
     base = {"fabric__k": K, "collective__matrix": "fsdp", "collective__steps": 1}
     stack = {"transport__congestion": "mswift", "transport__recovery": "sack"}
+
     return [
         *grid({"name": "fsdp", **base, **stack}, BEST, seeds, collective__model=tuple(MODELS)),
         *grid({"name": FIXED, **base}, BEST, seeds, collective__model=(LARGEST,)),
@@ -36,12 +37,21 @@ def _model(frame: pl.DataFrame, model: str) -> pl.DataFrame:
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw CCT increases of the three models, and utilisation and max queue by layer of the largest."""
+    """Draw CCT increases of the three models, and utilisation and max queue by layer of the
+    largest.
+    """
     frame = data.named("fsdp")
-    panels = {f"{name}: CCT increase": _bars(_model(frame, model)) for model, name in MODELS.items()}
+    panels = {
+        f"{name}: CCT increase": _bars(_model(frame, model)) for model, name in MODELS.items()
+    }
     largest = _model(frame, LARGEST)
-    panels["405B: utilisation"] = _layers(largest, "utilisation_layers", 100, "link utilisation (%)")
-    panels["405B: max queue"] = _layers(largest, "max_queue_layers", 1, "max queue (packets)", log=True)
+    panels["405B: utilisation"] = _layers(
+        largest, "utilisation_layers", 100, "link utilisation (%)"
+    )
+    panels["405B: max queue"] = _layers(
+        largest, "max_queue_layers", 1, "max queue (packets)", log=True
+    )
+
     return panels
 
 
@@ -49,21 +59,34 @@ def _bars(frame: pl.DataFrame) -> Any:
     picture, axes = style.panel(2.4, 2.7)
     style.bars(axes, {policy: mean_of(frame, policy) for policy in BEST}, scale=100, digits=2)
     axes.set_ylabel("CCT increase over the bound (%)")
+
     return picture
 
 
 def _layers(frame: pl.DataFrame, column: str, scale: float, text: str, log: bool = False) -> Any:
     picture, axes = style.panel(3.6, 2.9)
     for place, policy in enumerate(BEST):
-        values = [estimate([scale * row[layer] for row in of_policy(frame, policy, column)]) for layer in range(len(SWITCH_LAYERS))]
+        values = [
+            estimate([scale * row[layer] for row in of_policy(frame, policy, column)])
+            for layer in range(len(SWITCH_LAYERS))
+        ]
+
         spots = [layer + 0.27 * (place - 1) for layer in range(len(SWITCH_LAYERS))]
         halves = [0 if value.half != value.half else value.half for value in values]
-        look = {"color": style.colour(policy), "edgecolor": "#333333", "linewidth": 0.5, "label": style.label(policy)}
+        look = {
+            "color": style.colour(policy),
+            "edgecolor": "#333333",
+            "linewidth": 0.5,
+            "label": style.label(policy),
+        }
+
         axes.bar(spots, [value.mean for value in values], yerr=halves, width=0.25, **look)
+
     axes.set_xticks(range(len(SWITCH_LAYERS)), [layer.replace(">", "→") for layer in SWITCH_LAYERS])
     axes.set_ylabel(text)
     if log:
         axes.set_yscale("log")
+
     style.legend_above(picture, axes)
     return picture
 
@@ -76,39 +99,53 @@ def claims(data: Data) -> list[Verdict]:
     ratio = min(mean_of(largest, policy).mean for policy in ADAPTIVE) / own[-1]
     busier = all(utilised(largest, "ofan") > utilised(largest, policy) for policy in ADAPTIVE)
     shorter = (
-        all(schemes.below(largest, "ofan", policy, "max_queue_packets") for policy in ADAPTIVE) or data.preset.level == "quick"
+        all(schemes.below(largest, "ofan", policy, "max_queue_packets") for policy in ADAPTIVE)
+        or data.preset.level == "quick"
     )
+
     checks = [own[0] > own[1] > own[2], ratio > RATIO, busier, shorter]
     return [
         Verdict(
             "C16",
-            decide(checks),
-            "; ".join(f"{name}: {listed(_model(frame, model), BEST, 2)}" for model, name in MODELS.items())
+            verdict=decide(checks),
+            ours="; ".join(
+                f"{name}: {listed(_model(frame, model), BEST, 2)}" for model, name in MODELS.items()
+            )
             + f"; at 405B Ofan's increase is {ratio:.0f} times below the better of the others; mean link utilisation "
-            + ", ".join(f"{style.label(policy)} {100 * utilised(largest, policy):.0f} %" for policy in BEST)
+            + ", ".join(
+                f"{style.label(policy)} {100 * utilised(largest, policy):.0f} %" for policy in BEST
+            )
             + "; max queue "
-            + ", ".join(f"{style.label(policy)} {mean_of(largest, policy, 'max_queue_packets').mean:.0f}" for policy in BEST)
+            + ", ".join(
+                f"{style.label(policy)} {mean_of(largest, policy, 'max_queue_packets').mean:.0f}"
+                for policy in BEST
+            )
             + " packets",
-            "52 times below the others at 405B",
-            "" if all(checks) else _why(checks, ratio),
-            f"405B at a fixed rate: {listed(data.named(FIXED), BEST, 2)}",
+            paper="52 times below the others at 405B",
+            why="" if all(checks) else _why(checks, ratio),
+            evidence=f"405B at a fixed rate: {listed(data.named(FIXED), BEST, 2)}",
         )
     ]
 
 
 def utilised(frame: pl.DataFrame, policy: str) -> float:
     """Return the mean utilisation of inter-switch links."""
-    return float(estimate([sum(row[:4]) / 4 for row in of_policy(frame, policy, "utilisation_layers")]).mean)
+    return float(
+        estimate([sum(row[:4]) / 4 for row in of_policy(frame, policy, "utilisation_layers")]).mean
+    )
 
 
 def _why(checks: list[bool], ratio: float) -> str:
     parts = []
     if not checks[0]:
         parts.append("Ofan's increase does not fall with the model's size")
+
     if not checks[1]:
         parts.append(f"Ofan's increase is {ratio:.0f} times below the others', not 20")
+
     if not checks[2] or not checks[3]:
         parts.append("utilisation or max queue do not explain the difference")
+
     return schemes.sentence(parts)
 
 

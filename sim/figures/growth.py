@@ -1,16 +1,18 @@
-"""Max queue and CCT against message size: three groups of load balancers (sections 5.1 and 5.2, theorems 1 to 3)."""
+"""Max queue and CCT against message size: three groups of load balancers (sections 5.1 and 5.2,
+theorems 1 to 3).
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from fabric.experiment import DEFAULT_QUEUE_BYTES, Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import MIB, MODELLED, mean_of, names, sentence
-from sim.figures.statistics import Estimate, exponent, rank_correlation
+from fattree.experiment import DEFAULT_QUEUE_BYTES, Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import MIB, MODELLED, mean_of, names, sentence
+from sim.report.statistics import Estimate, exponent, rank_correlation
 
 GROUPS = {
     "linear": ("simple_rr", "jsq"),
@@ -24,26 +26,51 @@ BEYOND = (128, 4096)
 WHERE = {"mode 1": "in mode 1", "beyond": "beyond mode 1"}
 LINEAR = 0.8
 CORRELATED = 0.9
-LIMITED, UNLIMITED, LARGE = "800 KB buffers", "unlimited buffers", "65,536 hosts"
+LIMITED = "800 KB buffers"
+UNLIMITED = "unlimited buffers"
+LARGE = "65,536 hosts"
 NO_ACKS = "ACKs of 1 B without gaps"
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return message sizes with the default buffers (drawn) and unlimited ones (fitted); some points with 65,536 hosts."""
-    sizes = tuple(PAYLOAD * packets for packets in PACKETS if packets <= preset.pick(1024, 2048, 4096))
+    """Return message sizes with the default buffers (drawn) and unlimited ones (fitted).
+
+    Some points with 65,536 hosts.
+    """
+    sizes = tuple(
+        PAYLOAD * packets for packets in PACKETS if packets <= preset.pick(1024, 2048, 4096)
+    )
     limitless = {"fabric__queue_bytes": 0, "fabric__threshold_bytes": DEFAULT_QUEUE_BYTES}
     seeds = preset.seeds()
     runs = [
-        *grid({"name": LIMITED, **schemes.PERMUTATION}, MODELLED, seeds, collective__message_bytes=sizes),
-        *grid({"name": UNLIMITED, **schemes.PERMUTATION, **limitless}, MODELLED, seeds, collective__message_bytes=sizes),
+        *grid(
+            {"name": LIMITED, **schemes.PERMUTATION},
+            MODELLED,
+            seeds,
+            collective__message_bytes=sizes,
+        ),
+        *grid(
+            {"name": UNLIMITED, **schemes.PERMUTATION, **limitless},
+            MODELLED,
+            seeds,
+            collective__message_bytes=sizes,
+        ),
     ]
+
     beyond = tuple(size for size in sizes if size >= BEYOND[0] * PAYLOAD)
     tiny = {"packets__ack_bytes": 1, "packets__gap_bytes": 0}
     base = {"name": NO_ACKS, **schemes.PERMUTATION, **limitless, **tiny}
     runs += grid(base, GROUPS["linear"], preset.seeds(2, 5, 5), collective__message_bytes=beyond)
+
     if preset.level != "quick":
         base = {"name": LARGE, **schemes.PERMUTATION, **limitless, "fabric__k": 64}
-        runs += grid(base, ("jsq", "rsq", "host_dr", "ofan"), preset.seeds(1, 1, 2), collective__message_bytes=(64 * PAYLOAD, MIB))
+        runs += grid(
+            base,
+            ("jsq", "rsq", "host_dr", "ofan"),
+            preset.seeds(1, 1, 2),
+            collective__message_bytes=(64 * PAYLOAD, MIB),
+        )
+
     return runs
 
 
@@ -51,13 +78,19 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw CCT increase and max queue over the message size, and the latter with unlimited buffers."""
     limited, unlimited, large = (data.named(name) for name in (LIMITED, UNLIMITED, LARGE))
     picture, row = style.panel(2.9, 3.5, columns=3)
-    _lines(row[0], limited, "increase", "CCT increase over the bound (%)", 100)
+    _lines(
+        row[0], frame=limited, column="increase", text="CCT increase over the bound (%)", scale=100
+    )
     _lines(row[1], limited, "max_queue_packets", "max queue (packets), 800 KB buffers")
     _lines(row[2], unlimited, "max_queue_packets", "max queue (packets), unlimited buffers")
     without = data.named(NO_ACKS).with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
+
     for policy in GROUPS["linear"]:
-        points = style.estimates(without.filter(pl.col("policy") == policy), "max_queue_packets", "size")
+        points = style.estimates(
+            without.filter(pl.col("policy") == policy), "max_queue_packets", "size"
+        )
         style.line(row[2], policy, points, linestyle=":", markerfacecolor="white")
+
     row[1].set_ylim(row[2].get_ylim())
     style.legend_above(picture, row[0], columns=5)
     return {"": picture} | ({LARGE: _large(large)} if len(large) else {})
@@ -67,12 +100,13 @@ def _large(frame: pl.DataFrame) -> Any:
     picture, axes = style.panel(3.6, 3.2)
     _lines(axes, frame, "max_queue_packets", "max queue (packets), unlimited buffers")
     axes.legend()
+
     return picture
 
 
 def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float = 1) -> None:
     rows = frame.with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
-    style.lines(axes, rows, "size", column, MODELLED, scale)
+    style.lines(axes, frame=rows, x="size", y=column, policies=MODELLED, scale=scale)
     sizes = sorted(rows["size"].unique())
     style.powers_of_two(axes, sizes[::2] if len(sizes) > 3 else sizes)
     axes.set_yscale("log")
@@ -88,51 +122,66 @@ def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float 
 def claims(data: Data) -> list[Verdict]:
     """Decide C08."""
     frame = data.named(UNLIMITED).with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
-    fits = {regime: exponents(frame, *ends) for regime, ends in (("mode 1", MODE_1), ("beyond", BEYOND))}
+    fits = {
+        regime: exponents(frame, *ends) for regime, ends in (("mode 1", MODE_1), ("beyond", BEYOND))
+    }
     together = correlation(data.named(LIMITED))
     ordered = {regime: in_order(found) for regime, found in fits.items()}
     linear = all(fits["mode 1"][policy].mean > LINEAR for policy in GROUPS["linear"])
     checks = [ordered["mode 1"], ordered["beyond"], linear, together > CORRELATED]
+
     return [
         Verdict(
             "C08",
-            decide(checks),
-            f"exponents for 8 to 64 packets: {_exponents(fits['mode 1'])}; for 128 and more: {_exponents(fits['beyond'])}; rank "
+            verdict=decide(checks),
+            ours=f"exponents for 8 to 64 packets: {_exponents(fits['mode 1'])}; for 128 and more: {_exponents(fits['beyond'])}; rank "
             f"correlation of mean CCT increase and max queue {together:.3f} ({schemes.seeds_of(frame)} seeds)",
-            "near linear, closer to a square root, constant",
-            "" if all(checks) else _why(ordered, linear, fits),
-            f"exponents for 128 packets and more with ACKs of 1 B and no gaps: {_without_acks(data)}; max queue in packets at "
+            paper="near linear, closer to a square root, constant",
+            why="" if all(checks) else _why(ordered, linear, fits),
+            evidence=f"exponents for 128 packets and more with ACKs of 1 B and no gaps: {_without_acks(data)}; max queue in packets at "
             f"the longest message: {_longest(frame)}",
         )
     ]
 
 
 def exponents(frame: pl.DataFrame, least: int, most: int) -> dict[str, Estimate]:
-    """Return the exponent of every scheme's max queue over message sizes from `least` to `most` packets."""
+    """Return the exponent of every scheme's max queue over message sizes from `least` to `most`
+    packets.
+    """
     rows = frame.filter(pl.col("size").is_between(least, most))
     fits = {}
     for policy in MODELLED:
         own = rows.filter(pl.col("policy") == policy)
         fits[policy] = exponent(own["size"].to_numpy(), own["max_queue_packets"].to_numpy())
+
     return fits
 
 
 def in_order(fits: Mapping[str, Estimate]) -> bool:
-    """Return whether the groups' intervals do not overlap: every linear one above every square root above every constant one."""
+    """Return whether the groups' intervals do not overlap: every linear one above every square root
+    above every constant one.
+    """
     linear, root, constant = ([fits[policy] for policy in group] for group in GROUPS.values())
-    return min(f.low for f in linear) > max(f.high for f in root) and min(f.low for f in root) > max(f.high for f in constant)
+    return min(f.low for f in linear) > max(f.high for f in root) and min(
+        f.low for f in root
+    ) > max(f.high for f in constant)
 
 
 def correlation(frame: pl.DataFrame) -> float:
-    """Return the rank correlation of the mean CCT increase and the mean max queue over schemes, the mean over message sizes."""
+    """Return the rank correlation of the mean CCT increase and the mean max queue over schemes, the
+    mean over message sizes.
+    """
     sizes = sorted(frame["message_bytes"].unique())
     found = []
     for size in sizes:
         rows = frame.filter(pl.col("message_bytes") == size)
         increases, queues = (
-            [mean_of(rows, policy, column).mean for policy in MODELLED] for column in ("increase", "max_queue_packets")
+            [mean_of(rows, policy, column).mean for policy in MODELLED]
+            for column in ("increase", "max_queue_packets")
         )
+
         found.append(rank_correlation(increases, queues))
+
     return sum(found) / len(found)
 
 
@@ -141,7 +190,10 @@ def _without_acks(data: Data) -> str:
     fits = []
     for policy in GROUPS["linear"]:
         own = rows.filter(pl.col("policy") == policy)
-        fits.append(f"{style.label(policy)} {exponent(own['message_bytes'].to_numpy(), own['max_queue_packets'].to_numpy()):.2f}")
+        fits.append(
+            f"{style.label(policy)} {exponent(own['message_bytes'].to_numpy(), own['max_queue_packets'].to_numpy()):.2f}"
+        )
+
     return ", ".join(fits)
 
 
@@ -151,15 +203,22 @@ def _exponents(fits: Mapping[str, Estimate]) -> str:
 
 def _longest(frame: pl.DataFrame) -> str:
     rows = frame.filter(pl.col("size") == frame["size"].max())
-    return ", ".join(f"{style.label(policy)} {mean_of(rows, policy, 'max_queue_packets').mean:.0f}" for policy in MODELLED)
+    return ", ".join(
+        f"{style.label(policy)} {mean_of(rows, policy, 'max_queue_packets').mean:.0f}"
+        for policy in MODELLED
+    )
 
 
-def _why(ordered: Mapping[str, bool], linear: bool, fits: Mapping[str, Mapping[str, Estimate]]) -> str:
+def _why(
+    ordered: Mapping[str, bool], linear: bool, fits: Mapping[str, Mapping[str, Estimate]]
+) -> str:
     broken = [regime for regime, right in ordered.items() if not right]
     parts = [f"the groups' intervals overlap {WHERE[regime]}" for regime in broken]
     slow = [policy for policy in GROUPS["linear"] if fits["mode 1"][policy].mean <= LINEAR]
+
     if not linear:
         parts.append(f"{names(slow)} grow slower than the 0.8th power in mode 1")
+
     if not ordered["beyond"]:
         parts.append(
             "beyond mode 1 hosts interleave ACKs with data, so that flows lose step with each other and the queues of Simple "
@@ -168,6 +227,7 @@ def _why(ordered: Mapping[str, bool], linear: bool, fits: Mapping[str, Mapping[s
             "AR freezes "
             "(see message size) and leaves its group"
         )
+
     return sentence(parts)
 
 

@@ -1,10 +1,10 @@
 """Host DR's average queues against the N D/D/1 model of appendix E."""
 
 from sim.figures import layer_models
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Verdict
 from sim.figures.layer_models import CORE_LAYERS, TOLERANCE, K, layers, off
-from sim.figures.measure_queues import measure_layers
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Verdict
+from sim.report.measures.queues import measure_layers
 from sim.theory import host_dr_queue
 
 POLICY = "host_dr"
@@ -12,19 +12,25 @@ POLICY = "host_dr"
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C19."""
-    found, steady = layers(data.frame), layers(data.frame, "steady")
-    edge, core = host_dr_queue(K, core=False), host_dr_queue(K, core=True)
-    checks = [abs(off(found["E>A"], edge)) <= TOLERANCE, all(off(found[layer], core) < 0 for layer in CORE_LAYERS)]
+    found = layers(data.frame)
+    steady = layers(data.frame, "steady")
+    edge = host_dr_queue(K, core=False)
+    core = host_dr_queue(K, core=True)
+    checks = [
+        abs(off(found["E>A"], edge)) <= TOLERANCE,
+        all(off(found[layer], core) < 0 for layer in CORE_LAYERS),
+    ]
+
     above = [layer for layer in CORE_LAYERS if off(steady[layer], core) >= 0]
     return [
         Verdict(
             "C19",
-            decide(checks),
-            f"{layer_models.described(found, POLICY)}; E>A {100 * off(found['E>A'], edge):+.0f} % off the model, core "
+            verdict=decide(checks),
+            ours=f"{layer_models.described(found, POLICY)}; E>A {100 * off(found['E>A'], edge):+.0f} % off the model, core "
             + ", ".join(f"{layer} {100 * off(found[layer], core):+.0f} %" for layer in CORE_LAYERS),
-            "very close at E>A, a bit pessimistic in the core",
-            "The average is over the time in which hosts send, as in section 5.1, so it includes the first packets' way.",
-            f"in the middle of the runs alone: {', '.join(f'{layer} {queue:.2f}' for layer, queue in steady.items())}"
+            paper="very close at E>A, a bit pessimistic in the core",
+            why="The average is over the time in which hosts send, as in section 5.1, so it includes the first packets' way.",
+            evidence=f"in the middle of the runs alone: {', '.join(f'{layer} {queue:.2f}' for layer, queue in steady.items())}"
             + (f"; there {', '.join(above)} is not below the model" if above else ""),
         )
     ]

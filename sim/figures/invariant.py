@@ -1,17 +1,19 @@
-"""The load-balancing invariant: equal load on all southbound links to a switch, from every source (appendix F)."""
+"""The load-balancing invariant: equal load on all southbound links to a switch, from every source
+(appendix F).
+"""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.measure_balance import measure
-from sim.figures.schemes import INTER_POD, seeds_of
-from sim.figures.statistics import estimate
+from fattree.experiment import Scenario
+from sim.report import style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.measures.balance import measure
+from sim.report.schemes import INTER_POD, seeds_of
+from sim.report.statistics import estimate
 
 MAIN = "ofan"
 SHOWN = ("simple_rr", "jsq", "rsq", "host_dr", MAIN)
@@ -22,7 +24,9 @@ LAYERS = ("to aggregation switches (C>A)", "to edge switches (A>E)")
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return long inter-pod permutations; each source edge also runs alone."""
-    return grid({**INTER_POD, "collective__message_bytes": MESSAGE_BYTES}, SHOWN, preset.seeds(2, 5, 10))
+    return grid(
+        {**INTER_POD, "collective__message_bytes": MESSAGE_BYTES}, SHOWN, preset.seeds(2, 5, 10)
+    )
 
 
 def worst(frame: pl.DataFrame, policy: str, column: str) -> tuple[float, float]:
@@ -35,10 +39,25 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw the relative spread of every scheme in both layers, all sources together."""
     picture, row = style.panel(3.1, 2.7, columns=2)
     for place, (axes, name) in enumerate(zip(row, LAYERS, strict=True)):
-        shares = {policy: estimate([spread[place] / load[place] for spread, load in _both(data.frame, policy)]) for policy in SHOWN}
+        shares = {
+            policy: estimate(
+                [spread[place] / load[place] for spread, load in _both(data.frame, policy)]
+            )
+            for policy in SHOWN
+        }
+
         style.bars(axes, shares, scale=100)
-        axes.set_ylim(0, 125 * max(share.mean + (0 if share.half != share.half else share.half) for share in shares.values()))
+        axes.set_ylim(
+            0,
+            125
+            * max(
+                share.mean + (0 if share.half != share.half else share.half)
+                for share in shares.values()
+            ),
+        )
+
         axes.set_title(name, fontsize=8.5)
+
     row[0].set_ylabel("most − least loaded link to a switch\n(% of the mean load)")
     return {"": picture}
 
@@ -50,28 +69,43 @@ def _both(frame: pl.DataFrame, policy: str) -> list[tuple[list[float], list[floa
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C31."""
-    alone, together, pointers = (worst(data.frame, MAIN, column) for column in ("alone", "together", "pointers"))
-    pods = max(values[0] for values in data.frame.filter(pl.col("policy") == MAIN)["pods"].to_list())
+    alone, together, pointers = (
+        worst(data.frame, MAIN, column) for column in ("alone", "together", "pointers")
+    )
+    pods = max(
+        values[0] for values in data.frame.filter(pl.col("policy") == MAIN)["pods"].to_list()
+    )
     checks = [equal_rates(alone, together, pointers), pods <= ROUNDING]
     load = float(np.mean([load[0] for load in data.frame["load"].to_list()]))
-    spreads = ", ".join(f"{style.label(policy)} {_pair(worst(data.frame, policy, 'together'))}" for policy in SHOWN)
+    spreads = ", ".join(
+        f"{style.label(policy)} {_pair(worst(data.frame, policy, 'together'))}" for policy in SHOWN
+    )
+
     return [
         Verdict(
             "C31",
-            decide(checks),
-            f"Ofan, every source edge alone: links to one switch differ by at most {_pair(alone)} packets (C>A, A>E) of about"
+            verdict=decide(checks),
+            ours=f"Ofan, every source edge alone: links to one switch differ by at most {_pair(alone)} packets (C>A, A>E) of about"
             f" {load:,.0f}, every pod alone {pods:.0f} (C>A); all together {_pair(together)}, pointers that feed a switch"
             f" {_pair(pointers)}; others together: {spreads} ({seeds_of(data.frame)} seeds)",
-            "the same rate on all southbound links",
-            "" if all(checks) else "A pointer's count differs from its share by more than one packet.",
-            "tests/parity/test_invariant.py counts the same at P4 switches, k = 4",
+            paper="the same rate on all southbound links",
+            why=""
+            if all(checks)
+            else "A pointer's count differs from its share by more than one packet.",
+            evidence="tests/parity/test_invariant.py counts the same at P4 switches, k = 4",
         )
     ]
 
 
-def equal_rates(alone: tuple[float, float], together: tuple[float, float], pointers: tuple[float, float]) -> bool:
-    """Return whether spreads are what rounding explains: one packet from one source, one for each pointer from all."""
-    return max(alone) <= ROUNDING and all(spread <= most for spread, most in zip(together, pointers, strict=True))
+def equal_rates(
+    alone: tuple[float, float], together: tuple[float, float], pointers: tuple[float, float]
+) -> bool:
+    """Return whether spreads are what rounding explains: one packet from one source, one for each
+    pointer from all.
+    """
+    return max(alone) <= ROUNDING and all(
+        spread <= most for spread, most in zip(together, pointers, strict=True)
+    )
 
 
 def _pair(values: tuple[float, float]) -> str:

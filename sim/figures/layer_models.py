@@ -1,27 +1,32 @@
-"""Average queues of the five layers of switch ports against N D/D/1: what the pictures of Host DR and of Ofan share (app. E, F)."""
+"""Average queues of the five layers of switch ports against N D/D/1: what the pictures of Host DR
+and of Ofan share (app. E, F).
+"""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fabric.experiment import Scenario
-from fabric.topology import SWITCH_LAYERS
-from sim.figures import style
-from sim.figures.figure import Preset, grid
-from sim.figures.statistics import Estimate, estimate
+from fattree.experiment import Scenario
+from fattree.topology import SWITCH_LAYERS
+from sim.report import style
+from sim.report.figure import Preset, grid
+from sim.report.statistics import Estimate, estimate
 from sim.theory import PeriodicFlows, host_dr_queue, ofan_queue
 
 K = 16
 MESSAGE_BYTES = 4 << 20
 TOLERANCE = 0.15
-EDGE_LAYERS, CORE_LAYERS = ("E>A", "A>E"), ("A>C", "C>A")
+EDGE_LAYERS = ("E>A", "A>E")
+CORE_LAYERS = ("A>C", "C>A")
 MODELS = {"host_dr": host_dr_queue, "ofan": ofan_queue}
 
 
 def scenarios(preset: Preset, policy: str) -> list[Scenario]:
     """Return 4 MB permutations on 1,024 hosts."""
-    return grid({"fabric__k": K, "collective__message_bytes": MESSAGE_BYTES}, (policy,), preset.seeds())
+    return grid(
+        {"fabric__k": K, "collective__message_bytes": MESSAGE_BYTES}, (policy,), preset.seeds()
+    )
 
 
 def layers(frame: pl.DataFrame, column: str = "sending") -> dict[str, Estimate]:
@@ -31,26 +36,50 @@ def layers(frame: pl.DataFrame, column: str = "sending") -> dict[str, Estimate]:
 
 
 def draw(frame: pl.DataFrame, policy: str) -> dict[str, Any]:
-    """Draw the layers' queues as bars, and both models of the edges' and of the cores' links as lines."""
+    """Draw the layers' queues as bars, and both models of the edges' and of the cores' links as
+    lines.
+    """
     picture, axes = style.panel(4.2, 3.2)
     found = layers(frame)
     for place, (layer, queue) in enumerate(found.items()):
-        axes.bar(place, queue.mean, yerr=queue.half, color=style.colour(policy), edgecolor="#333333", linewidth=0.5, width=0.6)
-        axes.text(place, queue.mean / 2, f"{queue.mean:.2f}", ha="center", fontsize=7.5, color="white")
+        axes.bar(
+            place,
+            queue.mean,
+            yerr=queue.half,
+            color=style.colour(policy),
+            edgecolor="#333333",
+            linewidth=0.5,
+            width=0.6,
+        )
+
+        axes.text(
+            place, queue.mean / 2, f"{queue.mean:.2f}", ha="center", fontsize=7.5, color="white"
+        )
         if layer != "E>H":
             model = MODELS[policy](K, core=layer in CORE_LAYERS)
-            _line(axes, place, model.mean_packets(), "-", "N D/D/1, exact")
-            _line(axes, place, model.bridge_mean_packets(), ":", "Gaussian bridge")
+            _line(axes, place, height=model.mean_packets(), dashes="-", text="N D/D/1, exact")
+            _line(
+                axes, place, height=model.bridge_mean_packets(), dashes=":", text="Gaussian bridge"
+            )
+
     axes.set_xticks(range(len(found)), [layer.replace(">", " → ") for layer in found])
     axes.set_ylabel("average queue (packets)")
     axes.set_ylim(0, 1.12 * max(max(queue.high for queue in found.values()), _highest(policy)))
     style.legend_above(picture, axes, columns=2)
+
     return {"": picture}
 
 
 def _line(axes: Any, place: int, height: float, dashes: str, text: str) -> None:
     name = text if place == 0 else None
-    axes.plot([place - 0.42, place + 0.42], [height, height], color=style.BOUND, linestyle=dashes, linewidth=1.5, label=name)
+    axes.plot(
+        [place - 0.42, place + 0.42],
+        [height, height],
+        color=style.BOUND,
+        linestyle=dashes,
+        linewidth=1.5,
+        label=name,
+    )
 
 
 def _highest(policy: str) -> float:

@@ -6,13 +6,15 @@ from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import PARTLY, Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import BEST, KIB, MIB, mean_of, names, percent
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import PARTLY, Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import BEST, KIB, MIB, mean_of, names, percent
 
-ATA, PERMUTATION, PATIENT = "all-to-all", "permutation", "timer of 3 RTTs"
+ATA = "all-to-all"
+PERMUTATION = "permutation"
+PATIENT = "timer of 3 RTTs"
 ATA_SIZES = (16 * KIB, 64 * KIB, 256 * KIB, MIB)
 PERMUTATION_SIZES = tuple(4**power * 16 * KIB for power in range(7))
 FREEZING = "host_pkt_ar"
@@ -21,32 +23,58 @@ SWITCHED = "switch_pkt_ar"
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return both matrices with every size; Host Pkt AR also with a timer that waits for three RTTs."""
+    """Return both matrices with every size.
+
+    Host Pkt AR also with a timer that waits for three RTTs.
+    """
     ata = schemes.ALL_TO_ALL | {"fabric__k": preset.pick(4, 8, 8)}
     ata_sizes = (*ATA_SIZES, *preset.pick((), (), (2 * MIB, 4 * MIB)))
     sizes = PERMUTATION_SIZES[: preset.pick(6, 7, 7)]
     patient = {"load_balancer__label_timeout_rtt": PATIENCE_RTT}
     seeds = {size: preset.seeds(3, 5 if size > 16 * MIB else 10, 10) for size in sizes}
-    runs = grid({"name": ATA, **ata}, BEST, preset.seeds(**schemes.ATA_SEEDS), collective__message_bytes=ata_sizes)
+    runs = grid(
+        {"name": ATA, **ata},
+        BEST,
+        preset.seeds(**schemes.ATA_SEEDS),
+        collective__message_bytes=ata_sizes,
+    )
+
     for size in sizes:
-        runs += grid({"name": PERMUTATION, **schemes.PERMUTATION}, BEST, seeds[size], collective__message_bytes=(size,))
+        runs += grid(
+            {"name": PERMUTATION, **schemes.PERMUTATION},
+            BEST,
+            seeds[size],
+            collective__message_bytes=(size,),
+        )
         base = {"name": PATIENT, **schemes.PERMUTATION, **patient}
         runs += grid(base, (FREEZING,), seeds[size], collective__message_bytes=(size,))
+
     return runs
 
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw lines over the message size, one panel a matrix; the patient timer is dotted."""
     patient = {ATA: None, PERMUTATION: data.named(PATIENT)}
-    return {name: _lines(rows, patient[name]) for name, rows in data.parts(ATA, PERMUTATION).items()}
+    return {
+        name: _lines(rows, patient[name]) for name, rows in data.parts(ATA, PERMUTATION).items()
+    }
 
 
 def _lines(frame: pl.DataFrame, patient: pl.DataFrame | None) -> Any:
     picture, axes = style.panel(3.6, 3.1)
-    style.lines(axes, frame, "message_bytes", "increase", BEST, scale=100)
+    style.lines(axes, frame, x="message_bytes", y="increase", policies=BEST, scale=100)
     if patient is not None:
         points = style.estimates(patient, "increase", "message_bytes")
-        style.line(axes, FREEZING, points, 100, f"Host Pkt AR, timer ≥ {PATIENCE_RTT} RTTs", linestyle=":", markerfacecolor="white")
+        style.line(
+            axes,
+            policy=FREEZING,
+            points=points,
+            scale=100,
+            text=f"Host Pkt AR, timer ≥ {PATIENCE_RTT} RTTs",
+            linestyle=":",
+            markerfacecolor="white",
+        )
+
     sizes = sorted(frame["message_bytes"].unique())
     style.powers_of_two(axes, sizes, [_size(size) for size in sizes])
     axes.tick_params(axis="x", labelrotation=45)
@@ -54,6 +82,7 @@ def _lines(frame: pl.DataFrame, patient: pl.DataFrame | None) -> Any:
     axes.set_xlabel("message size")
     axes.set_ylabel("CCT increase over the bound (%)")
     style.legend_above(picture, axes, columns=2)
+
     return picture
 
 
@@ -65,8 +94,13 @@ def claims(data: Data) -> list[Verdict]:
     """Decide C12."""
     found = by_size(data.named(PERMUTATION))
     patient = {size: mean_of(rows, FREEZING) for size, rows in _sizes(data.named(PATIENT))}
-    frozen = {size: mean_of(rows, FREEZING, "freezes").mean for size, rows in _sizes(data.named(PERMUTATION))}
-    largest, default = max(found), MIB
+    frozen = {
+        size: mean_of(rows, FREEZING, "freezes").mean
+        for size, rows in _sizes(data.named(PERMUTATION))
+    }
+
+    largest = max(found)
+    default = MIB
     worse = found[largest][FREEZING] > found[default][FREEZING]
     checks = {
         "the order stays": ordered(found),
@@ -75,14 +109,15 @@ def claims(data: Data) -> list[Verdict]:
         ),
         "Host Pkt AR freezes at the largest message": worse and frozen[largest] > 0,
     }
+
     return [
         Verdict(
             "C12",
-            decide(list(checks.values())),
-            f"permutation, {names(BEST)}: {_row(found)}; the gap that is judged is Switch Pkt AR's to Ofan",
-            "order does not change, gaps shrink, Host Pkt AR notably worse at very large messages",
-            _why({text: right for text, right in checks.items() if not right}),
-            f"freezes per run {', '.join(f'{_size(size)} {count:.0f}' for size, count in frozen.items())}; Host Pkt AR with a "
+            verdict=decide(list(checks.values())),
+            ours=f"permutation, {names(BEST)}: {_row(found)}; the gap that is judged is Switch Pkt AR's to Ofan",
+            paper="order does not change, gaps shrink, Host Pkt AR notably worse at very large messages",
+            why=_why({text: right for text, right in checks.items() if not right}),
+            evidence=f"freezes per run {', '.join(f'{_size(size)} {count:.0f}' for size, count in frozen.items())}; Host Pkt AR with a "
             f"timer of at "
             f"least {PATIENCE_RTT} RTTs: "
             f"{', '.join(f'{_size(size)} {percent(value)}' for size, value in patient.items() if size >= MIB)}",
@@ -94,7 +129,11 @@ def claims(data: Data) -> list[Verdict]:
 def _changed(found: Mapping[int, Mapping[str, float]], patient: Mapping[int, Any]) -> list[Verdict]:
     """Return the verdict on order and gaps when labels time out no sooner than after three RTTs."""
     rows = {size: {**row, FREEZING: patient[size].mean} for size, row in found.items()}
-    right = [ordered(rows), shrinks({size: row[FREEZING] - row["ofan"] for size, row in rows.items()})]
+    right = [
+        ordered(rows),
+        shrinks({size: row[FREEZING] - row["ofan"] for size, row in rows.items()}),
+    ]
+
     return [
         Verdict(
             "C12",
@@ -107,16 +146,24 @@ def _changed(found: Mapping[int, Mapping[str, float]], patient: Mapping[int, Any
 
 
 def _sizes(frame: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
-    return [(size, frame.filter(pl.col("message_bytes") == size)) for size in sorted(frame["message_bytes"].unique())]
+    return [
+        (size, frame.filter(pl.col("message_bytes") == size))
+        for size in sorted(frame["message_bytes"].unique())
+    ]
 
 
 def by_size(frame: pl.DataFrame) -> dict[int, dict[str, float]]:
     """Return the mean increase of every scheme for each message size."""
-    return {size: {policy: mean_of(rows, policy).mean for policy in BEST} for size, rows in _sizes(frame)}
+    return {
+        size: {policy: mean_of(rows, policy).mean for policy in BEST}
+        for size, rows in _sizes(frame)
+    }
 
 
 def ordered(found: Mapping[int, Mapping[str, float]], margin: float = 0.01) -> bool:
-    """Return whether Ofan is lowest and no pair of the others swaps by more than a point on both sides."""
+    """Return whether Ofan is lowest and no pair of the others swaps by more than a point on both
+    sides.
+    """
     lowest = all(row["ofan"] <= min(row.values()) for row in found.values())
     gaps = [row[FREEZING] - row[SWITCHED] for row in found.values()]
     return lowest and not (max(gaps) > margin and min(gaps) < -margin)
@@ -125,11 +172,17 @@ def ordered(found: Mapping[int, Mapping[str, float]], margin: float = 0.01) -> b
 def shrinks(gaps: Mapping[int, float], margin: float = 0.005) -> bool:
     """Return whether gaps fall with the message size from 1 MB on, up to half a point of noise."""
     values = [gaps[size] for size in sorted(gaps) if size >= MIB]
-    return all(later <= earlier + margin for earlier, later in itertools.pairwise(values)) and values[-1] < values[0]
+    return (
+        all(later <= earlier + margin for earlier, later in itertools.pairwise(values))
+        and values[-1] < values[0]
+    )
 
 
 def _row(found: Mapping[int, Mapping[str, float]]) -> str:
-    return ", ".join(f"{_size(size)} {' / '.join(f'{100 * row[policy]:.1f}' for policy in BEST)} %" for size, row in found.items())
+    return ", ".join(
+        f"{_size(size)} {' / '.join(f'{100 * row[policy]:.1f}' for policy in BEST)} %"
+        for size, row in found.items()
+    )
 
 
 def _why(broken: Mapping[str, bool]) -> str:

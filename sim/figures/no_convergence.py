@@ -4,20 +4,24 @@ from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import FAILED_LINKS, NEVER, PACKET, listed, mean_of, percent
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import FAILED_LINKS, NEVER, PACKET, listed, mean_of, percent
 
-ATA, PERMUTATION = "all-to-all", "permutation"
+ATA = "all-to-all"
+PERMUTATION = "permutation"
 BASELINE = "permutation without failures"
 LEADER = "host_pkt_ar"
 RATIO = (1.10, 1.30)
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return both matrices with packet schemes and broken links; the permutation without failures for comparison."""
+    """Return both matrices with packet schemes and broken links.
+
+    The permutation without failures for comparison.
+    """
     broken = {"failures__rate": FAILED_LINKS, "failures__convergence_rtt": NEVER}
     ata = schemes.ALL_TO_ALL | broken | {"fabric__k": preset.pick(6, 8, 8)}
     return [
@@ -29,7 +33,10 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw one bar chart a matrix."""
-    return {panel: style.increase_bars(rows, PACKET) for panel, rows in data.parts(ATA, PERMUTATION).items()}
+    return {
+        panel: style.increase_bars(rows, PACKET)
+        for panel, rows in data.parts(ATA, PERMUTATION).items()
+    }
 
 
 def claims(data: Data) -> list[Verdict]:
@@ -40,25 +47,32 @@ def claims(data: Data) -> list[Verdict]:
     raw = mean_of(permutation, LEADER, "cct_ps").mean / mean_of(baseline, LEADER, "cct_ps").mean
     within = RATIO[0] <= ratio <= RATIO[1]
     lost = [name for name, won in wins.items() if not won]
-    faster = {name: leads_by_factor(frame) for name, frame in ((ATA, ata), (PERMUTATION, permutation))}
+    faster = {
+        name: leads_by_factor(frame) for name, frame in ((ATA, ata), (PERMUTATION, permutation))
+    }
     by_factor = Verdict(
         "C05",
         decide([*(best > 0 for best in faster.values()), within]),
-        "; ".join(f"{name}: the next scheme takes at least {2**best:.2f} times as long" for name, best in faster.items()),
+        "; ".join(
+            f"{name}: the next scheme takes at least {2**best:.2f} times as long"
+            for name, best in faster.items()
+        ),
         criterion="as above, with ratios of completion times instead of differences (draws of failures scale the times of all "
         "schemes)",
     )
+
     verdicts = [
         Verdict(
             "C05",
-            decide([*wins.values(), within]),
-            f"all-to-all: {listed(ata, PACKET)}; permutation: {listed(permutation, PACKET)}; Host Pkt AR's normalised CCT is "
+            verdict=decide([*wins.values(), within]),
+            ours=f"all-to-all: {listed(ata, PACKET)}; permutation: {listed(permutation, PACKET)}; Host Pkt AR's normalised CCT is "
             f"{ratio:.3f} times its failure-free one (completion times: {raw:.2f} times)",
-            "Host Pkt AR wins, 20 % above its failure-free permutation",
-            _why(lost, within, ratio),
-            f"{ATA}: {_evidence(ata)}; {PERMUTATION}: {_evidence(permutation)}",
+            paper="Host Pkt AR wins, 20 % above its failure-free permutation",
+            why=_why(lost, within, ratio),
+            evidence=f"{ATA}: {_evidence(ata)}; {PERMUTATION}: {_evidence(permutation)}",
         )
     ]
+
     return verdicts + ([by_factor] if lost else []) + ([] if within else [_over_bound(permutation)])
 
 
@@ -73,7 +87,9 @@ def _over_bound(frame: pl.DataFrame) -> Verdict:
 
 
 def leads_by_factor(frame: pl.DataFrame) -> float:
-    """Return the lower end of the interval of log2(CCT of another packet scheme / CCT of Host Pkt AR), the least over schemes."""
+    """Return the lower end of the interval of log2(CCT of another packet scheme / CCT of Host Pkt
+    AR), the least over schemes.
+    """
     return min(schemes.log_ratio(frame, other, LEADER).low for other in PACKET if other != LEADER)
 
 
@@ -83,13 +99,18 @@ def leads(frame: pl.DataFrame) -> bool:
 
 
 def _why(lost: list[str], within: bool, ratio: float) -> str:
-    parts = [f"Host Pkt AR is not below every other scheme in the {name} (95 % of paired differences)" for name in lost]
+    parts = [
+        f"Host Pkt AR is not below every other scheme in the {name} (95 % of paired differences)"
+        for name in lost
+    ]
+
     if ATA in lost:
         parts.append(
             "an all-to-all's flow sends a packet in 0.85 RTTs only, so that each of 127 flows of a host learns of dead paths "
             "packet by "
             "packet; it loses a fraction of what others lose, but the last packets of the unluckiest flow decide the CCT"
         )
+
     if not within:
         parts.append(
             f"its ratio of {ratio:.3f} is outside 1.1 to 1.3: a 1 MB permutation ends after fewer than three RTTs, so a "
@@ -97,6 +118,7 @@ def _why(lost: list[str], within: bool, ratio: float) -> str:
             "timeout decides how much of the message is lost before the sender learns; the paper does not say how long its "
             "timeout is"
         )
+
     return schemes.sentence(parts)
 
 

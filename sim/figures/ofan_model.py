@@ -1,13 +1,15 @@
-"""Ofan's average queues against the N D/D/1 model of its pointers, and how many pointers there are (appendix F)."""
+"""Ofan's average queues against the N D/D/1 model of its pointers, and how many pointers there are
+(appendix F).
+"""
 
 import numpy as np
 
 from sim.figures import layer_models
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Verdict
 from sim.figures.layer_models import CORE_LAYERS, TOLERANCE, K, layers, off
-from sim.figures.measure_queues import measure_layers
-from sim.figures.statistics import estimate
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Verdict
+from sim.report.measures.queues import measure_layers
+from sim.report.statistics import estimate
 from sim.theory import expected_pointers_of_edge, ofan_queue, pointers_of_agg
 
 POLICY = "ofan"
@@ -17,15 +19,22 @@ COUNTED = 0.02
 def claims(data: Data) -> list[Verdict]:
     """Decide C20."""
     found = layers(data.frame)
-    edge, core = ofan_queue(K, core=False), ofan_queue(K, core=True)
+    edge = ofan_queue(K, core=False)
+    core = ofan_queue(K, core=True)
     counts = np.array(data.frame["pointers"].to_list())
-    of_edge, of_agg = estimate(counts[:, 0]), estimate(counts[:, 1])
+    of_edge = estimate(counts[:, 0])
+    of_agg = estimate(counts[:, 1])
     checks = [
         abs(off(found["E>A"], edge)) <= TOLERANCE,
         abs(of_edge.mean / (K / 2 - 1 / 4) - 1) <= COUNTED,
         of_agg.mean <= pointers_of_agg(K),
     ]
-    others = {layer: off(found[layer], core if layer in CORE_LAYERS else edge) for layer in (*CORE_LAYERS, "A>E")}
+
+    others = {
+        layer: off(found[layer], core if layer in CORE_LAYERS else edge)
+        for layer in (*CORE_LAYERS, "A>E")
+    }
+
     return [
         Verdict(
             "C20",

@@ -1,26 +1,31 @@
-"""The most loaded link of each stage against the packet size: why rotation per destination is better (section 6)."""
+"""The most loaded link of each stage against the packet size: why rotation per destination is
+better (section 6).
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.measure_overload import STAGES, worst_overload
-from sim.figures.schemes import KIB, MIB, MODELLED, names
-from sim.figures.statistics import Estimate, estimate
+from fattree.experiment import Scenario
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.measures.overload import STAGES, worst_overload
+from sim.report.schemes import KIB, MIB, MODELLED, names
+from sim.report.statistics import Estimate, estimate
 
-LARGE, SMALL = "1 MB", "32 KB"
+LARGE = "1 MB"
+SMALL = "32 KB"
 SHOWN = tuple(policy for policy in MODELLED if policy != "switch_pkt")
 LOCAL = ("simple_rr", "jsq")
 RANDOM = ("rsq", "host_pkt", "host_pkt_ar", "switch_pkt_ar")
 PAYLOADS = (512, 1024, 2048, 4096, 8192)
 DEFAULT_PAYLOAD = 4096
-UPLINKS, DOWNLINKS = STAGES[:2], STAGES[2:]
-PERFECT, POOR = 0.02, 0.10
+UPLINKS = STAGES[:2]
+DOWNLINKS = STAGES[2:]
+PERFECT = 0.02
+POOR = 0.10
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
@@ -30,7 +35,10 @@ def scenarios(preset: Preset) -> list[Scenario]:
         scenario
         for name, size in ((LARGE, MIB), (SMALL, 32 * KIB))
         for scenario in grid(
-            {"name": name, **schemes.INTER_POD, "collective__message_bytes": size}, SHOWN, seeds, packets__payload_bytes=PAYLOADS
+            {"name": name, **schemes.INTER_POD, "collective__message_bytes": size},
+            SHOWN,
+            seeds,
+            packets__payload_bytes=PAYLOADS,
         )
     ]
 
@@ -42,19 +50,22 @@ def draw(data: Data) -> dict[str, Any]:
 
 def stages(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with a column for each stage."""
-    return frame.with_columns(pl.col("overload").list.get(number).alias(stage) for number, stage in enumerate(STAGES))
+    return frame.with_columns(
+        pl.col("overload").list.get(number).alias(stage) for number, stage in enumerate(STAGES)
+    )
 
 
 def _stages(frame: pl.DataFrame) -> Any:
     picture, row = style.panel(2.05, 3, columns=len(STAGES))
     for axes, stage in zip(row, STAGES, strict=True):
-        style.lines(axes, frame, "packets.payload_bytes", stage, SHOWN, scale=100)
+        style.lines(axes, frame, x="packets.payload_bytes", y=stage, policies=SHOWN, scale=100)
         style.powers_of_two(axes, PAYLOADS, ["½", "1", "2", "4", "8"])
         axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(0, 400)
         axes.set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
         axes.set_title(stage.replace(">", " → "), fontsize=8.5)
         axes.set_xlabel("payload (KB)")
+
     row[0].set_ylabel("worst link overload (%)")
     style.legend_above(picture, row[0], columns=4)
     return picture
@@ -67,12 +78,12 @@ def claims(data: Data) -> list[Verdict]:
     return [
         Verdict(
             "C09",
-            decide(list(checks.values())),
-            f"payload of 4 KB, worst link in % over an even split on uplinks and downlinks: 1 MB: {_row(found[LARGE])}; 32 KB: "
+            verdict=decide(list(checks.values())),
+            ours=f"payload of 4 KB, worst link in % over an even split on uplinks and downlinks: 1 MB: {_row(found[LARGE])}; 32 KB: "
             f"{_row(found[SMALL])} ({len(data.preset.seeds())} seeds)",
-            "Simple RR and JSQ perfect on uplinks, poor on downlinks; Host DR perfect for large messages only",
-            "" if all(checks.values()) else _why(checks),
-            _all_sizes(data),
+            paper="Simple RR and JSQ perfect on uplinks, poor on downlinks; Host DR perfect for large messages only",
+            why="" if all(checks.values()) else _why(checks),
+            evidence=_all_sizes(data),
         )
     ]
 
@@ -87,8 +98,12 @@ def _why(checks: Mapping[str, bool]) -> str:
     )
 
 
-def worst(frame: pl.DataFrame, payload: int = DEFAULT_PAYLOAD) -> dict[str, tuple[Estimate, Estimate]]:
-    """Return every scheme's worst overload of the uplink stages and of the downlink stages at a packet size."""
+def worst(
+    frame: pl.DataFrame, payload: int = DEFAULT_PAYLOAD
+) -> dict[str, tuple[Estimate, Estimate]]:
+    """Return every scheme's worst overload of the uplink stages and of the downlink stages at a
+    packet size.
+    """
     rows = frame.filter(pl.col("packets.payload_bytes") == payload)
     return {
         policy: (
@@ -103,20 +118,32 @@ def _worst(rows: pl.DataFrame, of: tuple[str, ...]) -> Estimate:
     return max((estimate(rows[stage]) for stage in of), key=lambda found: found.mean)
 
 
-def judged(large: Mapping[str, tuple[Estimate, Estimate]], small: Mapping[str, tuple[Estimate, Estimate]]) -> dict[str, bool]:
+def judged(
+    large: Mapping[str, tuple[Estimate, Estimate]], small: Mapping[str, tuple[Estimate, Estimate]]
+) -> dict[str, bool]:
     """Return each part of C09 with whether it holds."""
     return {
-        "Simple RR and JSQ are perfect on uplinks at 1 MB": all(large[policy][0].mean < PERFECT for policy in LOCAL),
-        "Simple RR and JSQ are poor on downlinks at 1 MB": all(large[policy][1].mean > POOR for policy in LOCAL),
-        f"{names(RANDOM)} are poor on both at 1 MB": all(part.mean > POOR for policy in RANDOM for part in large[policy]),
+        "Simple RR and JSQ are perfect on uplinks at 1 MB": all(
+            large[policy][0].mean < PERFECT for policy in LOCAL
+        ),
+        "Simple RR and JSQ are poor on downlinks at 1 MB": all(
+            large[policy][1].mean > POOR for policy in LOCAL
+        ),
+        f"{names(RANDOM)} are poor on both at 1 MB": all(
+            part.mean > POOR for policy in RANDOM for part in large[policy]
+        ),
         "Host DR is perfect at 1 MB": all(part.mean < PERFECT for part in large["host_dr"]),
         "Host DR is not perfect at 32 KB": any(part.mean >= PERFECT for part in small["host_dr"]),
-        "Ofan is below Host DR at 32 KB": max(p.mean for p in small["ofan"]) < max(p.mean for p in small["host_dr"]),
+        "Ofan is below Host DR at 32 KB": max(p.mean for p in small["ofan"])
+        < max(p.mean for p in small["host_dr"]),
     }
 
 
 def _row(found: Mapping[str, tuple[Estimate, Estimate]]) -> str:
-    return ", ".join(f"{style.label(p)} {100 * up.mean:.1f} / {100 * down.mean:.1f}" for p, (up, down) in found.items())
+    return ", ".join(
+        f"{style.label(p)} {100 * up.mean:.1f} / {100 * down.mean:.1f}"
+        for p, (up, down) in found.items()
+    )
 
 
 def _all_sizes(data: Data) -> str:
@@ -126,6 +153,7 @@ def _all_sizes(data: Data) -> str:
     for payload in PAYLOADS:
         checks = judged(*(worst(frame, payload) for frame in frames))
         parts.append(f"{payload} B: {sum(checks.values())} of {len(checks)}")
+
     return f"parts of the claim that hold at payloads of {', '.join(parts)}"
 
 

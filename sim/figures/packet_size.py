@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fabric.experiment import Scenario
+from fattree.experiment import Scenario
 from sim import theory
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import BEST, KIB, MIB, mean_of, sentence
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import BEST, KIB, MIB, mean_of, sentence
 
-SMALL, LARGE = "0.5 MB", "16 MB"
+SMALL = "0.5 MB"
+LARGE = "16 MB"
 BYTES = {SMALL: MIB // 2, LARGE: 16 * MIB}
 PAYLOADS = {
     SMALL: (512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384),
@@ -52,11 +53,27 @@ def draw(data: Data) -> dict[str, Any]:
 
 def _lines(frame: pl.DataFrame, message: int) -> Any:
     picture, axes = style.panel(3.6, 3)
-    style.lines(axes, frame, "packets.payload_bytes", "over", BEST, scale=100)
+    style.lines(axes, frame, x="packets.payload_bytes", y="over", policies=BEST, scale=100)
     optimum = theory.optimal_payload_bytes(message)
-    modelled = theory.modelled_cct_ps(_scenario(message), optimum) / float(frame["bound_ps"].min()) - 1  # type: ignore[arg-type]
-    axes.plot([optimum], [100 * modelled], "o", color=style.BOUND, markersize=7, label="optimum of the model", zorder=5)
-    ticks = [payload for payload in sorted(frame["packets.payload_bytes"].unique()) if payload & (payload - 1) == 0]
+    modelled = (
+        theory.modelled_cct_ps(_scenario(message), optimum) / float(frame["bound_ps"].min()) - 1
+    )  # type: ignore[arg-type]
+    axes.plot(
+        [optimum],
+        [100 * modelled],
+        "o",
+        color=style.BOUND,
+        markersize=7,
+        label="optimum of the model",
+        zorder=5,
+    )
+
+    ticks = [
+        payload
+        for payload in sorted(frame["packets.payload_bytes"].unique())
+        if payload & (payload - 1) == 0
+    ]
+
     style.powers_of_two(axes, ticks, [f"{payload / KIB:g}" for payload in ticks])
     axes.set_yscale("log")
     axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
@@ -64,6 +81,7 @@ def _lines(frame: pl.DataFrame, message: int) -> Any:
     axes.set_xlabel("payload (KB)")
     axes.set_ylabel("CCT increase over the\nbest bound (%)")
     style.legend_above(picture, axes, columns=2)
+
     return picture
 
 
@@ -74,52 +92,68 @@ def _scenario(message: int) -> Scenario:
 def claims(data: Data) -> list[Verdict]:
     """Decide C13."""
     frames = {name: over_best(data.named(name)) for name in BYTES}
-    best = {name: {policy: optimum(frame, policy) for policy in BEST} for name, frame in frames.items()}
+    best = {
+        name: {policy: optimum(frame, policy) for policy in BEST} for name, frame in frames.items()
+    }
     model = {name: theory.optimal_payload_bytes(size) for name, size in BYTES.items()}
-    interior = {name: min(PAYLOADS[name]) < best[name]["ofan"] < max(PAYLOADS[name]) for name in BYTES}
+    interior = {
+        name: min(PAYLOADS[name]) < best[name]["ofan"] < max(PAYLOADS[name]) for name in BYTES
+    }
     close = {name: 1 / WITHIN <= best[name]["ofan"] / model[name] <= WITHIN for name in BYTES}
     effect = {name: swing(frame) for name, frame in frames.items()}
     checks = [*interior.values(), *close.values()]
+
     return [
         Verdict(
             "C13",
-            decide(checks),
-            "; ".join(
+            verdict=decide(checks),
+            ours="; ".join(
                 f"{name}: best payload {_row(best[name])}, the model says {model[name]:.0f} B for Ofan; between "
                 f"the smallest and the largest but one Ofan's CCT moves by {100 * effect[name]:.1f} points"
                 for name in BYTES
             )
             + f" ({schemes.seeds_of(frames[SMALL])} and {schemes.seeds_of(frames[LARGE])} seeds)",
-            "a clear sweet spot, up to 10 %",
-            "" if all(checks) else _why(interior, close),
-            f"largest message over smallest: best payload grows by {_growth(best, 'ofan')} for Ofan (model: {32**0.5:.1f}), by "
+            paper="a clear sweet spot, up to 10 %",
+            why="" if all(checks) else _why(interior, close),
+            evidence=f"largest message over smallest: best payload grows by {_growth(best, 'ofan')} for Ofan (model: {32**0.5:.1f}), by "
             f"{_growth(best, ADAPTIVE)} for Switch Pkt AR (D^(1/3): {32 ** (1 / 3):.1f})",
         )
     ]
 
 
 def optimum(frame: pl.DataFrame, policy: str) -> float:
-    """Return the payload of the least mean CCT: the vertex of a parabola through the best and its neighbours, in log2 of the "
-    "size."""
+    """Return the payload of the least mean CCT: the vertex of a parabola through the best and its
+    neighbours, in log2 of the " "size.
+    """
     rows = (
         frame.filter(pl.col("policy") == policy)
         .group_by("packets.payload_bytes")
         .agg(pl.col("over").mean())
         .sort("packets.payload_bytes")
     )
-    sizes, values = np.log2(rows["packets.payload_bytes"].to_numpy()), rows["over"].to_numpy()
+
+    sizes = np.log2(rows["packets.payload_bytes"].to_numpy())
+    values = rows["over"].to_numpy()
     least = int(values.argmin())
+
     if least in (0, len(values) - 1):
         return float(2 ** sizes[least])
+
     near = slice(least - 1, least + 2)
     a, b, _ = np.polyfit(sizes[near], values[near], 2)
     return float(2 ** (-b / (2 * a)))
 
 
 def swing(frame: pl.DataFrame) -> float:
-    """Return how far Ofan's mean CCT increase moves over all packet sizes but the smallest and the largest."""
+    """Return how far Ofan's mean CCT increase moves over all packet sizes but the smallest and the
+    largest.
+    """
     sizes = sorted(frame["packets.payload_bytes"].unique())[1:-1]
-    means = [mean_of(frame.filter(pl.col("packets.payload_bytes") == size), "ofan", "over").mean for size in sizes]
+    means = [
+        mean_of(frame.filter(pl.col("packets.payload_bytes") == size), "ofan", "over").mean
+        for size in sizes
+    ]
+
     return schemes.spread(means)
 
 
@@ -134,7 +168,9 @@ def _growth(best: Mapping[str, Mapping[str, float]], policy: str) -> str:
 def _why(interior: Mapping[str, bool], close: Mapping[str, bool]) -> str:
     parts = [f"no interior minimum at {name}" for name, right in interior.items() if not right]
     parts += [
-        f"Ofan's optimum at {name} is further than a factor {WITHIN} from the model's" for name, right in close.items() if not right
+        f"Ofan's optimum at {name} is further than a factor {WITHIN} from the model's"
+        for name, right in close.items()
+        if not right
     ]
     return sentence(parts) + " Around the optimum the curve is flat."
 

@@ -1,4 +1,6 @@
-"""Synchronised pairs of flows on aggregation-edge links, with Simple RR and with JSQ (theorem 1, appendix C)."""
+"""Synchronised pairs of flows on aggregation-edge links, with Simple RR and with JSQ (theorem 1,
+appendix C).
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -7,14 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fabric.experiment import Scenario
-from fabric.topology import FatTree
-from sim.figures import style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.measure_pairs import measure
-from sim.figures.schemes import of_policy, percent, seeds_of, where
-from sim.figures.statistics import Estimate, estimate, paired
+from fattree.experiment import Scenario
+from fattree.topology import FatTree
+from sim.report import style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.measures.pairs import measure
+from sim.report.schemes import of_policy, percent, seeds_of, where
+from sim.report.statistics import Estimate, estimate, paired
 from sim.theory import any_pair_probability, expected_pairs
 
 SCHEMES = ("simple_rr", "jsq")
@@ -23,9 +25,16 @@ MESSAGE_BYTES = 64 * 4096
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return random permutations of 64 packets, in which hosts send data only until they are measured."""
+    """Return random permutations of 64 packets, in which hosts send data only until they are
+    measured.
+    """
     sizes = preset.pick(SIZES[:3], SIZES, SIZES)
-    return grid({"collective__message_bytes": MESSAGE_BYTES}, SCHEMES, preset.seeds(10, 30, 100), fabric__k=sizes)
+    return grid(
+        {"collective__message_bytes": MESSAGE_BYTES},
+        SCHEMES,
+        preset.seeds(10, 30, 100),
+        fabric__k=sizes,
+    )
 
 
 def pair_rows(data: Data) -> pl.DataFrame:
@@ -55,7 +64,14 @@ def draw(data: Data) -> dict[str, Any]:
 def _pairs(rows: pl.DataFrame) -> Any:
     picture, axes = style.panel(3.6, 3.1)
     sizes = sorted(rows["k"].unique())
-    style.lines(axes, rows.with_columns(pl.col("pairs") / pl.col("hosts")), "k", "pairs", SCHEMES)
+    style.lines(
+        axes,
+        frame=rows.with_columns(pl.col("pairs") / pl.col("hosts")),
+        x="k",
+        y="pairs",
+        policies=SCHEMES,
+    )
+
     for policy, dashes in zip(SCHEMES, ("-", ":"), strict=True):
         text = f"formula, {style.label(policy)}"
         axes.plot(
@@ -67,10 +83,12 @@ def _pairs(rows: pl.DataFrame) -> Any:
             label=text,
             zorder=1,
         )
+
     axes.set_ylim(bottom=0)
     _sizes(axes, sizes)
     axes.set_ylabel("synchronised pairs / flows")
     style.legend_above(picture, axes, columns=2)
+
     return picture
 
 
@@ -83,12 +101,20 @@ def _probability(rows: pl.DataFrame) -> Any:
         share = gap_share() if policy == "jsq" else None
         chances = [any_pair_probability(k, share) for k in sizes]
         axes.plot(
-            sizes, chances, color=style.BOUND, linestyle=dashes, linewidth=1, label=f"formula, {style.label(policy)}", zorder=1
+            sizes,
+            chances,
+            color=style.BOUND,
+            linestyle=dashes,
+            linewidth=1,
+            label=f"formula, {style.label(policy)}",
+            zorder=1,
         )
+
     axes.set_ylim(0, 1.05)
     _sizes(axes, sizes)
     axes.set_ylabel("probability of a synchronised pair")
     style.legend_above(picture, axes, columns=2)
+
     return picture
 
 
@@ -101,25 +127,54 @@ def claims(data: Data) -> list[Verdict]:
     """Decide C17 with the formula as it is printed, and with its number of pairs corrected."""
     rows = pair_rows(data)
     sizes = sorted(rows["k"].unique())
-    shares = {(k, policy): estimate(of_policy(where(rows, k=k), policy, "of formula")) for k in sizes for policy in SCHEMES}
+    shares = {
+        (k, policy): estimate(of_policy(where(rows, k=k), policy, "of formula"))
+        for k in sizes
+        for policy in SCHEMES
+    }
+
     corrections = {place: model(*place, same_edge=False) / model(*place) for place in shares}
-    printed, corrected = outside(shares, dict.fromkeys(shares, 1.0)), outside(shares, corrections)
-    chances = {policy: [float((of_policy(where(rows, k=k), policy, "pairs") > 0).mean()) for k in sizes] for policy in SCHEMES}
+    printed = outside(shares, dict.fromkeys(shares, 1.0))
+    corrected = outside(shares, corrections)
+    chances = {
+        policy: [float((of_policy(where(rows, k=k), policy, "pairs") > 0).mean()) for k in sizes]
+        for policy in SCHEMES
+    }
+
     others = [pooled(rows).low > 0, all(never_falls(values) for values in chances.values())]
     ours = f"{_shares(shares)}; {_more(rows, sizes)}; {_chances(chances)} ({seeds_of(rows)} seeds)"
     paper = "the formula closely matches; more with Simple RR; tends to 1"
-    verdicts = [Verdict("C17", decide([not printed, *others]), ours, paper, why(printed))]
+    verdicts = [
+        Verdict(
+            "C17", verdict=decide([not printed, *others]), ours=ours, paper=paper, why=why(printed)
+        )
+    ]
+
     if printed:
         criterion = "as it is, with pairs of flows from different edges only: n (n - k/2) / 2 instead of n (n - 1) / 2"
         parts = ", ".join(f"k = {k} {corrections[k, 'simple_rr']:.3f}" for k in sizes)
         text = f"corrected formula over the printed one: {parts}; outside the interval: {_places(corrected) or 'none'}"
-        verdicts.append(Verdict("C17", decide([not corrected, *others]), text, paper, why(printed), criterion=criterion))
+        verdicts.append(
+            Verdict(
+                "C17",
+                verdict=decide([not corrected, *others]),
+                ours=text,
+                paper=paper,
+                why=why(printed),
+                criterion=criterion,
+            )
+        )
+
     return verdicts
 
 
-def outside(shares: Mapping[tuple[int, str], Estimate], wanted: Mapping[tuple[int, str], float]) -> list[tuple[int, str]]:
+def outside(
+    shares: Mapping[tuple[int, str], Estimate], wanted: Mapping[tuple[int, str], float]
+) -> list[tuple[int, str]]:
     """Return where the wanted share of the formula is not inside the measured interval."""
-    return [place for place, share in shares.items() if not share.low <= wanted[place] <= share.high]
+    return [
+        place for place, share in shares.items() if not share.low <= wanted[place] <= share.high
+    ]
 
 
 def _places(places: Sequence[tuple[int, str]]) -> str:
@@ -127,22 +182,33 @@ def _places(places: Sequence[tuple[int, str]]) -> str:
 
 
 def _more(rows: pl.DataFrame, sizes: Sequence[int]) -> str:
-    found = {k: paired(*(of_policy(where(rows, k=k), policy, "pairs") for policy in SCHEMES)) for k in sizes}
+    found = {
+        k: paired(*(of_policy(where(rows, k=k), policy, "pairs") for policy in SCHEMES))
+        for k in sizes
+    }
+
     each = ", ".join(f"{value:.1f} (k = {k})" for k, value in found.items())
     return f"Simple RR more than JSQ by {each}, {percent(pooled(rows))} of the formula over all k"
 
 
 def _chances(chances: Mapping[str, Sequence[float]]) -> str:
-    parts = [f"{style.label(policy)} {', '.join(f'{value:.2f}' for value in values)}" for policy, values in chances.items()]
+    parts = [
+        f"{style.label(policy)} {', '.join(f'{value:.2f}' for value in values)}"
+        for policy, values in chances.items()
+    ]
+
     return f"share of runs with a pair, by k: {'; '.join(parts)}"
 
 
 def pooled(rows: pl.DataFrame) -> Estimate:
-    """Return Simple RR's pairs less JSQ's in parts of Simple RR's formula, over all sizes and seeds."""
+    """Return Simple RR's pairs less JSQ's in parts of Simple RR's formula, over all sizes and
+    seeds.
+    """
     parts = []
     for k in sorted(rows["k"].unique()):
         first, second = (of_policy(where(rows, k=k), policy, "pairs") for policy in SCHEMES)
         parts.append((first - second) / model(k, "simple_rr"))
+
     return estimate(np.concatenate(parts))
 
 
@@ -155,6 +221,7 @@ def why(places: Sequence[tuple[int, str]]) -> str:
     """Explain where the formula lies outside the measured interval."""
     if not places:
         return ""
+
     return (
         f"Outside the interval: {_places(places)}. The formula counts all n (n - 1) / 2 pairs of flows, but two flows of one"
         " edge never share an uplink, and it multiplies dependent probabilities, as the appendix says."

@@ -1,4 +1,6 @@
-"""How many pointers and schedules switches keep, and the paper's example of a schedule (section 6, appendix F)."""
+"""How many pointers and schedules switches keep, and the paper's example of a schedule (section 6,
+appendix F).
+"""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -6,21 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from fabric.forwarding import NONE, Consolidation, Forwarding, forwarding
-from fabric.iwrr import interleave, simplify
-from fabric.matrices import inter_pod_permutation
-from fabric.policies import POLICIES
-from fabric.topology import FatTree
-from fabric.wecmp import LinkState
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict
+from fattree.forwarding import NONE, Consolidation, Forwarding, forwarding
+from fattree.iwrr import interleave, simplify
+from fattree.matrices import inter_pod_permutation
+from fattree.policies import POLICIES
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict
 from sim.theory import consolidation_gain, most_pointers_of_edge, pointers_of_agg, schedule_saving
 
 SIZES = (4, 8, 16, 32, 64)
 LARGEST = 64
 PRINTED = (2047, 63, 32)
-RAW_WEIGHTS, WEIGHTS = (1600, 1600, 1600, 800), (2, 2, 2, 1)
-ORDER, SCHEDULE = (3, 2, 4, 1), (3, 2, 4, 1, 3, 2, 1)
+RAW_WEIGHTS = (1600, 1600, 1600, 800)
+WEIGHTS = (2, 2, 2, 1)
+ORDER = (3, 2, 4, 1)
+SCHEDULE = (3, 2, 4, 1, 3, 2, 1)
 
 
 class Counts(NamedTuple):
@@ -33,10 +37,13 @@ class Counts(NamedTuple):
 
 @cache
 def counted(k: int) -> Counts:
-    """Count an edge's and an aggregation switch's pointers, and the schedules that the edge's share, in what they are given."""
+    """Count an edge's and an aggregation switch's pointers, and the schedules that the edge's
+    share, in what they are given.
+    """
     table = forwarding(FatTree(k), LinkState.without(FatTree(k)), POLICIES["ofan"], seed=1)
     agg = table.tree.edges
     walked = {int(table.group_schedule[group]) for group in table.groups(0)} - {NONE}
+
     return Counts(_pointers(table, 0), _pointers(table, agg), len(walked))
 
 
@@ -47,19 +54,25 @@ def _pointers(table: Forwarding, switch: int) -> int:
 def uses(k: int, consolidation: Consolidation) -> tuple[int, int]:
     """Return the pointers per class of an edge and of an agg under a consolidation."""
     tree = FatTree(k)
-    table = forwarding(tree, LinkState.without(tree), POLICIES["ofan"], 1, consolidation=consolidation)
+    table = forwarding(
+        tree, LinkState.without(tree), POLICIES["ofan"], 1, consolidation=consolidation
+    )
     return _pointers(table, 0), _pointers(table, tree.edges)
 
 
 def destination_gain(k: int, seed: int = 1) -> float:
-    """Return, for the flows of an inter-pod permutation, Host DR's over Ofan's virtual flows into an agg, the least over pods.
+    """Return, for the flows of an inter-pod permutation, Host DR's over Ofan's virtual flows into
+    an agg, the least over pods.
 
-    Host DR rotates every flow of its own, and all of a pod's pass each of its aggs; Ofan rotates what one agg sends to one agg.
+    Host DR rotates every flow of its own, and all of a pod's pass each of its aggs; Ofan rotates
+    what one agg sends to one agg.
     """
     tree = FatTree(k)
     pod = tree.half**2
-    source, destination = np.arange(tree.hosts) // pod, inter_pod_permutation(tree, seed) // pod
+    source = np.arange(tree.hosts) // pod
+    destination = inter_pod_permutation(tree, seed) // pod
     gains = [pod / len(np.unique(source[destination == there])) for there in range(k)]
+
     return float(min(gains))
 
 
@@ -87,6 +100,7 @@ def table(data: Data) -> pl.DataFrame:
                 "k²/(4(k−1))": round(consolidation_gain(k), 2),
             }
         )
+
     return pl.DataFrame(rows)
 
 
@@ -97,6 +111,7 @@ def claims(data: Data) -> list[Verdict]:
     expected = most_pointers_of_edge(LARGEST), pointers_of_agg(LARGEST), schedule_saving(LARGEST)
     weights, schedule = schedule_of_example()
     gains = {k: (destination_gain(k), consolidation_gain(k)) for k in SIZES}
+
     return [
         Verdict(
             "C22",
@@ -114,7 +129,10 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C30",
             decide([found >= least for found, least in gains.values()]),
-            "; ".join(f"k = {k}: {found:.2f} (at least {least:.2f})" for k, (found, least) in gains.items()),
+            "; ".join(
+                f"k = {k}: {found:.2f} (at least {least:.2f})"
+                for k, (found, least) in gains.items()
+            ),
             "at least k²/(4(k−1)), more than k/4",
         ),
     ]

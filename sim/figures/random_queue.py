@@ -1,19 +1,21 @@
-"""The queue of random spraying at an edge's uplink against the square-root law, and edges without internal traffic (appendix D)."""
+"""The queue of random spraying at an edge's uplink against the square-root law, and edges without
+internal traffic (appendix D).
+"""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fabric.experiment import DEFAULT_QUEUE_BYTES, Scenario
-from fabric.matrices import derangement
-from fabric.topology import FatTree
-from sim.figures import style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.measure_queues import PACKETS, measure_growth
-from sim.figures.schemes import seeds_of
-from sim.figures.statistics import Estimate, estimate
+from fattree.experiment import DEFAULT_QUEUE_BYTES, Scenario
+from fattree.matrices import derangement
+from fattree.topology import FatTree
+from sim.report import style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.measures.queues import PACKETS, measure_growth
+from sim.report.schemes import seeds_of
+from sim.report.statistics import Estimate, estimate
 from sim.theory import no_internal_traffic_bound, northbound_probability, random_queue_packets
 
 K = 8
@@ -26,7 +28,9 @@ PERMUTATIONS = {4: 2_000, 8: 500, 16: 60}
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return RSQ on inter-pod permutations, so that no edge has internal traffic, with unlimited buffers."""
+    """Return RSQ on inter-pod permutations, so that no edge has internal traffic, with unlimited
+    buffers.
+    """
     base = {
         "fabric__k": K,
         "fabric__queue_bytes": 0,
@@ -34,6 +38,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
         "collective__matrix": "inter_pod_permutation",
         "collective__message_bytes": LONGER * PAYLOAD,
     }
+
     return grid(base, ("rsq",), preset.seeds())
 
 
@@ -56,22 +61,26 @@ def draw(data: Data) -> dict[str, Any]:
     axes.set_xlabel("packets sent by each host, m")
     axes.set_ylabel("mean queue at edge uplinks (packets)")
     axes.legend(loc="upper left")
+
     return {"": picture}
 
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C18 and C29."""
     found = measured(data.frame)
-    ratios = {packets: found[packets].mean / random_queue_packets(K, packets) for packets in CHECKED}
+    ratios = {
+        packets: found[packets].mean / random_queue_packets(K, packets) for packets in CHECKED
+    }
     worst = max(abs(ratio - 1) for ratio in ratios.values())
+
     return [
         Verdict(
             "C18",
-            decide([worst <= TOLERANCE]),
-            f"measured over law: {', '.join(f'{ratio:.2f} (m = {packets})' for packets, ratio in ratios.items())}; at most "
+            verdict=decide([worst <= TOLERANCE]),
+            ours=f"measured over law: {', '.join(f'{ratio:.2f} (m = {packets})' for packets, ratio in ratios.items())}; at most "
             f"{100 * worst:.0f} % off ({seeds_of(data.frame)} seeds, {FatTree(K).hosts} uplinks each)",
-            "the queue follows the law",
-            ""
+            paper="the queue follows the law",
+            why=""
             if worst <= TOLERANCE
             else "The law is a fluid limit: it leaves out the packet that is being sent, half a packet or so.",
         ),
@@ -80,7 +89,11 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def _internal(preset: Preset) -> Verdict:
-    counts = {k: edges_without_internal(k, PERMUTATIONS[k] // preset.pick(4, 1, 1), preset.first_seed) for k in INTERNAL_K}
+    counts = {
+        k: edges_without_internal(k, PERMUTATIONS[k] // preset.pick(4, 1, 1), preset.first_seed)
+        for k in INTERNAL_K
+    }
+
     bounds = {k: no_internal_traffic_bound(k) for k in INTERNAL_K}
     return Verdict(
         "C29",
@@ -104,9 +117,11 @@ def edges_without_internal(k: int, permutations: int, first_seed: int) -> Estima
     tree = FatTree(k)
     edge = np.arange(tree.hosts) // tree.half
     shares = []
+
     for seed in range(first_seed, first_seed + permutations):
         leaves = derangement(seed, tree.hosts) // tree.half != edge
         shares.append(float(leaves.reshape(tree.edges, tree.half).all(axis=1).mean()))
+
     return estimate(shares)
 
 

@@ -1,4 +1,6 @@
-"""The max queue of Ofan against that of Host DR as the network grows (appendix F, "Scaling impact on queue sizes")."""
+"""The max queue of Ofan against that of Host DR as the network grows (appendix F, "Scaling impact
+on queue sizes").
+"""
 
 from itertools import pairwise
 from typing import Any
@@ -6,13 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fabric.experiment import Scenario
-from fabric.topology import FatTree
-from sim.figures import style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import INTER_POD, of_policy, seeds_of, where
-from sim.figures.statistics import Estimate, estimate, rank_correlation
+from fattree.experiment import Scenario
+from fattree.topology import FatTree
+from sim.report import style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import INTER_POD, of_policy, seeds_of, where
+from sim.report.statistics import Estimate, estimate, rank_correlation
 
 PAIR = ("host_dr", "ofan")
 
@@ -26,7 +28,11 @@ def scenarios(preset: Preset) -> list[Scenario]:
 def ratios(frame: pl.DataFrame, over: str, under: str) -> dict[int, Estimate]:
     """Return max queue / max queue of two schemes by the number of hosts, means over paired seeds."""
     sizes = sorted(frame["k"].unique())
-    pairs = {k: [of_policy(where(frame, k=k), policy, "max_queue_packets") for policy in (over, under)] for k in sizes}
+    pairs = {
+        k: [of_policy(where(frame, k=k), policy, "max_queue_packets") for policy in (over, under)]
+        for k in sizes
+    }
+
     return {FatTree(k).hosts: estimate(np.divide(*pair)) for k, pair in pairs.items()}
 
 
@@ -38,31 +44,41 @@ def draw(data: Data) -> dict[str, Any]:
     left.axhline(1, color="#777777", linewidth=0.7)
     left.set_ylabel("ratio of max queues")
     left.legend(loc="center right")
-    style.lines(right, data.frame, "hosts", "max_queue_packets", PAIR)
+    style.lines(right, frame=data.frame, x="hosts", y="max_queue_packets", policies=PAIR)
     right.set_ylabel("max queue (packets)")
     right.set_ylim(bottom=0)
     right.legend(loc="upper left")
+
     for axes in (left, right):
-        style.powers_of_two(axes, [2**power for power in range(4, 14) if 2**power <= data.frame["hosts"].max()])
+        style.powers_of_two(
+            axes, [2**power for power in range(4, 14) if 2**power <= data.frame["hosts"].max()]
+        )
         axes.set_xlabel("hosts")
+
     return {"": picture}
 
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C21: the advantage Host DR / Ofan rises with the size."""
     gains, shares = (ratios(data.frame, *pair) for pair in (PAIR, PAIR[::-1]))
-    trend, first, last = rank_correlation(list(gains), [gain.mean for gain in gains.values()]), *(gains[n] for n in ends(gains))
+    trend, first, last = (
+        rank_correlation(list(gains), [gain.mean for gain in gains.values()]),
+        *(gains[n] for n in ends(gains)),
+    )
+
     checks = [grows(trend, first, last)]
     steps = sum(later.mean > earlier.mean for earlier, later in pairwise(gains.values()))
     return [
         Verdict(
             "C21",
-            decide(checks),
-            f"Host DR / Ofan {_listed(gains)}; Ofan / Host DR {_listed(shares)}; rank correlation of Host DR / Ofan with the size "
+            verdict=decide(checks),
+            ours=f"Host DR / Ofan {_listed(gains)}; Ofan / Host DR {_listed(shares)}; rank correlation of Host DR / Ofan with the size "
             f"{trend:.2f}, {steps} of {len(gains) - 1} steps rise ({seeds_of(data.frame)} seeds a size)",
-            "the figure shows Ofan / Host DR and the text says that the ratio increases, i.e. Ofan outperforms even more",
-            "" if all(checks) else "Ofan's own max queue grows with the largest of ever more ports as Host DR's does.",
-            "" if all(checks) else "the right panel: max queues of both schemes by size",
+            paper="the figure shows Ofan / Host DR and the text says that the ratio increases, i.e. Ofan outperforms even more",
+            why=""
+            if all(checks)
+            else "Ofan's own max queue grows with the largest of ever more ports as Host DR's does.",
+            evidence="" if all(checks) else "the right panel: max queues of both schemes by size",
         )
     ]
 
@@ -73,7 +89,9 @@ def ends(found: dict[int, Estimate]) -> tuple[int, int]:
 
 
 def grows(trend: float, first: Estimate, last: Estimate) -> bool:
-    """Return whether a ratio rises with the size: rank correlation above 0.5, the largest size's interval above the smallest's."""
+    """Return whether a ratio rises with the size: rank correlation above 0.5, the largest size's
+    interval above the smallest's.
+    """
     return trend > 0.5 and last.low > first.high
 
 

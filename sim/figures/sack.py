@@ -5,15 +5,16 @@ from typing import Any
 
 import polars as pl
 
-from fabric.experiment import Scenario
+from fattree.experiment import Scenario
 from sim import theory
-from sim.figures import schemes, style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.schemes import PACKET, listed
-from sim.figures.statistics import Estimate
+from sim.report import schemes, style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import PACKET, listed
+from sim.report.statistics import Estimate
 
-ATA, PERMUTATION = "all-to-all", "permutation"
+ATA = "all-to-all"
+PERMUTATION = "permutation"
 THRESHOLDS = {ATA: (2, 6, 16), PERMUTATION: (4, 8, 16, 32, 64, 128, 256)}
 PAPER = {ATA: 6, PERMUTATION: 32}
 SHOWN = (*PACKET, "ofan")
@@ -23,8 +24,14 @@ BUFFER_PACKETS = 200
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return both matrices with the paper's thresholds for every packet scheme, and the others for three."""
-    matrices = {ATA: schemes.ALL_TO_ALL | {"fabric__k": preset.pick(4, 8, 8)}, PERMUTATION: schemes.PERMUTATION}
+    """Return both matrices with the paper's thresholds for every packet scheme, and the others for
+    three.
+    """
+    matrices = {
+        ATA: schemes.ALL_TO_ALL | {"fabric__k": preset.pick(4, 8, 8)},
+        PERMUTATION: schemes.PERMUTATION,
+    }
+
     seeds = {ATA: preset.seeds(3, 2, 10), PERMUTATION: preset.seeds()}
     runs = []
     for name, matrix in matrices.items():
@@ -33,6 +40,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
         enough = preset.seeds(3, 4, 10) if name == ATA else seeds[name]
         runs += grid(base, SHOWN, enough, transport__sack_threshold=(PAPER[name],))
         runs += grid(base, SWEPT, seeds[name], transport__sack_threshold=rest)
+
     return runs
 
 
@@ -40,11 +48,18 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw bars at the paper's thresholds and lines over the threshold, for both matrices."""
     found = data.parts(*PAPER)
     bars = {
-        f"{name}, threshold {PAPER[name]}": style.increase_bars(at_threshold(rows, PAPER[name]), SHOWN)
+        f"{name}, threshold {PAPER[name]}": style.increase_bars(
+            at_threshold(rows, PAPER[name]), SHOWN
+        )
         for name, rows in found.items()
     }
-    column, text = "transport.sack_threshold", "SACK threshold (packets)"
-    return bars | {f"{name}, thresholds": style.increase_lines(rows, column, text, SWEPT) for name, rows in found.items()}
+
+    column = "transport.sack_threshold"
+    text = "SACK threshold (packets)"
+    return bars | {
+        f"{name}, thresholds": style.increase_lines(rows, column, text, SWEPT)
+        for name, rows in found.items()
+    }
 
 
 def at_threshold(frame: pl.DataFrame, threshold: int) -> pl.DataFrame:
@@ -57,35 +72,53 @@ def claims(data: Data) -> list[Verdict]:
     sweeps = {name: sweep(data.named(name)) for name in PAPER}
     best = {name: good(found) for name, found in sweeps.items()}
     ahead = {name: leads(at_threshold(data.named(name), PAPER[name])) for name in PAPER}
-    bounds = {ATA: theory.reordering_bound(BUFFER_PACKETS, 1 / 127), PERMUTATION: theory.reordering_bound(BUFFER_PACKETS, 1)}
+    bounds = {
+        ATA: theory.reordering_bound(BUFFER_PACKETS, 1 / 127),
+        PERMUTATION: theory.reordering_bound(BUFFER_PACKETS, 1),
+    }
+
     exact = {name: round(bounds[name]) == REORDERING[name] for name in PAPER}
     optimal = {name: PAPER[name] in best[name] for name in PAPER}
     checks = [*optimal.values(), *ahead.values(), *exact.values()]
+
     return [
         Verdict(
             "C14",
-            decide(checks),
-            "; ".join(f"{name}: thresholds as good as the best: {', '.join(map(str, best[name]))}" for name in PAPER)
+            verdict=decide(checks),
+            ours="; ".join(
+                f"{name}: thresholds as good as the best: {', '.join(map(str, best[name]))}"
+                for name in PAPER
+            )
             + "; at the paper's thresholds "
-            + "; ".join(f"{name}: {listed(at_threshold(data.named(name), PAPER[name]), SHOWN, 2)}" for name in PAPER)
+            + "; ".join(
+                f"{name}: {listed(at_threshold(data.named(name), PAPER[name]), SHOWN, 2)}"
+                for name in PAPER
+            )
             + f"; reordering bound {bounds[ATA]:.1f} and {bounds[PERMUTATION]:.0f} packets",
-            "thresholds 6 and 32; existing schemes alike, Ofan best; 8 and 1,000 packets",
-            _why(optimal, ahead),
-            "; ".join(f"{name}: {_row(found)}" for name, found in sweeps.items()),
+            paper="thresholds 6 and 32; existing schemes alike, Ofan best; 8 and 1,000 packets",
+            why=_why(optimal, ahead),
+            evidence="; ".join(f"{name}: {_row(found)}" for name, found in sweeps.items()),
         )
     ]
 
 
 def sweep(frame: pl.DataFrame) -> dict[int, Estimate]:
-    """Return for each threshold the mean increase over the swept schemes, on the seeds that every threshold has."""
+    """Return for each threshold the mean increase over the swept schemes, on the seeds that every
+    threshold has.
+    """
     seeds = [set(rows["seed"]) for _, rows in frame.group_by("transport.sack_threshold")]
-    common = frame.filter(pl.col("seed").is_in(sorted(set.intersection(*seeds))) & pl.col("policy").is_in(SWEPT))
+    common = frame.filter(
+        pl.col("seed").is_in(sorted(set.intersection(*seeds))) & pl.col("policy").is_in(SWEPT)
+    )
     swept = common.group_by("seed", "transport.sack_threshold").agg(pl.col("increase").mean())
+
     return style.estimates(swept.sort("seed"), "increase", "transport.sack_threshold")
 
 
 def good(found: Mapping[int, Estimate]) -> tuple[int, ...]:
-    """Return the thresholds whose mean lies inside the interval of the best one's, or within half a point of it."""
+    """Return the thresholds whose mean lies inside the interval of the best one's, or within half a
+    point of it.
+    """
     least = min(found.values(), key=lambda value: value.mean)
     reach = max(0.005, 0 if least.half != least.half else least.half)
     return tuple(size for size, value in found.items() if value.mean <= least.mean + reach)
@@ -97,12 +130,24 @@ def leads(frame: pl.DataFrame) -> bool:
 
 
 def _row(found: Mapping[int, Estimate]) -> str:
-    return ", ".join(f"{size}: {100 * value.mean:.1f} %" for size, value in found.items()) + " (mean of the swept schemes)"
+    return (
+        ", ".join(f"{size}: {100 * value.mean:.1f} %" for size, value in found.items())
+        + " (mean of the swept schemes)"
+    )
 
 
 def _why(optimal: Mapping[str, bool], ahead: Mapping[str, bool]) -> str:
-    parts = [f"{PAPER[name]} is not among the best thresholds of the {name}" for name, right in optimal.items() if not right]
-    parts += [f"Ofan is not below every packet scheme in the {name}" for name, right in ahead.items() if not right]
+    parts = [
+        f"{PAPER[name]} is not among the best thresholds of the {name}"
+        for name, right in optimal.items()
+        if not right
+    ]
+
+    parts += [
+        f"Ofan is not below every packet scheme in the {name}"
+        for name, right in ahead.items()
+        if not right
+    ]
     return schemes.sentence(parts)
 
 

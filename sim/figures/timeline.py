@@ -1,4 +1,6 @@
-"""Data and ACKs of two opposite flows over time, against the lower bound's three modes (appendix B)."""
+"""Data and ACKs of two opposite flows over time, against the lower bound's three modes (appendix
+B).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,14 +8,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fabric.experiment import Scenario
-from fabric.policies import POLICIES
-from fabric.topology import FatTree
-from sim.figures import style
-from sim.figures.claims import decide
-from sim.figures.figure import Data, Figure, Preset, Verdict, grid
-from sim.figures.measure_opposite import BLOCK, measure
-from sim.theory import Timing, ack_times_ps, data_only_packets, last_interleaved_ack, permutation_bound_ps, sent_ps
+from fattree.experiment import Scenario
+from fattree.policies import POLICIES
+from fattree.topology import FatTree
+from sim.report import style
+from sim.report.claims import decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.measures.opposite import BLOCK, measure
+from sim.theory import (
+    Timing,
+    ack_times_ps,
+    data_only_packets,
+    last_interleaved_ack,
+    permutation_bound_ps,
+    sent_ps,
+)
 
 MAIN = "ofan"
 SIZES = (4, 8)
@@ -24,7 +33,9 @@ PS_PER_US = 10**6
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return two opposite flows between the first and the last host: 1,000 phases with Ofan, 100 with every other scheme."""
+    """Return two opposite flows between the first and the last host: 1,000 phases with Ofan, 100
+    with every other scheme.
+    """
     blocks = [preset.first_seed + BLOCK * number for number in range(preset.pick(1, 10, 10))]
     others = [policy for policy in POLICIES if policy != MAIN] if preset.level != "quick" else []
     return [
@@ -38,41 +49,85 @@ def scenarios(preset: Preset) -> list[Scenario]:
 def opposite(k: int) -> dict[str, Any]:
     """Return the settings of two flows of 256 packets between the first and the last host."""
     last = FatTree(k).hosts - 1
-    return {"fabric__k": k, "collective__matrix": "pairs", "collective__pairs": ((0, last), (last, 0))}
+    return {
+        "fabric__k": k,
+        "collective__matrix": "pairs",
+        "collective__pairs": ((0, last), (last, 0)),
+    }
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw the fastest run of k = 4 over the bound's schedule, and how near every scheme's fastest run comes."""
+    """Draw the fastest run of k = 4 over the bound's schedule, and how near every scheme's fastest
+    run comes.
+    """
     return {"a": _timeline(data.named("k4")), "b": _best(data.frame)}
 
 
 def _timeline(frame: pl.DataFrame) -> Any:
     best = frame.sort("cct_ps").row(0, named=True)
-    timing, numbers = Timing.of(Scenario()), np.arange(1, PACKETS + 1)
+    timing = Timing.of(Scenario())
+    numbers = np.arange(1, PACKETS + 1)
     sent = np.array([sent_ps(timing, number) for number in numbers.tolist()]) / PS_PER_US
     acked = np.array(ack_times_ps(timing, PACKETS)) / PS_PER_US
-    first, last = data_only_packets(timing), last_interleaved_ack(timing, PACKETS)
+    first = data_only_packets(timing)
+    last = last_interleaved_ack(timing, PACKETS)
     picture, axes = style.panel(4.6, 3.2)
     axes.plot(sent, numbers, color=style.BOUND, linewidth=1, label="data sent, bound")
-    axes.plot(acked, numbers, color=style.BOUND, linewidth=1, linestyle="--", label="ACKs received, bound")
+    axes.plot(
+        acked, numbers, color=style.BOUND, linewidth=1, linestyle="--", label="ACKs received, bound"
+    )
     times = np.array(best["times_ps"]) / PS_PER_US
-    axes.plot(times, best["sent"], ".", color=style.colour(MAIN), markersize=4, label="data sent, simulated")
-    axes.plot(times, best["acked"], "x", color=style.colour(MAIN), markersize=3.5, label="ACKs received, simulated")
+    axes.plot(
+        times,
+        best["sent"],
+        ".",
+        color=style.colour(MAIN),
+        markersize=4,
+        label="data sent, simulated",
+    )
+
+    axes.plot(
+        times,
+        best["acked"],
+        "x",
+        color=style.colour(MAIN),
+        markersize=3.5,
+        label="ACKs received, simulated",
+    )
+
     ends = (sent[first - 1], sent[-1], acked[-1])
     for start, end, name, shade in zip(
-        (0.0, *ends), ends, ("data", "data and ACKs", "ACKs"), ("0.93", "0.98", "0.93"), strict=False
+        (0.0, *ends),
+        ends,
+        ("data", "data and ACKs", "ACKs"),
+        ("0.93", "0.98", "0.93"),
+        strict=False,
     ):
         axes.axvspan(start, end, color=shade, zorder=-1, linewidth=0)
         axes.text((start + end) / 2, PACKETS * 1.04, name, ha="center", fontsize=7.5)
+
     axes.annotate(
-        f"{first} packets before the first ACK", (ends[0], first), (0.3, 205), arrowprops={"arrowstyle": "-"}, fontsize=7.5
+        f"{first} packets before the first ACK",
+        (ends[0], first),
+        (0.3, 205),
+        arrowprops={"arrowstyle": "-"},
+        fontsize=7.5,
     )
-    axes.annotate(f"ACK {last}", (acked[last - 1], last), (14.6, 120), arrowprops={"arrowstyle": "-"}, fontsize=7.5)
+
+    axes.annotate(
+        f"ACK {last}",
+        (acked[last - 1], last),
+        (14.6, 120),
+        arrowprops={"arrowstyle": "-"},
+        fontsize=7.5,
+    )
+
     axes.set_ylim(0, PACKETS * 1.12)
     axes.set_xlim(0, acked[-1] * 1.01)
     axes.set_xlabel("time (µs)")
     axes.set_ylabel("packets of one host")
     style.legend_above(picture, axes, columns=2)
+
     return picture
 
 
@@ -80,13 +135,30 @@ def _best(frame: pl.DataFrame) -> Any:
     excess = {k: best_excess(frame.filter(pl.col("k") == k)) for k in SIZES}
     policies = [policy for policy in POLICIES if policy in excess[SIZES[0]]]
     picture, axes = style.panel(4.6, 3.2)
+
     for place, policy in enumerate(policies):
         for k, shift in zip(SIZES, (-0.2, 0.2), strict=True):
             hatch = "" if k == SIZES[0] else "////"
             height = 1000 * excess[k][policy]
-            axes.bar(place + shift, height, width=0.38, color=style.colour(policy), hatch=hatch, edgecolor="#333333", linewidth=0.4)
+            axes.bar(
+                place + shift,
+                height,
+                width=0.38,
+                color=style.colour(policy),
+                hatch=hatch,
+                edgecolor="#333333",
+                linewidth=0.4,
+            )
+
     axes.axhline(1000 * CLOSE, color=style.BOUND, linewidth=1)
-    axes.set_xticks(range(len(policies)), map(style.label, policies), rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_xticks(
+        range(len(policies)),
+        map(style.label, policies),
+        rotation=40,
+        ha="right",
+        rotation_mode="anchor",
+    )
+
     axes.set_ylabel("fastest run above the bound (‰)")
     axes.set_title("plain: k = 4, hatched: k = 8; line: 1 ‰", fontsize=8)
     return picture
@@ -101,11 +173,21 @@ def best_excess(frame: pl.DataFrame) -> dict[str, float]:
 def claims(data: Data) -> list[Verdict]:
     """Decide C01."""
     timing = Timing.of(Scenario())
-    printed = permutation_bound_ps(Scenario(), PACKETS), data_only_packets(timing), last_interleaved_ack(timing, PACKETS)
-    tries = {k: BLOCK * len(data.frame.filter((pl.col("k") == k) & (pl.col("policy") == MAIN))) for k in SIZES}
+    printed = (
+        permutation_bound_ps(Scenario(), PACKETS),
+        data_only_packets(timing),
+        last_interleaved_ack(timing, PACKETS),
+    )
+
+    tries = {
+        k: BLOCK * len(data.frame.filter((pl.col("k") == k) & (pl.col("policy") == MAIN)))
+        for k in SIZES
+    }
+
     excess = {k: best_excess(data.frame.filter(pl.col("k") == k)) for k in SIZES}
     checks = [printed == PRINTED, *(0 <= excess[k][MAIN] <= CLOSE for k in SIZES)]
     bound = f"bound {printed[0] / PS_PER_US:.5f} µs, {printed[1]} packets, ACK {printed[2]}"
+
     return [
         Verdict(
             "C01",
@@ -120,8 +202,14 @@ def claims(data: Data) -> list[Verdict]:
 
 def others(excess: Mapping[int, Mapping[str, float]]) -> str:
     """Return the range of the other schemes' fastest runs of 100, if they were run."""
-    found = [1000 * value for runs in excess.values() for policy, value in runs.items() if policy != MAIN]
-    return f"; the other schemes' fastest of {BLOCK}: {min(found):.2f} to {max(found):.2f} ‰" if found else ""
+    found = [
+        1000 * value for runs in excess.values() for policy, value in runs.items() if policy != MAIN
+    ]
+    return (
+        f"; the other schemes' fastest of {BLOCK}: {min(found):.2f} to {max(found):.2f} ‰"
+        if found
+        else ""
+    )
 
 
 FIGURE = Figure(

@@ -1,4 +1,6 @@
-"""RSQ, JSQ and Switch Pkt AR: a random uplink, the shortest queue, or a random one of the lowest bin of queues."""
+"""RSQ, JSQ and Switch Pkt AR: a random uplink, the shortest queue, or a random one of the lowest
+bin of queues.
+"""
 
 from sim.jit import at, inlined
 from sim.lb.schedules import draw, schedule
@@ -21,36 +23,60 @@ def queue_bytes(world, switch, uplink, now_ps):  # type: ignore[no-untyped-def]
     number = at(switch * constants.k + constants.half + uplink)
     if constants.is_stale:
         return world.ledgers[number].stale_bytes
+
     link = world.links[number]
-    settle(world.pool, link, constants, now_ps, world.counters)
+    settle(world.pool, link, constants, now_ps=now_ps, counters=world.counters)
     return link.occupancy
 
 
 @inlined
 def shortest_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-untyped-def]
     """Return the uplink with the least bytes per weight, ties at random."""
-    return shortest(world, routes, switch, group, now_ps, draw(world, switch) >> 16, True)
+    return shortest(
+        world,
+        routes,
+        switch,
+        group=group,
+        now_ps=now_ps,
+        random=draw(world, switch) >> 16,
+        is_weighted=True,
+    )
 
 
 @inlined
 def shortest(world, routes, switch, group, now_ps, random, is_weighted):  # type: ignore[no-untyped-def]
-    """Return the uplink with the least bytes (per weight); tie number random * ties >> 16, in uplink order."""
+    """Return the uplink with the least bytes (per weight).
+
+    Tie number random * ties >> 16, in uplink order.
+    """
     weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]
-    least, least_weight, ties = -1, 1, 0
+    least = -1
+    least_weight = 1
+    ties = 0
+
     for uplink in range(len(weights)):
         weight = share(weights, uplink, is_weighted)
         waiting = queue_bytes(world, switch, uplink, now_ps)
         if weight > 0 and (least < 0 or waiting * least_weight < least * weight):
-            least, least_weight, ties = waiting, weight, 0
+            least = waiting
+            least_weight = weight
+            ties = 0
+
         if weight > 0 and waiting * least_weight == least * weight:
             ties += 1
+
     tie = (random * ties) >> 16
     for uplink in range(len(weights)):
         weight = share(weights, uplink, is_weighted)
-        if weight > 0 and queue_bytes(world, switch, uplink, now_ps) * least_weight == least * weight:
+        if (
+            weight > 0
+            and queue_bytes(world, switch, uplink, now_ps) * least_weight == least * weight
+        ):
             if tie == 0:
                 return uplink
+
             tie -= 1
+
     return -1
 
 
@@ -73,18 +99,25 @@ def binned_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-unty
     """Return an uplink of the lowest bin that has one, at random in proportion to weight."""
     random = draw(world, switch) >> 16
     weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]
-    lowest, total = BINS, 0
+    lowest = BINS
+    total = 0
+
     for uplink in range(len(weights)):
         reached = queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps))
         if weights[uplink] > 0 and reached < lowest:
-            lowest, total = reached, 0
+            lowest = reached
+            total = 0
+
         if reached == lowest:
             total += int(weights[uplink])
+
     ticket = (random * total) >> 16
     for uplink in range(len(weights)):
         if queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps)) != lowest:
             continue
         if ticket < weights[uplink]:
             return uplink
+
         ticket -= int(weights[uplink])
+
     return -1

@@ -1,4 +1,6 @@
-"""ECMP: the hash of the five-tuple, times an odd number of the switch, picks the slot (design, decision 12)."""
+"""ECMP: the hash of the five-tuple, times an odd number of the switch, picks the slot (design,
+decision 12).
+"""
 
 from sim.jit import at, inlined
 from sim.lb.schedules import schedule

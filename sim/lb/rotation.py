@@ -11,7 +11,15 @@ def uplink(world, routes, switch, group, kind):  # type: ignore[no-untyped-def]
     first, length = schedule(routes, switch, group)
     pointer = at(world.switches[at(switch)].cells + 2 * group + kind)
     cell = int(world.pointers.cells[pointer])
-    return step(world, routes, pointer, first, length, position(routes, switch, group, kind, cell, length))
+
+    return step(
+        world,
+        routes,
+        pointer,
+        first=first,
+        length=length,
+        slot=position(routes, switch, group, kind=kind, cell=cell, length=length),
+    )
 
 
 @inlined
@@ -23,14 +31,36 @@ def step(world, routes, pointer, first, length, slot):  # type: ignore[no-untype
 
 @inlined
 def uplink_from_shortest(world, routes, switch, group, kind, now_ps):  # type: ignore[no-untyped-def]
-    """Return the uplink at the pointer; the first packet's is the shortest queue, and the pointer starts there."""
+    """Return the uplink at the pointer.
+
+    The first packet's is the shortest queue, and the pointer starts there.
+    """
     first, length = schedule(routes, switch, group)
     pointer = at(world.switches[at(switch)].cells + 2 * group + kind)
     cell = int(world.pointers.cells[pointer])
+
     if cell > 0:
-        return step(world, routes, pointer, first, length, position(routes, switch, group, kind, cell, length))
-    chosen = shortest(world, routes, switch, group, now_ps, draw(world, switch) >> 16, False)
+        return step(
+            world,
+            routes,
+            pointer,
+            first=first,
+            length=length,
+            slot=position(routes, switch, group, kind=kind, cell=cell, length=length),
+        )
+
+    chosen = shortest(
+        world,
+        routes,
+        switch,
+        group=group,
+        now_ps=now_ps,
+        random=draw(world, switch) >> 16,
+        is_weighted=False,
+    )
+
     slot = 0
     while routes.slots[at(first + slot)] != chosen:
         slot += 1
-    return step(world, routes, pointer, first, length, slot)
+
+    return step(world, routes, pointer, first=first, length=length, slot=slot)

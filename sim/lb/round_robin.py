@@ -1,6 +1,6 @@
 """Simple RR and Switch Pkt: one pointer per (next-hop group, class), whatever the destination."""
 
-from fabric.policies import RESHUFFLE_WRAPS
+from fattree.policies import RESHUFFLE_WRAPS
 from sim.jit import at, inlined
 from sim.lb.rotation import step, uplink
 from sim.lb.schedules import draw, position, schedule
@@ -11,7 +11,8 @@ __all__ = ["reshuffled_uplink", "uplink"]
 
 @inlined
 def reshuffled_uplink(world, routes, switch, group):  # type: ignore[no-untyped-def]
-    """Return the uplink at the pointer over one of 16 orders, drawn at first and after every 5 wraparounds.
+    """Return the uplink at the pointer over one of 16 orders, drawn at first and after every 5
+    wraparounds.
 
     One pointer serves both classes: one each would keep flows in step for 5 packets at a time.
     """
@@ -20,8 +21,17 @@ def reshuffled_uplink(world, routes, switch, group):  # type: ignore[no-untyped-
     if cell == 0 or world.pointers.wraps[pointer] >= RESHUFFLE_WRAPS:
         world.pointers.orders[pointer] = draw(world, switch) >> 28
         world.pointers.wraps[pointer] = 0
+
     first, length = schedule(routes, switch, group)
-    slot = position(routes, switch, group, DATA, cell, length)
+    slot = position(routes, switch, group, kind=DATA, cell=cell, length=length)
     if slot + 1 == length:
         world.pointers.wraps[pointer] += 1
-    return step(world, routes, pointer, first + int(world.pointers.orders[pointer]) * length, length, slot)
+
+    return step(
+        world,
+        routes,
+        pointer,
+        first=first + int(world.pointers.orders[pointer]) * length,
+        length=length,
+        slot=slot,
+    )

@@ -1,6 +1,6 @@
 """Groups, schedules and pointers, and a switch's random numbers: what the families share."""
 
-from fabric.draws import Stream, component, mix
+from fattree.draws import Stream, component, mix
 from sim.jit import at, inlined
 
 SWITCH = int(Stream.SWITCH)
@@ -16,16 +16,21 @@ def schedule(routes, switch, group):  # type: ignore[no-untyped-def]
 
 @inlined
 def start_or_next(cell, start, length):  # type: ignore[no-untyped-def]
-    """Return the position that a pointer's cell stands for: the start if it is unused, 0 beyond a schedule's end."""
+    """Return the position that a pointer's cell stands for: the start if it is unused, 0 beyond a
+    schedule's end.
+    """
     if cell == 0:
         return start
+
     return cell - 1 if cell <= length else 0
 
 
 @inlined
 def position(routes, switch, group, kind, cell, length):  # type: ignore[no-untyped-def]
     """Return the position of a group's pointer of a class."""
-    return start_or_next(cell, int(routes.group_start[at(routes.first_group[at(switch)] + group), at(kind)]), length)
+    return start_or_next(
+        cell, int(routes.group_start[at(routes.first_group[at(switch)] + group), at(kind)]), length
+    )
 
 
 @inlined
@@ -34,4 +39,5 @@ def draw(world, switch):  # type: ignore[no-untyped-def]
     node = world.switches[at(switch)]
     number = mix(world.constants.seed, component(SWITCH, switch), node.draws)
     node.draws += 1
+
     return number

@@ -1,6 +1,6 @@
 """Host DR: the host names a core (or an aggregation switch of its pod) and the switches lead there."""
 
-from fabric.topology import Tier
+from fattree.topology import Tier
 from sim.jit import inlined
 
 EDGE = int(Tier.EDGE)

@@ -9,14 +9,21 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from sim.cli import one_line_errors, processors
 from sim.engine import prepare
-from sim.figures import FIGURES, figure
-from sim.figures.figure import Data, Figure, Level, Preset
 from sim.report import files
+from sim.report.contents import FIGURES, figure
 from sim.report.drawing import Drawn, draw
+from sim.report.figure import Data, Figure, Level, Preset
 from sim.report.gather import Machines, batches, collect, compute
 from sim.report.gather import Progress as Report
 from sim.report.page import Effort, Judged, counts, judge
@@ -35,15 +42,29 @@ MILLION = 1e6
 
 @contextmanager
 def reporting() -> Iterator[Report]:
-    """Show what runs, how much is done and the time left, in packet-hops; on a terminal as a bar, else every tenth as a line."""
+    """Show what runs, how much is done and the time left, in packet-hops.
+
+    On a terminal as a bar, else every tenth as a line.
+    """
     if not sys.stderr.isatty():
         yield _lines()
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+    )
+
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, *times, console=Console(stderr=True), transient=True, speed_estimate_period=600) as bar:
+    with Progress(
+        *columns, *times, console=Console(stderr=True), transient=True, speed_estimate_period=600
+    ) as bar:
         task = bar.add_task("simulating", total=None)
-        yield lambda what, done, total: bar.update(task, description=what.partition("-")[0], completed=done, total=total)
+        yield lambda what, done, total: bar.update(
+            task, description=what.partition("-")[0], completed=done, total=total
+        )
 
 
 def _lines() -> Report:
@@ -57,7 +78,8 @@ def _lines() -> Report:
             spent = time.monotonic() - began
             left = f", about {spent * (total - done) / done:.0f} s left" if done else ""
             click.echo(
-                f"{100 * done / max(total, 1):.0f} % of {total / MILLION:,.0f} M packet-hops after {spent:.0f} s{left}", err=True
+                f"{100 * done / max(total, 1):.0f} % of {total / MILLION:,.0f} M packet-hops after {spent:.0f} s{left}",
+                err=True,
             )
 
     return report
@@ -71,7 +93,9 @@ def _lines() -> Report:
     show_default=True,
     help="Folder for page, data and finished runs.",
 )
-@click.option("--quick", "level", flag_value="quick", help="Few seeds and small fabrics, under three minutes.")
+@click.option(
+    "--quick", "level", flag_value="quick", help="Few seeds and small fabrics, under three minutes."
+)
 @click.option("--full", "level", flag_value="full", help="Everything, up to 65,536 hosts; hours.")
 @click.option(
     "--figure",
@@ -81,9 +105,17 @@ def _lines() -> Report:
     type=click.Choice(list(FIGURES)),
     help=f"Only this figure; repeatable: {', '.join(FIGURES)}.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, help="The first seed.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:port) instead.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, help="The first seed."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]"
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run on the workers of this Dask scheduler (tcp://host:port) instead.",
+)
 @click.option("--draw-only", is_flag=True, help="Run nothing: draw what is finished.")
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts to stdout as JSON.")
 def report(
@@ -101,13 +133,21 @@ def report(
         preset = Preset(level or "default", seed)
         figures = [figure(name) for name in FIGURES if not names or name in names]
         machines = Machines(jobs or processors(), scheduler)
-        began, ran = time.monotonic(), 0
+        began = time.monotonic()
+        ran = 0
+
         if not draw_only:
             ran = simulate(figures, preset, output / files.STORES, machines)
+
         wall_s = files.wall_s(output / files.STORES, time.monotonic() - began if ran else 0)
-        drawn = [draw(chosen, data, output / files.PICTURES) for chosen, data in _data(figures, preset, output)]
+        drawn = [
+            draw(chosen, data, output / files.PICTURES)
+            for chosen, data in _data(figures, preset, output)
+        ]
+
         judged = judge(drawn)
-        page = files.write(output, drawn, judged, preset, effort(drawn, wall_s))
+        page = files.write(output, drawn, judged, preset=preset, effort=effort(drawn, wall_s))
+
     show(page, judged, as_json)
 
 
@@ -115,6 +155,7 @@ def simulate(figures: Sequence[Figure], preset: Preset, folder: Path, machines: 
     """Run what the figures need and the stores lack; return how many runs that were."""
     if machines.scheduler is None:
         prepare()
+
     with reporting() as progress:
         return compute(batches(figures, preset, folder), machines, progress)
 
@@ -128,10 +169,14 @@ def _data(figures: Sequence[Figure], preset: Preset, output: Path) -> Iterator[t
 def effort(drawn: Sequence[Drawn], wall_s: float) -> Effort:
     """Return what the runs cost that the report shows, each counted once."""
     runs = {
-        (part.figure.measure_id, scenario.model_copy(update={"name": "run"}).model_dump_json()): record.cpu_s
+        (
+            part.figure.measure_id,
+            scenario.model_copy(update={"name": "run"}).model_dump_json(),
+        ): record.cpu_s
         for part in drawn
         for scenario, record in zip(part.data.scenarios, part.data.records, strict=True)
     }
+
     return Effort(wall_s, sum(runs.values()), len(runs))
 
 
@@ -139,12 +184,21 @@ def show(page: Path, judged: Sequence[Judged], as_json: bool) -> None:
     """Write the verdicts to stdout, with where the page is."""
     if as_json:
         claims = [
-            {"claim": claim.number, "verdict": claim.outcome, "ours": [verdict.ours for _, verdict in claim.verdicts]}
+            {
+                "claim": claim.number,
+                "verdict": claim.outcome,
+                "ours": [verdict.ours for _, verdict in claim.verdicts],
+            }
             for claim in judged
         ]
-        click.echo(json.dumps({"page": str(page), "counts": counts(judged), "claims": claims}, indent=2))
+
+        click.echo(
+            json.dumps({"page": str(page), "counts": counts(judged), "claims": claims}, indent=2)
+        )
         return
+
     for outcome, number in counts(judged).items():
         listed = " ".join(claim.number for claim in judged if claim.outcome == outcome)
         click.echo(f"{outcome:14}{number:3}  {listed}")
+
     click.echo(f"page: {page}")

@@ -1,4 +1,7 @@
-"""Draw figures to PNG and SVG files, in one style; a figure with runs missing shows what it can and says the rest."""
+"""Draw figures to PNG and SVG files, in one style.
+
+A figure with runs missing shows what it can and says the rest.
+"""
 
 import traceback
 from dataclasses import dataclass, field, replace
@@ -8,15 +11,17 @@ from typing import Any
 import matplotlib as mpl
 import polars as pl
 
-from sim.figures.figure import Data, Figure, Verdict, slug
-from sim.figures.style import STYLE
+from sim.report.figure import Data, Figure, Verdict, slug
+from sim.report.style import STYLE
 
 FORMATS = ("png", "svg")
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure's part of the page: its pictures' files by panel, its rows, its verdicts, and why any of that is not there."""
+    """A figure's part of the page: its pictures' files by panel, its rows, its verdicts, and why
+    any of that is not there.
+    """
 
     figure: Figure
     data: Data
@@ -27,27 +32,45 @@ class Drawn:
 
 
 def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
-    """Draw a figure into `folder` and decide its claims; errors are a line on the page only where runs are missing."""
-    drawn, verdicts = Drawn(figure, data), list[Verdict]()
+    """Draw a figure into `folder` and decide its claims.
+
+    Errors are a line on the page only where runs are missing.
+    """
+    drawn = Drawn(figure, data)
+    verdicts = list[Verdict]()
     if data.missing and not data.records:
         return replace(drawn, problem="none of its runs is finished")
+
     try:
         with mpl.rc_context(STYLE):
-            drawn = replace(drawn, pictures=_pictures(figure, data, folder), rows=figure.table(data) if figure.table else None)
+            drawn = replace(
+                drawn,
+                pictures=_pictures(figure, data, folder),
+                rows=figure.table(data) if figure.table else None,
+            )
+
         for verdict in figure.claims(data):
             verdicts.append(verdict)  # one by one: what was decided before an error counts
     except Exception as error:
         if not data.missing:
             raise
+
         place = traceback.extract_tb(error.__traceback__)[-1]
-        drawn = replace(drawn, problem=f"{data.missing} of its runs are missing ({type(error).__name__} in {place.name})")
+        drawn = replace(
+            drawn,
+            problem=f"{data.missing} of its runs are missing ({type(error).__name__} in {place.name})",
+        )
+
     return replace(drawn, verdicts=tuple(verdicts))
 
 
 def _pictures(figure: Figure, data: Data, folder: Path) -> dict[str, Path]:
     """Draw all panels; return the paths of their SVG files."""
     folder.mkdir(parents=True, exist_ok=True)
-    return {panel: _saved(picture, folder, figure.name, panel) for panel, picture in figure.draw(data).items()}
+    return {
+        panel: _saved(picture, folder, figure.name, panel)
+        for panel, picture in figure.draw(data).items()
+    }
 
 
 def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
@@ -57,4 +80,5 @@ def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
         settings = {"metadata": {"Date": None}} if kind == "svg" else {}
         picture.savefig(folder / f"{stem}.{kind}", **settings)
         picture.set_layout_engine("none")  # laid out once is enough
+
     return folder / f"{stem}.svg"

@@ -1,4 +1,5 @@
-"""Run what the figures need: every distinct scenario once, early seeds and small runs first, each kept as soon as it is finished.
+"""Run what the figures need: every distinct scenario once, early seeds and small runs first, each
+kept as soon as it is finished.
 
 So a report that was interrupted has all figures with fewer seeds, not fewer figures.
 """
@@ -9,12 +10,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from fabric.experiment import Scenario
-from fabric.record import Record
-from fabric.traffic import message_bytes, packet_count
+from fattree.experiment import Scenario
+from fattree.record import Record
+from fattree.traffic import message_bytes, packet_count
 from sim import sweeps
 from sim.cluster import connected
-from sim.figures.figure import Data, Figure, Measured, Preset
+from sim.report.figure import Data, Figure, Measured, Preset
 from sim.store import Store, run_key
 
 HOPS = 12
@@ -46,13 +47,18 @@ class Machines:
 
 
 def batches(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str, Batch]:
-    """Return the figures' scenarios by the function that runs them, without repetition, early seeds and small runs first."""
+    """Return the figures' scenarios by the function that runs them, without repetition, early seeds
+    and small runs first.
+    """
     runs: dict[str, sweeps.Run] = {}
     wanted: dict[str, dict[str, Scenario]] = {}
     for figure in figures:
         name = figure.measure_id or PLAIN
         runs[name] = figure.measure or sweeps.simulate
-        wanted.setdefault(name, {}).update((run_key(scenario), scenario) for scenario in figure.scenarios(preset))
+        wanted.setdefault(name, {}).update(
+            (run_key(scenario), scenario) for scenario in figure.scenarios(preset)
+        )
+
     return {
         name: Batch(
             store=folder / f"{name}.sqlite",
@@ -66,7 +72,9 @@ def batches(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str
 
 
 def priority(scenario: Scenario) -> tuple[int, int]:
-    """Return what to run first: the first seeds of small runs, then the next seeds of these and the first of large ones."""
+    """Return what to run first: the first seeds of small runs, then the next seeds of these and the
+    first of large ones.
+    """
     cost = packet_hops(scenario)
     return scenario.seed + (SEEDS_BEFORE_LARGE if cost > LARGE_RUN else 0), cost
 
@@ -74,52 +82,80 @@ def priority(scenario: Scenario) -> tuple[int, int]:
 def packet_hops(scenario: Scenario) -> int:
     """Return roughly how many packet-hops a run has: what it costs."""
     hosts = scenario.tree.hosts
-    flows = {"all_to_all": hosts * (hosts - 1), "pairs": len(scenario.collective.pairs)}.get(scenario.collective.matrix, hosts)
+    flows = {"all_to_all": hosts * (hosts - 1), "pairs": len(scenario.collective.pairs)}.get(
+        scenario.collective.matrix, hosts
+    )
     return flows * packet_count(scenario, message_bytes(scenario)) * HOPS
 
 
 def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> int:
-    """Run what the stores do not hold yet; return how many runs that were. Raises SweepError if some failed."""
+    """Run what the stores do not hold yet; return how many runs that were.
+
+    Raises SweepError if some failed.
+    """
     pending = {name: _pending(batch) for name, batch in found.items()}
     every = [scenario for missing in pending.values() for scenario in missing]
     if not every:
         return 0
-    total, done = sum(map(packet_hops, every)), 0
+
+    total = sum(map(packet_hops, every))
+    done = 0
     with _workers(machines) as there:
         for share in _passes(every):
             for name, batch in found.items():
                 due = [scenario for scenario in pending[name] if priority(scenario)[0] in share]
                 if due:
-                    _sweep(batch, due, there, _counting(name, due, done, total, progress))
+                    _sweep(
+                        batch,
+                        due,
+                        there,
+                        _counting(name, due, before=done, total=total, progress=progress),
+                    )
+
                     done += sum(map(packet_hops, due))
+
     return len(every)
 
 
 def _passes(scenarios: Sequence[Scenario]) -> list[range]:
-    """Return the ranks of the first seeds, of some more, and of the rest: each is a pass over all figures."""
+    """Return the ranks of the first seeds, of some more, and of the rest: each is a pass over all
+    figures.
+    """
     ranks = [priority(scenario)[0] for scenario in scenarios]
-    first, end = min(ranks), max(ranks) + 1
+    first = min(ranks)
+    end = max(ranks) + 1
     borders = [first, *(first + seeds for seeds in PASSES if first + seeds < end), end]
+
     return [range(low, high) for low, high in pairwise(borders)]
 
 
-def _sweep(batch: Batch, due: Sequence[Scenario], machines: Machines, report: sweeps.Report) -> None:
+def _sweep(
+    batch: Batch, due: Sequence[Scenario], machines: Machines, report: sweeps.Report
+) -> None:
     places = {"jobs": machines.jobs, "scheduler": machines.scheduler}
     sweeps.sweep(due, store=batch.store, run=batch.run, kind=batch.kind, report=report, **places)  # type: ignore[arg-type]
 
 
-def _counting(name: str, due: Sequence[Scenario], before: int, total: int, progress: Progress) -> sweeps.Report:
-    """Return a report of finished runs that tells `progress` packet-hops, as if runs finished in their order."""
+def _counting(
+    name: str, due: Sequence[Scenario], before: int, total: int, progress: Progress
+) -> sweeps.Report:
+    """Return a report of finished runs that tells `progress` packet-hops, as if runs finished in
+    their order.
+    """
     costs = [0, *accumulate(map(packet_hops, due))]
     return lambda finished, _of: progress(name, before + costs[finished], total)
 
 
 @contextmanager
 def _workers(machines: Machines) -> Iterator[Machines]:
-    """Start the processes once for all sweeps, as a scheduler of our own; a given scheduler and a single job stay as they are."""
+    """Start the processes once for all sweeps, as a scheduler of our own.
+
+    A given scheduler and a single job stay as they are.
+    """
     if machines.scheduler or machines.jobs == 1:
         yield machines
         return
+
     with connected(machines.jobs, None) as client:
         yield Machines(machines.jobs, client.scheduler.address)
 
@@ -128,11 +164,17 @@ def _pending(batch: Batch) -> list[Scenario]:
     keys = [run_key(scenario) for scenario in batch.scenarios]
     with Store(batch.store, kind=batch.kind) as store:
         known = store.find(keys)
-    return [scenario for key, scenario in zip(keys, batch.scenarios, strict=True) if key not in known]
+
+    return [
+        scenario for key, scenario in zip(keys, batch.scenarios, strict=True) if key not in known
+    ]
 
 
 def collect(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str, Data]:
-    """Return every figure's data from the stores; seeds with runs that are not there yet are left out, part by part."""
+    """Return every figure's data from the stores.
+
+    Seeds with runs that are not there yet are left out, part by part.
+    """
     return {figure.name: _data(figure, preset, folder) for figure in figures}
 
 
@@ -141,18 +183,28 @@ def _data(figure: Figure, preset: Preset, folder: Path) -> Data:
     keys = [run_key(scenario) for scenario in scenarios]
     path = folder / f"{figure.measure_id or PLAIN}.sqlite"
     records: dict[str, Record] = {}
+
     if scenarios and path.is_file():
         with Store(path, kind=Measured if figure.measure else Record) as store:
             records = store.find(dict.fromkeys(keys))
-    unfinished = {(scenario.name, scenario.seed) for key, scenario in zip(keys, scenarios, strict=True) if key not in records}
+
+    unfinished = {
+        (scenario.name, scenario.seed)
+        for key, scenario in zip(keys, scenarios, strict=True)
+        if key not in records
+    }
+
     kept = [
         (scenario, records[key])
         for key, scenario in zip(keys, scenarios, strict=True)
         if (scenario.name, scenario.seed) not in unfinished
     ]
+
     return Data(
         preset=preset,
         scenarios=tuple(scenario for scenario, _ in kept),
-        records=tuple(record.model_copy(update={"name": scenario.name}) for scenario, record in kept),
+        records=tuple(
+            record.model_copy(update={"name": scenario.name}) for scenario, record in kept
+        ),
         missing=len(scenarios) - len(kept),
     )

@@ -1,4 +1,7 @@
-"""The report as one HTML page: the claims with their verdicts on top, then every figure; all pictures are inside the page."""
+"""The report as one HTML page: the claims with their verdicts on top, then every figure.
+
+All pictures are inside the page.
+"""
 
 import base64
 import os
@@ -15,9 +18,9 @@ from typing import Any
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from sim.figures.claims import CLAIMS, Claim, combined
-from sim.figures.figure import FAILS, HOLDS, OPEN, PARTLY, Outcome, Preset, Verdict
+from sim.report.claims import CLAIMS, Claim, combined
 from sim.report.drawing import Drawn
+from sim.report.figure import FAILS, HOLDS, OPEN, PARTLY, Outcome, Preset, Verdict
 from sim.store import model_version
 
 LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
@@ -32,7 +35,9 @@ SLUGS: dict[Outcome, str] = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", O
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What the report cost: wall time of all its calls that ran something, CPU time of the runs that it shows."""
+    """What the report cost: wall time of all its calls that ran something, CPU time of the runs
+    that it shows.
+    """
 
     wall_s: float
     cpu_s: float
@@ -55,13 +60,19 @@ class Judged:
 
 
 def judge(drawn: Sequence[Drawn]) -> list[Judged]:
-    """Return every claim of the paper, in order, with the verdicts of the figures; none is dropped."""
+    """Return every claim of the paper, in order, with the verdicts of the figures.
+
+    None is dropped.
+    """
     said: dict[str, list[tuple[str, Verdict]]] = {number: [] for number in CLAIMS}
     for part in drawn:
         for verdict in part.verdicts:
             said[verdict.claim].append((part.figure.name, verdict))
+
     return [
-        Judged(number, CLAIMS[number], combined([verdict for _, verdict in verdicts]), tuple(verdicts))
+        Judged(
+            number, CLAIMS[number], combined([verdict for _, verdict in verdicts]), tuple(verdicts)
+        )
         for number, verdicts in said.items()
     ]
 
@@ -81,6 +92,7 @@ def render(drawn: Sequence[Drawn], judged: Sequence[Judged], preset: Preset, eff
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
     environment.filters |= {"picture": embedded, "cell": cell, "duration": duration}
     return environment.get_template("page.html").render(
         drawn=drawn,
@@ -123,6 +135,7 @@ def cell(value: Any) -> str:
     """Return a table's cell as text."""
     if value is None:
         return "–"
+
     return f"{value:,.3g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
 
 
@@ -152,4 +165,5 @@ def claims_frame(judged: Sequence[Judged]) -> pl.DataFrame:
         for claim in judged
         for figure, verdict in (claim.verdicts or (("", Verdict(claim.number, OPEN, "")),))
     ]
+
     return pl.DataFrame(rows)

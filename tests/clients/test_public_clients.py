@@ -1,4 +1,6 @@
-"""Public P4Runtime clients, each in a process of its own, over gRPC on loopback with the `softswitch` process."""
+"""Public P4Runtime clients, each in a process of its own, over gRPC on loopback with the
+`softswitch` process.
+"""
 
 import json
 import re
@@ -31,9 +33,19 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    options = ["--no-p4", "--device-id", "1", "--cpu-port", "510", "--grpc-server-addr", "127.0.0.1:0"]
+    options = [
+        "--no-p4",
+        "--device-id",
+        "1",
+        "--cpu-port",
+        "510",
+        "--grpc-server-addr",
+        "127.0.0.1:0",
+    ]
     command = [sys.executable, "-c", SWITCH, *options]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             ready = re.search(r"127\.0\.0\.1:\d+", process.stdout.readline())
@@ -49,11 +61,18 @@ def address(tmp_path: Path) -> Iterator[str]:
     [(Path(sys.executable), "with_finsy.py"), (SHELL_PYTHON, "with_p4runtime_shell.py")],
     ids=["finsy", "p4runtime-shell"],
 )
-def test_a_public_client_has_a_whole_session(python: Path, script: str, folder: Path, address: str) -> None:
+def test_a_public_client_has_a_whole_session(
+    python: Path, script: str, folder: Path, address: str
+) -> None:
     if not python.exists():
         pytest.skip("p4runtime-shell is not installed: make shell-setup")
     done = subprocess.run(
-        [str(python), str(HERE / script), address], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [str(python), str(HERE / script), address],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])

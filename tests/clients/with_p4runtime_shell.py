@@ -1,4 +1,6 @@
-"""The same session with p4runtime-shell (argument: the switch's address), in a folder with both pipelines; prints what it saw."""
+"""The same session with p4runtime-shell (argument: the switch's address), in a folder with both
+pipelines; prints what it saw.
+"""
 
 import contextlib
 import io

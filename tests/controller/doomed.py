@@ -1,4 +1,5 @@
-"""A controller for `test_takeover` to kill: it breaks and mends links on switches at sockets in a folder, for ever.
+"""A controller for `test_takeover` to kill: it breaks and mends links on switches at sockets in a
+folder, for ever.
 
 Not a test: python tests/controller/doomed.py FOLDER ELECTION_ID
 """
@@ -10,9 +11,9 @@ from pathlib import Path
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
-from emulation.programs import built_in
-from fabric.addressing import switch_name
-from fabric.experiment import Fabric, Scenario
+from emulation.programs.switch_program import built_in
+from fattree.addressing import switch_name
+from fattree.experiment import Fabric, Scenario
 
 SCENARIO = Scenario(policy="ofan", fabric=Fabric(k=4))
 ROUNDS = (frozenset({16}), frozenset({0, 20}), frozenset[int]())

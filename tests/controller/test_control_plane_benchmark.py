@@ -14,11 +14,15 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "control_plane.py"
 def output(folder: Path, *options: str) -> Any:
     command = [sys.executable, str(SCRIPT), *options]
     environment = {"TMPDIR": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
-    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    return json.loads(
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    )
 
 
 def test_an_edge_holds_what_the_paper_says(tmp_path: Path) -> None:
-    """Section 6 and appendix F: (k^2/2 - 1) and (k - 1) pointers a class, k schedules, k/2 times fewer rows by sharing."""
+    """Section 6 and appendix F: (k^2/2 - 1) and (k - 1) pointers a class, k schedules, k/2 times
+    fewer rows by sharing.
+    """
     row = output(tmp_path, "--plan", "8")
     assert (row["edge_pointers"], row["agg_pointers"], row["edge_schedules"]) == (31, 7, 8)
     assert (row["edge_rows"], row["edge_rows_unshared"]) == (8 * 4, 31 * 4)

@@ -1,4 +1,6 @@
-"""A controller that dies between any two messages: the switches go on forwarding, and the next one repairs the difference."""
+"""A controller that dies between any two messages: the switches go on forwarding, and the next one
+repairs the difference.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,13 +12,13 @@ from controller.entries import Entries
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.session import InProcess
-from emulation.programs import built_in
+from emulation.programs.switch_program import built_in
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
-from emulation.virtual import SwitchDraws
-from fabric.addressing import device_id, host_ip, host_mac
-from fabric.experiment import Fabric, Scenario
-from fabric.topology import FatTree
+from emulation.virtual.network import SwitchDraws
+from fattree.addressing import device_id, host_ip, host_mac
+from fattree.experiment import Fabric, Scenario
+from fattree.topology import FatTree
 from hostagent.packets import DataFrames, Ends
 
 TREE = FatTree(4)
@@ -30,7 +32,9 @@ class CrashError(Exception):
 
 @dataclass
 class Wire:
-    """What all transports of one controller share: how many writes it lives for, and who looks on after each."""
+    """What all transports of one controller share: how many writes it lives for, and who looks on
+    after each.
+    """
 
     left: int = 10**9
     after_each: Callable[[], None] = lambda: None
@@ -69,17 +73,29 @@ class World:
 
     def __post_init__(self) -> None:
         for number in range(TREE.switches):
-            self.switches.append(Switch(device_id(number), lambda: 0, SwitchDraws(1, number), TREE.ports(number)))
+            self.switches.append(
+                Switch(device_id(number), lambda: 0, SwitchDraws(1, number), TREE.ports(number))
+            )
             self.services.append(P4RuntimeService(self.switches[-1]))
 
-    def controller(self, failed: Iterable[int] = (), wire: Wire | None = None) -> tuple[FabricController, Fleet]:
-        """Start a controller, which takes over from the one before; its first plan is not sent yet."""
+    def controller(
+        self, failed: Iterable[int] = (), wire: Wire | None = None
+    ) -> tuple[FabricController, Fleet]:
+        """Start a controller, which takes over from the one before.
+
+        Its first plan is not sent yet.
+        """
         scenario, wire = Scenario(policy=self.policy, fabric=Fabric(k=4)), wire or Wire()
         program = built_in(scenario.scheme.program, TREE.half)
         brain = FabricController(scenario, program.pipeline, failed)
         self.election_id += 1
         transports = [Mortal(InProcess(service, StatusError), wire) for service in self.services]
-        access = Access(program.bmv2_json, program.pipeline, transports.__getitem__, election_id=self.election_id)
+        access = Access(
+            program.bmv2_json,
+            program.pipeline,
+            transports.__getitem__,
+            election_id=self.election_id,
+        )
         fleet = Fleet(brain, access, writers=1)
         fleet.open()
         return brain, fleet
@@ -91,8 +107,14 @@ class World:
         return self
 
     def travels(self, source: int, destination: int, dead: frozenset[int]) -> str:
-        """Send a packet between two hosts; return whether it is `delivered`, `dead` (on a dead link) or `dropped`."""
-        ends = Ends(*(host_mac(TREE, h) for h in (source, destination)), *(host_ip(TREE, h) for h in (source, destination)))
+        """Send a packet between two hosts.
+
+        Return whether it is `delivered`, `dead` (on a dead link) or `dropped`.
+        """
+        ends = Ends(
+            *(host_mac(TREE, h) for h in (source, destination)),
+            *(host_ip(TREE, h) for h in (source, destination)),
+        )
         switch, port = TREE.edge_of_host(source), source % TREE.half + 1
         frame = DataFrames(ends, 7, 256).frame(source * 977 + destination, 0)
         for _ in range(6):
@@ -102,9 +124,15 @@ class World:
             (sent,) = self.switches[switch].egress(pending[0])
             far = TREE.neighbour(switch, sent.port)
             if far is None:
-                arrived = TREE.edge_of_host(destination) == switch and destination % TREE.half + 1 == sent.port
+                arrived = (
+                    TREE.edge_of_host(destination) == switch
+                    and destination % TREE.half + 1 == sent.port
+                )
                 return "delivered" if arrived else "astray"
-            if any({(switch, sent.port), (*far,)} <= {*map(tuple, TREE.link_ends(link))} for link in dead):
+            if any(
+                {(switch, sent.port), (*far,)} <= {*map(tuple, TREE.link_ends(link))}
+                for link in dead
+            ):
                 return "dead"
             (switch, port), frame = far, sent.frame
         return "looped"
@@ -116,21 +144,31 @@ class World:
 
 
 def described(entries: Entries) -> dict[Any, Any]:
-    """Return what a switch does, whatever the ids of its schedules: routes with the ports that they walk."""
+    """Return what a switch does, whatever the ids of its schedules: routes with the ports that they
+    walk.
+    """
     slots: dict[Any, dict[Any, Any]] = {}
     for (table, key), (_, arguments) in entries.items():
         if table in ("schedule", "uplinks_of"):
             slots.setdefault(key[0], {})[table, key[1:]] = arguments
-    rest = {place: call for place, call in entries.items() if place[0] not in ("schedule", "uplinks_of")}
+    rest = {
+        place: call for place, call in entries.items() if place[0] not in ("schedule", "uplinks_of")
+    }
     for place, (action, arguments) in rest.items():
         if action == "to_group":
-            rest[place] = (action, (arguments[0], *arguments[2:], *sorted(slots[arguments[1]].items())))
+            rest[place] = (
+                action,
+                (arguments[0], *arguments[2:], *sorted(slots[arguments[1]].items())),
+            )
     return rest
 
 
 def read(fleet: Fleet) -> list[Entries]:
     """Return what all switches hold."""
-    return [{(e.table, e.key): (e.action, e.arguments) for e in session.read()} for session in fleet.sessions]
+    return [
+        {(e.table, e.key): (e.action, e.arguments) for e in session.read()}
+        for session in fleet.sessions
+    ]
 
 
 CHANGES = {
@@ -141,22 +179,35 @@ CHANGES = {
 
 
 def in_quick_and_slow(quick: tuple[str, str]) -> Any:
-    """Return a decorator: every change, and every kind of schedule, of which one combination is quick."""
-    cases = [("ofan", change) for change in CHANGES] + [(policy, "a core link fails") for policy in ("switch_pkt", "jsq")]
-    marked = [pytest.param(*case, marks=() if case == quick else pytest.mark.slow) for case in cases]
+    """Return a decorator: every change, and every kind of schedule, of which one combination is
+    quick.
+    """
+    cases = [("ofan", change) for change in CHANGES] + [
+        (policy, "a core link fails") for policy in ("switch_pkt", "jsq")
+    ]
+    marked = [
+        pytest.param(*case, marks=() if case == quick else pytest.mark.slow) for case in cases
+    ]
     return pytest.mark.parametrize(("policy", "change"), marked)
 
 
 @in_quick_and_slow(("ofan", "an edge link is back"))
 def test_whenever_it_dies_the_next_one_sends_exactly_the_rest(policy: str, change: str) -> None:
     before, after = CHANGES[change]
-    move, back = LinkChange(after - before, before - after), LinkChange(before - after, after - before)
+    move, back = (
+        LinkChange(after - before, before - after),
+        LinkChange(before - after, after - before),
+    )
     world, wire = World(policy).installed(), Wire()
     brain, fleet = world.controller(before, wire)
     fleet.write(brain.start())
     wire.writes = wire.updates = 0
     fleet.write(brain.on_event(0, move))
-    total, updates, wanted = wire.writes, wire.updates, [described(entries) for entries in read(fleet)]
+    total, updates, wanted = (
+        wire.writes,
+        wire.updates,
+        [described(entries) for entries in read(fleet)],
+    )
     assert total > 4
     fleet.write(brain.on_event(0, back))
     for lived in range(total):

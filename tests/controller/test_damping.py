@@ -8,7 +8,7 @@ import p4src
 from controller.damping import CEILING, Damping, damping
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
-from fabric.experiment import Controller, Fabric, Scenario
+from fattree.experiment import Controller, Fabric, Scenario
 
 MS = 10**9
 NONE = frozenset[int]()
@@ -39,7 +39,9 @@ def test_it_is_used_again_when_its_penalty_has_decayed() -> None:
     damped = Damping(1_000 * MS, 3, 1)
     flap(damped, 4, 100 * MS)
     release_ps = damped.next_release_ps
-    assert release_ps is not None and 300 * MS + 1_500 * MS < release_ps < 300 * MS + 2_000 * MS, "log2 of a penalty below 4"
+    assert release_ps is not None and 300 * MS + 1_500 * MS < release_ps < 300 * MS + 2_000 * MS, (
+        "log2 of a penalty below 4"
+    )
     assert damped.release(release_ps - 1) == ONE
     assert damped.release(release_ps) == NONE
     assert damped.next_release_ps is None
@@ -64,7 +66,9 @@ def test_the_wait_after_the_last_flap_is_bounded(times: int, period_ps: int) -> 
     half_life_ps = 1_000 * MS
     damped = Damping(half_life_ps, 3, 1)
     last_ps = flap(damped, times, period_ps)
-    assert damped.release(last_ps + 4 * half_life_ps) == NONE, f"log2({CEILING} * 3 / 1) = 3.6 half-lives"
+    assert damped.release(last_ps + 4 * half_life_ps) == NONE, (
+        f"log2({CEILING} * 3 / 1) = 3.6 half-lives"
+    )
 
 
 def test_the_same_failure_told_twice_counts_once() -> None:
@@ -82,13 +86,21 @@ def test_without_a_half_life_there_is_no_damping() -> None:
     ("settings", "reason"),
     [
         ({"damping_suppress": 3}, "need damping_half_life_us"),
-        ({"damping_half_life_us": 5, "damping_reuse": 4}, "damping_reuse = 4 must be below damping_suppress = 3"),
+        (
+            {"damping_half_life_us": 5, "damping_reuse": 4},
+            "damping_reuse = 4 must be below damping_suppress = 3",
+        ),
         ({"probe_misses": 3}, 'need detection = "probe"'),
-        ({"detection": "netlink", "probe_interval_us": 3}, 'need detection = "probe", not "netlink"'),
+        (
+            {"detection": "netlink", "probe_interval_us": 3},
+            'need detection = "probe", not "netlink"',
+        ),
         ({"detection": "bfd"}, "announced"),
     ],
 )
-def test_settings_without_effect_are_refused_by_name(settings: dict[str, object], reason: str) -> None:
+def test_settings_without_effect_are_refused_by_name(
+    settings: dict[str, object], reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason):
         Controller.model_validate(settings)
 

@@ -1,4 +1,6 @@
-"""The difference of two plans is that of all their entries, message by message, and is made when it is sent."""
+"""The difference of two plans is that of all their entries, message by message, and is made when it
+is sent.
+"""
 
 from collections.abc import Sequence
 
@@ -12,28 +14,38 @@ from controller.parts import MOST_UPDATES, Changes, Part, Phase, Piece, packed
 from controller.pipeline import Pipeline
 from controller.plan import Planner
 from controller.reconcile import Installed, ordered, reconcile
-from fabric.experiment import Fabric, LoadBalancer, Scenario
-from fabric.forwarding import scenario_forwarding
-from fabric.policies import POLICIES
-from fabric.wecmp import LinkState
+from fattree.experiment import Fabric, LoadBalancer, Scenario
+from fattree.forwarding import scenario_forwarding
+from fattree.policies import POLICIES
+from fattree.wecmp import LinkState
 
 PIPELINES = {name: Pipeline.read(p4src.p4info_path(name)) for name in p4src.programs()}
-OPTIONS = (LoadBalancer(), LoadBalancer(schedule_orders="per_pointer"), LoadBalancer(edge_pointers="host", agg_pointers="edge"))
-COUNTED = [Change(Kind.INSERT, Entry("schedule", (1, slot), "take_port", (2,))) for slot in range(2_500)]
+OPTIONS = (
+    LoadBalancer(),
+    LoadBalancer(schedule_orders="per_pointer"),
+    LoadBalancer(edge_pointers="host", agg_pointers="edge"),
+)
+COUNTED = [
+    Change(Kind.INSERT, Entry("schedule", (1, slot), "take_port", (2,))) for slot in range(2_500)
+]
 
 
 def of_phase(parts: Sequence[Part], phase: Phase) -> list[str]:
     return sorted(str(change) for part in parts if part.phase is phase for change in part.changes)
 
 
-@pytest.mark.parametrize("slug", ["ofan", "ofan_jsq_start", "simple_rr", "switch_pkt", "jsq", "host_dr"])
+@pytest.mark.parametrize(
+    "slug", ["ofan", "ofan_jsq_start", "simple_rr", "switch_pkt", "jsq", "host_dr"]
+)
 @given(
     rounds=st.lists(st.frozensets(st.integers(0, 31), max_size=6), min_size=1, max_size=4),
     switch=st.integers(0, 19),
     options=st.sampled_from(OPTIONS),
 )
 @settings(max_examples=15)
-def test_plans_differ_as_their_entries_do(slug: str, rounds: list[frozenset[int]], switch: int, options: LoadBalancer) -> None:
+def test_plans_differ_as_their_entries_do(
+    slug: str, rounds: list[frozenset[int]], switch: int, options: LoadBalancer
+) -> None:
     scenario = Scenario(policy=slug, fabric=Fabric(k=4), load_balancer=options)
     planner, installed = Planner(scenario, PIPELINES[POLICIES[slug].program]), Installed()
     held: Entries = {}
@@ -41,7 +53,9 @@ def test_plans_differ_as_their_entries_do(slug: str, rounds: list[frozenset[int]
         state = scenario_forwarding(scenario, LinkState.without(scenario.tree, failed))
         installed, parts = reconcile(installed, planner.plan(state, switch))
         expected = ordered(held, held := dict(installed.entries))
-        assert [of_phase(parts, phase) for phase in Phase] == [of_phase(expected, phase) for phase in Phase]
+        assert [of_phase(parts, phase) for phase in Phase] == [
+            of_phase(expected, phase) for phase in Phase
+        ]
         assert [part.phase for part in parts] == sorted(part.phase for part in parts)
     assert reconcile(installed, planner.plan(state, switch)) == (installed, [])
 

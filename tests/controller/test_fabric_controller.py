@@ -5,17 +5,23 @@ import pytest
 import p4src
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
-from fabric.experiment import Fabric, Scenario
-from fabric.topology import FatTree
+from fattree.experiment import Fabric, Scenario
+from fattree.topology import FatTree
 
 TREE = FatTree(4)
 OFAN = Pipeline.read(p4src.p4info_path("ofan"))
 CORE_LINK = 16
 
 
-def controller(convergence_rtt: float = 0, failed: frozenset[int] = frozenset()) -> FabricController:
+def controller(
+    convergence_rtt: float = 0, failed: frozenset[int] = frozenset()
+) -> FabricController:
     """Return the controller of Ofan at k = 4."""
-    settings = {"policy": "ofan", "fabric": Fabric(k=4), "failures": {"convergence_rtt": convergence_rtt}}
+    settings = {
+        "policy": "ofan",
+        "fabric": Fabric(k=4),
+        "failures": {"convergence_rtt": convergence_rtt},
+    }
     return FabricController(Scenario.model_validate(settings), OFAN, failed)
 
 
@@ -47,7 +53,9 @@ def test_cores_never_hear_of_a_failure() -> None:
 
 
 def test_only_switches_whose_plan_changes_are_told() -> None:
-    """The link between edge0_0 and agg0_0: edge0_0 leaves it, all other edges skip it towards edge0_0, aggs stay."""
+    """The link between edge0_0 and agg0_0: edge0_0 leaves it, all other edges skip it towards
+    edge0_0, aggs stay.
+    """
     brain = controller()
     brain.start()
     told = {step.switch for step in brain.on_event(0, LinkChange(down=frozenset({0})))}

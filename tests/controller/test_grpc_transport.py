@@ -1,4 +1,6 @@
-"""The gRPC transport against a scripted server: calls arrive, and three-level errors come back as updates' own."""
+"""The gRPC transport against a scripted server: calls arrive, and three-level errors come back as
+updates' own.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +27,9 @@ CHANGES = (Change(Kind.INSERT, ENTRY), Change(Kind.INSERT, ENTRY))
 
 
 class Server(p4runtime_pb2_grpc.P4RuntimeServicer):
-    """A switch that makes everyone primary, refuses every second update, and answers packet-outs with packet-ins."""
+    """A switch that makes everyone primary, refuses every second update, and answers packet-outs
+    with packet-ins.
+    """
 
     def StreamChannel(self, requests: Any, context: Any) -> Iterator[Any]:
         for request in requests:
@@ -39,7 +43,9 @@ class Server(p4runtime_pb2_grpc.P4RuntimeServicer):
     def Write(self, request: Any, context: Any) -> Any:
         status = status_pb2.Status(code=2, message="some failed")
         for number in range(len(request.updates)):
-            status.details.add().Pack(p4runtime_pb2.Error(canonical_code=ALREADY_EXISTS * (number % 2), message="again"))
+            status.details.add().Pack(
+                p4runtime_pb2.Error(canonical_code=ALREADY_EXISTS * (number % 2), message="again")
+            )
         context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
         context.abort(grpc.StatusCode.UNKNOWN, "some failed")
 
@@ -74,7 +80,12 @@ def test_refused_updates_come_back_with_their_own_codes(session: Session) -> Non
     with pytest.raises(WriteError) as caught:
         session.write(CHANGES)
     (failure,) = caught.value.failures
-    assert (failure.index, failure.change, failure.code, failure.message) == (1, CHANGES[1], ALREADY_EXISTS, "again")
+    assert (failure.index, failure.change, failure.code, failure.message) == (
+        1,
+        CHANGES[1],
+        ALREADY_EXISTS,
+        "again",
+    )
 
 
 def test_streamed_answers_are_joined(session: Session) -> None:

@@ -1,4 +1,6 @@
-"""Liveness by probes, without I/O: what is found out when, and when the controller rather suspects itself."""
+"""Liveness by probes, without I/O: what is found out when, and when the controller rather suspects
+itself.
+"""
 
 import pytest
 
@@ -7,9 +9,9 @@ from controller.errors import PlanError
 from controller.fabric_controller import FabricController, LinkChange
 from controller.liveness import DEFAULT_MISSES, PATIENCE, Liveness, Probe, liveness
 from controller.pipeline import Pipeline
-from fabric.errors import ExperimentError
-from fabric.experiment import Controller, Fabric, Scenario
-from fabric.topology import FatTree, LinkEnd
+from fattree.errors import ExperimentError
+from fattree.experiment import Controller, Fabric, Scenario
+from fattree.topology import FatTree, LinkEnd
 
 TREE = FatTree(4)
 MS = 10**9
@@ -17,13 +19,20 @@ NOTHING = LinkChange()
 LINK = 16
 
 
-def beat(probing: Liveness, dead: frozenset[int] = frozenset(), now_ps: int | None = None) -> LinkChange:
-    """Tick when it is due (or later) and let all probes arrive but those over dead links; return what was found out."""
+def beat(
+    probing: Liveness, dead: frozenset[int] = frozenset(), now_ps: int | None = None
+) -> LinkChange:
+    """Tick when it is due (or later) and let all probes arrive but those over dead links.
+
+    Return what was found out.
+    """
     probes, change = probing.tick(probing.next_tick_ps if now_ps is None else now_ps)
     for probe in probes:
         end = TREE.neighbour(probe.switch, probe.port)
         assert end is not None
-        if not any({LinkEnd(probe.switch, probe.port), end} == set(TREE.link_ends(link)) for link in dead):
+        if not any(
+            {LinkEnd(probe.switch, probe.port), end} == set(TREE.link_ends(link)) for link in dead
+        ):
             assert probing.on_probe(*end, probe.frame)
     return change
 
@@ -45,7 +54,10 @@ def test_a_link_is_alive_again_when_it_was_heard_as_often() -> None:
     probing = Liveness(TREE, MS, 3)
     for _ in range(6):
         beat(probing, frozenset({LINK}))
-    assert [beat(probing) for _ in range(5)] == [NOTHING] * 3 + [LinkChange(up=frozenset({LINK})), NOTHING]
+    assert [beat(probing) for _ in range(5)] == [NOTHING] * 3 + [
+        LinkChange(up=frozenset({LINK})),
+        NOTHING,
+    ]
 
 
 def test_one_direction_is_enough_to_be_dead() -> None:
@@ -78,7 +90,13 @@ def test_when_most_links_fall_silent_it_waits_longer_but_not_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", [b"", b"\0" * 60, b"\0" * 12 + b"\x88\xb5" + b"OFAN", b"\0" * 12 + b"\x88\xb5" + b"nafO" + b"\0" * 40]
+    "frame",
+    [
+        b"",
+        b"\0" * 60,
+        b"\0" * 12 + b"\x88\xb5" + b"OFAN",
+        b"\0" * 12 + b"\x88\xb5" + b"nafO" + b"\0" * 40,
+    ],
 )
 def test_what_is_no_probe_is_ignored(frame: bytes) -> None:
     assert not Liveness(TREE, MS, 2).on_probe(0, 3, frame)
@@ -93,13 +111,19 @@ def test_a_probe_at_the_wrong_port_is_ignored() -> None:
 def test_by_default_probes_go_out_every_zero_load_rtt() -> None:
     wanted = Scenario(fabric=Fabric(k=4), controller=Controller(detection="probe"))
     probing = liveness(wanted)
-    assert probing is not None and (probing.interval_ps, probing.misses) == (wanted.zero_load_rtt_ps, DEFAULT_MISSES)
+    assert probing is not None and (probing.interval_ps, probing.misses) == (
+        wanted.zero_load_rtt_ps,
+        DEFAULT_MISSES,
+    )
     assert liveness(Scenario()) is None
 
 
 def test_an_interval_that_no_probe_could_keep_is_refused() -> None:
     hasty = Controller(detection="probe", probe_interval_us=0.1, probe_misses=2)
-    with pytest.raises(ExperimentError, match=r"probe_interval_us x probe_misses = 0\.2 us: a probe is on its way for 0\.5"):
+    with pytest.raises(
+        ExperimentError,
+        match=r"probe_interval_us x probe_misses = 0\.2 us: a probe is on its way for 0\.5",
+    ):
         liveness(Scenario(controller=hasty))
 
 

@@ -18,9 +18,15 @@ PREFIX = (0x0A000000, 8)
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        (Entry("rotues", (PREFIX,), "drop", ()), "the program has no table rotues; it has waypoint, routes"),
+        (
+            Entry("rotues", (PREFIX,), "drop", ()),
+            "the program has no table rotues; it has waypoint, routes",
+        ),
         (Entry("routes", (PREFIX,), "fly", ()), "table routes cannot take fly with 0 arguments"),
-        (Entry("routes", (PREFIX,), "to_port", (1, 2)), "table routes cannot take to_port with 2 arguments"),
+        (
+            Entry("routes", (PREFIX,), "to_port", (1, 2)),
+            "table routes cannot take to_port with 2 arguments",
+        ),
         (Entry("routes", (PREFIX, 1), "drop", ()), "table routes has 1 key fields, not 2"),
     ],
 )
@@ -52,7 +58,9 @@ def test_two_tables_of_one_name_are_refused() -> None:
 
 def test_a_table_that_is_too_small_is_named() -> None:
     with pytest.raises(PlanError, match="edge0_0: table waypoint holds 16 entries, 17 are needed"):
-        OFAN.check_sizes("edge0_0", {("waypoint", (address,)): ("unwrap", ()) for address in range(17)})
+        OFAN.check_sizes(
+            "edge0_0", {("waypoint", (address,)): ("unwrap", ()) for address in range(17)}
+        )
 
 
 def test_default_entries_take_no_room() -> None:
@@ -64,7 +72,9 @@ def test_a_table_that_the_contract_lacks_is_told() -> None:
         OFAN.entry(p4runtime_pb2.TableEntry(table_id=0x02FFFFFF))
 
 
-@pytest.mark.parametrize(("program", "uplinks"), [("adaptive", 8), ("ofan_jsq_start", 8), ("ofan", None), ("ecmp", None)])
+@pytest.mark.parametrize(
+    ("program", "uplinks"), [("adaptive", 8), ("ofan_jsq_start", 8), ("ofan", None), ("ecmp", None)]
+)
 def test_programs_tell_how_many_uplinks_they_compare(program: str, uplinks: int | None) -> None:
     assert Pipeline.read(p4src.p4info_path(program)).max_uplinks == uplinks
 

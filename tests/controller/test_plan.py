@@ -1,4 +1,4 @@
-"""Plans: what fabric.forwarding says, as table entries, for every program and tier."""
+"""Plans: what fattree.forwarding says, as table entries, for every program and tier."""
 
 from functools import lru_cache
 
@@ -9,11 +9,11 @@ from controller.errors import PlanError
 from controller.pipeline import Pipeline
 from controller.plan import Planner, SwitchPlan, bin_thresholds
 from controller.reconcile import Installed, reconcile
-from fabric.experiment import Scenario
-from fabric.forwarding import NONE, forwarding
-from fabric.policies import POLICIES
-from fabric.topology import FatTree, Tier
-from fabric.wecmp import LinkState
+from fattree.experiment import Scenario
+from fattree.forwarding import NONE, forwarding
+from fattree.policies import POLICIES
+from fattree.topology import FatTree, Tier
+from fattree.wecmp import LinkState
 
 
 @lru_cache
@@ -27,14 +27,20 @@ def scenario(policy: str, k: int = 4, **sections: object) -> Scenario:
     return Scenario.model_validate({"policy": policy, "fabric": {"k": k}, **sections})
 
 
-def planned(chosen: Scenario, switch: int, failed: frozenset[int] = frozenset()) -> tuple[Planner, SwitchPlan]:
+def planned(
+    chosen: Scenario, switch: int, failed: frozenset[int] = frozenset()
+) -> tuple[Planner, SwitchPlan]:
     """Return the plan of a switch."""
     planner = Planner(chosen, pipeline(chosen.scheme.program))
-    state = forwarding(chosen.tree, LinkState.without(chosen.tree, failed), chosen.scheme, chosen.seed)
+    state = forwarding(
+        chosen.tree, LinkState.without(chosen.tree, failed), chosen.scheme, chosen.seed
+    )
     return planner, planner.plan(state, switch)
 
 
-@pytest.mark.parametrize(("switch", "south", "north"), [(0, 4, 31), (32, 4, 7), (64, 8, 0)], ids=["edge", "agg", "core"])
+@pytest.mark.parametrize(
+    ("switch", "south", "north"), [(0, 4, 31), (32, 4, 7), (64, 8, 0)], ids=["edge", "agg", "core"]
+)
 @pytest.mark.parametrize("policy", ["ofan", "simple_rr", "switch_pkt", "jsq"])
 def test_every_destination_has_one_route(policy: str, switch: int, south: int, north: int) -> None:
     _, plan = planned(scenario(policy, k=8), switch)
@@ -67,7 +73,12 @@ def test_switch_pkt_has_16_orders() -> None:
 def test_settings_are_those_that_the_program_has(slug: str) -> None:
     _, plan = planned(scenario(slug), 0)
     own = {"flow": {"hashing"}, "simple_rr": {"orders"}, "jsq": {"quanta"}}
-    expected = {table for key, tables in own.items() if POLICIES[key].program == POLICIES[slug].program for table in tables}
+    expected = {
+        table
+        for key, tables in own.items()
+        if POLICIES[key].program == POLICIES[slug].program
+        for table in tables
+    }
     assert {table for table, _ in plan.settings} == expected | {"ecn"}
 
 
@@ -78,14 +89,22 @@ def test_adaptive_schemes_share_a_program(policy: str, call: int) -> None:
 
 
 def test_bins_are_rounded_up_exactly() -> None:
-    chosen = scenario("switch_pkt_ar", fabric={"k": 4, "threshold_bytes": 1001}, load_balancer={"bins_percent": (0.1, 10, 30)})
+    chosen = scenario(
+        "switch_pkt_ar",
+        fabric={"k": 4, "threshold_bytes": 1001},
+        load_balancer={"bins_percent": (0.1, 10, 30)},
+    )
     assert bin_thresholds(chosen) == (2, 101, 301)
 
 
 def test_weights_of_a_schedule_count_its_uplinks() -> None:
     planner, plan = planned(scenario("jsq", k=8), 0, frozenset({32 * 4}))
     entries = planner.entries(plan, [0, 1])
-    (pod_7,) = {group.block for group in plan.groups.values() if group.number != plan.groups[(10 << 24 | 1 << 8), 24].number}
+    (pod_7,) = {
+        group.block
+        for group in plan.groups.values()
+        if group.number != plan.groups[(10 << 24 | 1 << 8), 24].number
+    }
     assert entries["uplinks_of", (pod_7,)] == ("weigh", (5, 3, 4, 4, 4, 0, 0, 0, 0))
 
 
@@ -116,14 +135,19 @@ def test_destinations_without_a_path_have_no_route(policy: str) -> None:
 
 
 def test_a_program_built_for_too_few_uplinks_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"compares 8 uplinks, k = 32 has 16: compile it with -D MAX_UPLINKS=16$"):
+    with pytest.raises(
+        PlanError, match=r"compares 8 uplinks, k = 32 has 16: compile it with -D MAX_UPLINKS=16$"
+    ):
         Planner(scenario("jsq", k=32), pipeline("adaptive"))
 
 
 def test_a_program_with_too_few_pointers_is_refused() -> None:
     chosen = scenario("ofan", k=32)
     _, plan = planned(chosen, 0)
-    with pytest.raises(PlanError, match=r"edge0_0: (table routes holds 256 entries, 527 are needed|register pointers)"):
+    with pytest.raises(
+        PlanError,
+        match=r"edge0_0: (table routes holds 256 entries, 527 are needed|register pointers)",
+    ):
         reconcile(Installed(), plan)
 
 
@@ -141,5 +165,7 @@ def test_plans_of_a_switch_are_equal_where_its_part_of_the_fabric_is() -> None:
         forwarding(chosen.tree, LinkState.without(chosen.tree, failed), chosen.scheme, chosen.seed)
         for failed in (frozenset[int](), frozenset({0}))
     )
-    assert [planner.plan(whole, switch) == planner.plan(cut, switch) for switch in range(20)] == [False] * 8 + [True] * 12
+    assert [planner.plan(whole, switch) == planner.plan(cut, switch) for switch in range(20)] == [
+        False
+    ] * 8 + [True] * 12
     assert planner.plan(whole, 1) != planner.plan(whole, 2)

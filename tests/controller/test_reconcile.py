@@ -11,8 +11,8 @@ from controller.entries import Batch, Call, Change, Entries, Entry, Key, Kind
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
 from controller.reconcile import Phase, assign, ordered
-from fabric.experiment import Fabric, Scenario
-from fabric.policies import POLICIES
+from fattree.experiment import Fabric, Scenario
+from fattree.policies import POLICIES
 
 Place = tuple[str, Key]
 PIPELINES = {name: Pipeline.read(p4src.p4info_path(name)) for name in p4src.programs()}
@@ -20,10 +20,14 @@ SLUGS = ["ofan", "simple_rr", "switch_pkt", "jsq", "ofan_jsq_start", "flow"]
 A, B, C = (b"\0\1",), (b"\1\0",), (b"\0\0\1",)
 
 
-def controller(slug: str, seed: int = 1, k: int = 4, convergence_rtt: float = 0) -> FabricController:
+def controller(
+    slug: str, seed: int = 1, k: int = 4, convergence_rtt: float = 0
+) -> FabricController:
     """Return a controller."""
     failures = {"convergence_rtt": convergence_rtt}
-    chosen = Scenario.model_validate({"policy": slug, "seed": seed, "fabric": Fabric(k=k), "failures": failures})
+    chosen = Scenario.model_validate(
+        {"policy": slug, "seed": seed, "fabric": Fabric(k=k), "failures": failures}
+    )
     return FabricController(chosen, PIPELINES[POLICIES[slug].program])
 
 
@@ -40,19 +44,28 @@ def applied(state: dict[Place, Call], batches: list[Batch]) -> Iterator[Change]:
 
 
 def is_whole(state: Entries) -> bool:
-    """Return whether every route's schedule has all its slots and nothing beyond, and weights where there are any."""
+    """Return whether every route's schedule has all its slots and nothing beyond, and weights where
+    there are any.
+    """
     slots: dict[int, list[int]] = {}
     for table, key in state:
         if table == "schedule":
             slots.setdefault(int(str(key[0])), []).append(int(str(key[1])))
     for (table, _), (action, arguments) in state.items():
-        if table == "routes" and action == "to_group" and sorted(slots.get(arguments[1], [])) != list(range(arguments[2])):
+        if (
+            table == "routes"
+            and action == "to_group"
+            and sorted(slots.get(arguments[1], [])) != list(range(arguments[2]))
+        ):
             return False
     return True
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-@given(rounds=st.lists(st.frozensets(st.integers(0, 31), max_size=4), min_size=1, max_size=4), seed=st.integers(0, 2**32))
+@given(
+    rounds=st.lists(st.frozensets(st.integers(0, 31), max_size=4), min_size=1, max_size=4),
+    seed=st.integers(0, 2**32),
+)
 @settings(max_examples=8, deadline=None)
 def test_no_packet_sees_half_a_schedule(slug: str, rounds: list[frozenset[int]], seed: int) -> None:
     brain = controller(slug, seed)
@@ -69,7 +82,9 @@ def test_no_packet_sees_half_a_schedule(slug: str, rounds: list[frozenset[int]],
 @pytest.mark.parametrize("slug", SLUGS)
 @given(rounds=st.lists(st.frozensets(st.integers(0, 31), max_size=4), min_size=1, max_size=5))
 @settings(max_examples=8, deadline=None)
-def test_a_repaired_fabric_holds_the_first_plan_exactly(slug: str, rounds: list[frozenset[int]]) -> None:
+def test_a_repaired_fabric_holds_the_first_plan_exactly(
+    slug: str, rounds: list[frozenset[int]]
+) -> None:
     brain = controller(slug)
     brain.start()
     first = [dict(brain.entries(switch)) for switch in range(20)]
@@ -83,13 +98,18 @@ def test_a_schedule_is_never_modified() -> None:
     brain.start()
     steps = brain.on_event(0, LinkChange(down=frozenset({0, 130, 131})))
     changes = [change for step in steps for change in step.changes]
-    assert {change.kind for change in changes if change.entry.table == "schedule"} == {Kind.INSERT, Kind.DELETE}
+    assert {change.kind for change in changes if change.entry.table == "schedule"} == {
+        Kind.INSERT,
+        Kind.DELETE,
+    }
 
 
 def test_updates_come_in_the_order_make_move_break() -> None:
     brain = controller("ofan")
     brain.start()
-    steps = [step for step in brain.on_event(0, LinkChange(down=frozenset({16}))) if step.switch == 0]
+    steps = [
+        step for step in brain.on_event(0, LinkChange(down=frozenset({16}))) if step.switch == 0
+    ]
     made, moved, removed = (step.changes for step in steps)
     assert {(change.kind, change.entry.table) for change in made} == {(Kind.INSERT, "schedule")}
     assert {(change.kind, change.entry.table) for change in moved} == {(Kind.MODIFY, "routes")}
@@ -121,4 +141,6 @@ def test_nothing_is_sent_where_nothing_changes() -> None:
 
 def test_default_entries_are_modified_even_at_first() -> None:
     call = ("mark_above", (7,))
-    assert ordered({}, {("ecn", ()): call}) == [(Phase.ADD, (Change(Kind.MODIFY, Entry("ecn", (), *call)),))]
+    assert ordered({}, {("ecn", ()): call}) == [
+        (Phase.ADD, (Change(Kind.MODIFY, Entry("ecn", (), *call)),))
+    ]

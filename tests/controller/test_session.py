@@ -1,4 +1,6 @@
-"""One switch over P4Runtime: a scripted peer answers, the session sends what it should and explains what went wrong."""
+"""One switch over P4Runtime: a scripted peer answers, the session sends what it should and explains
+what went wrong.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -34,7 +36,10 @@ class Peer:
     def write(self, request: Any) -> None:
         self._note(request)
         if self.outcomes is not None:
-            details = [p4runtime_pb2.Error(canonical_code=code, message=f"said {code}") for code in self.outcomes]
+            details = [
+                p4runtime_pb2.Error(canonical_code=code, message=f"said {code}")
+                for code in self.outcomes
+            ]
             raise RpcFailure(UNKNOWN, "some failed", details)
 
     def read(self, request: Any) -> Iterable[Any]:
@@ -83,7 +88,9 @@ def test_open_asks_to_be_primary() -> None:
 
 
 def test_another_primary_is_reported() -> None:
-    with pytest.raises(NotPrimaryError, match=r"^edge0_1: election id 5 lost against another controller's$"):
+    with pytest.raises(
+        NotPrimaryError, match=r"^edge0_1: election id 5 lost against another controller's$"
+    ):
         opened(Peer(arbitration=ALREADY_EXISTS))
 
 
@@ -98,7 +105,11 @@ def test_push_sends_the_contract_and_the_program() -> None:
     peer = Peer()
     opened(peer).push(b"{}", cookie=77)
     (request,) = peer.sent
-    assert (request.device_id, request.election_id.low, request.config.p4_device_config) == (9, 5, b"{}")
+    assert (request.device_id, request.election_id.low, request.config.p4_device_config) == (
+        9,
+        5,
+        b"{}",
+    )
     assert request.config.p4info == OFAN.p4info
     assert request.action == request.VERIFY_AND_COMMIT
     assert request.config.cookie.cookie == 77
@@ -111,9 +122,22 @@ def test_an_update_has_the_ids_and_shortest_values_of_its_entry() -> None:
     insert, delete = request.updates
     entry = insert.entity.table_entry
     assert (insert.type, delete.type) == (1, 3)
-    assert (entry.table_id, entry.match[0].lpm.prefix_len, entry.match[0].lpm.value) == (0x02000001, 24, b"\x0a\0\1\0")
-    assert [param.value for param in entry.action.action.params] == [b"\7", b"\3", b"\4", b"\1", b"\x12\x34"]
-    assert [field.exact.value for field in delete.entity.table_entry.match] == [b"\x01\x11\x70", b"\0"]
+    assert (entry.table_id, entry.match[0].lpm.prefix_len, entry.match[0].lpm.value) == (
+        0x02000001,
+        24,
+        b"\x0a\0\1\0",
+    )
+    assert [param.value for param in entry.action.action.params] == [
+        b"\7",
+        b"\3",
+        b"\4",
+        b"\1",
+        b"\x12\x34",
+    ]
+    assert [field.exact.value for field in delete.entity.table_entry.match] == [
+        b"\x01\x11\x70",
+        b"\0",
+    ]
     assert not delete.entity.table_entry.HasField("action")
 
 
@@ -129,7 +153,10 @@ def test_default_entries_are_marked_as_such() -> None:
     assert peer.sent[0].updates[0].entity.table_entry.is_default_action
 
 
-@pytest.mark.parametrize("entry", [ROUTE, SLOT, Entry("routes", ((0, 0),), "drop", ()), Entry("ecn", (), "mark_above", (1,))])
+@pytest.mark.parametrize(
+    "entry",
+    [ROUTE, SLOT, Entry("routes", ((0, 0),), "drop", ()), Entry("ecn", (), "mark_above", (1,))],
+)
 def test_what_is_written_is_read_back(entry: Entry) -> None:
     answer = p4runtime_pb2.ReadResponse()
     OFAN.fill(answer.entities.add().table_entry, entry)
@@ -141,7 +168,10 @@ def test_refused_updates_are_named_with_what_they_asked() -> None:
     changes = tuple(Change(Kind.INSERT, entry) for entry in (ROUTE, SLOT, ROUTE))
     with pytest.raises(WriteError) as caught:
         session.write(changes)
-    assert [(f.index, f.change.entry, f.code) for f in caught.value.failures] == [(1, SLOT, 6), (2, ROUTE, 5)]
+    assert [(f.index, f.change.entry, f.code) for f in caught.value.failures] == [
+        (1, SLOT, 6),
+        (2, ROUTE, 5),
+    ]
     assert str(caught.value) == (
         "edge0_1: UNKNOWN: 2 of 3 updates refused; first: update 1,"
         " INSERT schedule[70000, 0] = take_port(4): ALREADY_EXISTS: said 6"

@@ -1,4 +1,6 @@
-"""Controllers that die, lose contact or lose an election, on switch processes behind real sockets (no root, no Mininet)."""
+"""Controllers that die, lose contact or lose an election, on switch processes behind real sockets
+(no root, no Mininet).
+"""
 
 import socket
 import subprocess
@@ -17,9 +19,9 @@ from controller.errors import NotPrimaryError, UnreachableError
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Fleet
 from controller.grpc_transport import GrpcTransport
-from emulation.children import SOFTSWITCH, children
-from emulation.switch_processes import listens
-from fabric.addressing import device_id, switch_name
+from emulation.mininet.children import SOFTSWITCH, children
+from emulation.mininet.switch_processes import listens
+from fattree.addressing import device_id, switch_name
 from tests.controller.doomed import SCENARIO, start
 
 pytestmark = pytest.mark.slow
@@ -30,12 +32,22 @@ elections = iter(range(1, 1_000))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Start the 20 switches of k = 4 as processes without interfaces; return where their sockets are."""
+    """Start the 20 switches of k = 4 as processes without interfaces.
+
+    Return where their sockets are.
+    """
     path = tmp_path_factory.mktemp("switches")
     with children() as processes:
         for switch in range(TREE.switches):
             name = switch_name(TREE, switch)
-            options = ["--no-p4", "--device-id", str(device_id(switch)), "--", "--grpc-server-addr", f"unix:{path / name}.grpc"]
+            options = [
+                "--no-p4",
+                "--device-id",
+                str(device_id(switch)),
+                "--",
+                "--grpc-server-addr",
+                f"unix:{path / name}.grpc",
+            ]
             processes.start(name, [SOFTSWITCH, *options], path / f"{name}.log")
         processes.await_all(lambda name: listens(path / f"{name}.grpc"), 90)
         yield path
@@ -53,7 +65,10 @@ def fleet(folder: Path) -> Iterator[tuple[FabricController, Fleet]]:
 
 def held(fleet: Fleet) -> list[Entries]:
     """Return what all switches hold."""
-    return [{(entry.table, entry.key): (entry.action, entry.arguments) for entry in session.read()} for session in fleet.sessions]
+    return [
+        {(entry.table, entry.key): (entry.action, entry.arguments) for entry in session.read()}
+        for session in fleet.sessions
+    ]
 
 
 def planned(brain: FabricController) -> list[Entries]:
@@ -71,7 +86,9 @@ def until(is_true: Callable[[], bool], fleet: Fleet, seconds: float = 20) -> Non
 
 
 @pytest.mark.parametrize("lived_ms", [0, 13, 47, 150, 333])
-def test_a_controller_that_is_killed_has_a_successor_that_brings_the_switches_to_the_plan(folder: Path, lived_ms: int) -> None:
+def test_a_controller_that_is_killed_has_a_successor_that_brings_the_switches_to_the_plan(
+    folder: Path, lived_ms: int
+) -> None:
     command = [sys.executable, "-m", "tests.controller.doomed", str(folder), str(next(elections))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as doomed:
         assert doomed.stdout is not None and doomed.stdout.readline() == "planned\n"
@@ -148,7 +165,9 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_connection_that_is_cut_stops_nobody_else_and_is_caught_up_with(folder: Path, tmp_path: Path) -> None:
+def test_a_connection_that_is_cut_stops_nobody_else_and_is_caught_up_with(
+    folder: Path, tmp_path: Path
+) -> None:
     brain, fleet = start(folder, next(elections))
     fleet.write(brain.start())
     victim = 2
@@ -157,7 +176,11 @@ def test_a_connection_that_is_cut_stops_nobody_else_and_is_caught_up_with(folder
     connect = fleet.access.connect
 
     def through_the_proxy(switch: int) -> GrpcTransport:
-        return GrpcTransport(f"unix:{proxy.path}", deadline_s=10) if switch == victim else connect(switch)  # type: ignore[return-value]
+        return (
+            GrpcTransport(f"unix:{proxy.path}", deadline_s=10)
+            if switch == victim
+            else connect(switch)
+        )  # type: ignore[return-value]
 
     access = replace(
         fleet.access,

@@ -1,7 +1,9 @@
-"""BMv2 in the place of our switch, for the same tests: a process, a veth pair at every port, P4Runtime over a Unix socket.
+"""BMv2 in the place of our switch, for the same tests: a process, a veth pair at every port,
+P4Runtime over a Unix socket.
 
-It refuses registers through P4Runtime, so they are read and written over Thrift. It cannot hold a queue still, lie about a
-packet's length or take its random numbers from a test: tests that need one of these are skipped, with that as the reason.
+It refuses registers through P4Runtime, so they are read and written over Thrift. It cannot hold a
+queue still, lie about a packet's length or take its random numbers from a test: tests that need one
+of these are skipped, with that as the reason.
 """
 
 import json
@@ -26,8 +28,8 @@ import pytest
 
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
-from emulation.bmv2 import BMV2, FIRST_THRIFT_PORT
-from emulation.kernel import ip_batch
+from emulation.mininet.kernel import ip_batch
+from emulation.programs.bmv2 import BMV2, FIRST_THRIFT_PORT
 
 IS_WANTED = os.environ.get("OFAN_TEST_SWITCH") == "bmv2"
 PACKET_IGNORE_OUTGOING = 23
@@ -69,13 +71,17 @@ class Thrift:
 
     def write(self, register: str, index: int, value: int) -> None:
         """Set a cell."""
-        answer = self._call("bm_register_write", register, struct.pack(">bhi bhq", 8, 3, index, 10, 4, value))
+        answer = self._call(
+            "bm_register_write", register, struct.pack(">bhi bhq", 8, 3, index, 10, 4, value)
+        )
         assert answer == b"\0", f"{register}: {answer.hex()}"
 
     def _call(self, method: str, register: str, rest: bytes) -> bytes:
         name, array = f"standard:{method}".encode(), register.encode()
         head = struct.pack(">Ii", 0x80010001, len(name)) + name + bytes(4)
-        self._channel.sendall(head + struct.pack(">bhi bhi", 8, 1, 0, 11, 2, len(array)) + array + rest + b"\0")
+        self._channel.sendall(
+            head + struct.pack(">bhi bhi", 8, 1, 0, 11, 2, len(array)) + array + rest + b"\0"
+        )
         self._received(12 + len(name) - len("standard:"))
         return self._result()
 
@@ -99,7 +105,10 @@ class Thrift:
 
 
 class Cells(list[int]):
-    """A register array as it was when it was asked for; setting a part of it makes BMv2's the same."""
+    """A register array as it was when it was asked for.
+
+    Setting a part of it makes BMv2's the same.
+    """
 
     def __init__(self, thrift: Thrift, name: str) -> None:
         super().__init__(thrift.read(name))
@@ -107,7 +116,9 @@ class Cells(list[int]):
 
     def __setitem__(self, where: Any, value: Any) -> None:
         super().__setitem__(where, value)
-        for index, (wanted, found) in enumerate(zip(self, self._thrift.read(self._name), strict=True)):
+        for index, (wanted, found) in enumerate(
+            zip(self, self._thrift.read(self._name), strict=True)
+        ):
             if wanted != found:
                 self._thrift.write(self._name, index, wanted)
 
@@ -120,7 +131,9 @@ class Bmv2Session(Session):
 
     def read_register(self, name: str, index: int | None = None) -> list[int]:
         """Return the cells of a register array, or one of them."""
-        cells = self.thrift.read(next(full for full in self.names if full.rpartition(".")[2] == name))
+        cells = self.thrift.read(
+            next(full for full in self.names if full.rpartition(".")[2] == name)
+        )
         return cells if index is None else [cells[index]]
 
 
@@ -137,12 +150,23 @@ class Bmv2Switch:
         ip_batch(f"link set {name} up" for names in (near, far) for name in names.values())
         interfaces = [word for port in ports for word in ("-i", f"{port}@{near[port]}")]
         target = ["--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
-        log = ["--log-file", f"{self._folder}/log", "-L", "error", "--thrift-port", str(FIRST_THRIFT_PORT + self.number)]
+        log = [
+            "--log-file",
+            f"{self._folder}/log",
+            "-L",
+            "error",
+            "--thrift-port",
+            str(FIRST_THRIFT_PORT + self.number),
+        ]
         command = [BMV2, "--no-p4", "--device-id", str(device_id), *log, *interfaces, "--", *target]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         self._ends = {_packet_socket(far[port]): port for port in ports}
         self._ports = {port: end for end, port in self._ends.items()}
-        self.end = weakref.finalize(self, _end, self._process, self._folder, list(self._ends), list(near.values()))
+        self.end = weakref.finalize(
+            self, _end, self._process, self._folder, list(self._ends), list(near.values())
+        )
         self._await()
         self.thrift = Thrift(self._dialled(FIRST_THRIFT_PORT + self.number))
         self.names: list[str] = []
@@ -161,7 +185,9 @@ class Bmv2Switch:
         deadline = time.monotonic() + START_SECONDS
         with socket.socket(socket.AF_UNIX) as probe:
             while probe.connect_ex(f"{self._folder}/grpc"):
-                assert self._process.poll() is None, f"BMv2 ended with code {self._process.returncode}"
+                assert self._process.poll() is None, (
+                    f"BMv2 ended with code {self._process.returncode}"
+                )
                 assert time.monotonic() < deadline, "BMv2 does not listen"
                 time.sleep(0.02)
 
@@ -207,7 +233,9 @@ def _packet_socket(interface: str) -> socket.socket:
     return end
 
 
-def _end(process: subprocess.Popen[bytes], folder: str, ends: list[socket.socket], interfaces: list[str]) -> None:
+def _end(
+    process: subprocess.Popen[bytes], folder: str, ends: list[socket.socket], interfaces: list[str]
+) -> None:
     process.kill()
     process.wait()
     for end in ends:
@@ -222,7 +250,9 @@ def connect(switch: Bmv2Switch, config: bytes, pipeline: Any, device_id: int, na
     transport = GrpcTransport(switch.address)
     session = Bmv2Session(transport, pipeline, device_id, name)
     session.thrift = switch.thrift
-    switch.names = session.names = [array["name"] for array in json.loads(config)["register_arrays"]]
+    switch.names = session.names = [
+        array["name"] for array in json.loads(config)["register_arrays"]
+    ]
     session.open()
     session.push(config)
     weakref.finalize(switch, transport.close)

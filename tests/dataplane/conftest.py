@@ -1,6 +1,8 @@
-"""Tests here import protobuf messages of their own: the package that chooses protobuf's back end must come first.
+"""Tests here import protobuf messages of their own: the package that chooses protobuf's back end
+must come first.
 
-With OFAN_TEST_SWITCH=bmv2 (`make test-bmv2`) the same tests run on BMv2's simple_switch_grpc, in a network namespace.
+With OFAN_TEST_SWITCH=bmv2 (`make test-bmv2`) the same tests run on BMv2's simple_switch_grpc, in a
+network namespace.
 """
 
 from collections.abc import Iterator
@@ -8,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import controller
-from emulation.kernel import own_namespace
+from emulation.mininet.kernel import own_namespace
 from tests.dataplane import bmv2_switch
 
 assert controller

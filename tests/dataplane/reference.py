@@ -1,19 +1,24 @@
-"""The rule of every load balancer, written as plainly as it can be: what the P4 programs are compared with."""
+"""The rule of every load balancer, written as plainly as it can be: what the P4 programs are
+compared with.
+"""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
 from zlib import crc32
 
 from controller.plan import bin_thresholds
-from fabric.draws import Stream, component, mix
-from fabric.experiment import Scenario
-from fabric.forwarding import NONE, Forwarding, hash_multiplier
-from fabric.policies import Chooser
+from fattree.draws import Stream, component, mix
+from fattree.experiment import Scenario
+from fattree.forwarding import NONE, Forwarding, hash_multiplier
+from fattree.policies import Chooser
 
 
 @dataclass(slots=True)
 class Reference:
-    """One switch; `state` may be replaced by that of a re-plan at any time. A destination is an edge or, at an agg, a pod."""
+    """One switch; `state` may be replaced by that of a re-plan at any time.
+
+    A destination is an edge or, at an agg, a pod.
+    """
 
     scenario: Scenario
     switch: int
@@ -23,7 +28,9 @@ class Reference:
     orders: dict[tuple[int, int], int] = field(default_factory=dict)
     wraps: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def uplink(self, destination: int, kind: int, five_tuple: bytes, queues: list[int]) -> int | None:
+    def uplink(
+        self, destination: int, kind: int, five_tuple: bytes, queues: list[int]
+    ) -> int | None:
         """Return the uplink of a packet of a class, None where the destination has no path."""
         group = self.state.group_of(self.switch, destination)
         if group == NONE:
@@ -32,7 +39,9 @@ class Reference:
         slots = self.schedule(group, 0)
         match chooser:
             case Chooser.HASH:
-                scaled = crc32(five_tuple) * hash_multiplier(self.scenario.seed, self.switch) % 2**32
+                scaled = (
+                    crc32(five_tuple) * hash_multiplier(self.scenario.seed, self.switch) % 2**32
+                )
                 return slots[(scaled >> 16) * len(slots) >> 16]
             case Chooser.RANDOM:
                 return slots[self.draw(16) * len(slots) >> 16]
@@ -54,7 +63,11 @@ class Reference:
 
     def schedule(self, group: int, order: int) -> list[int]:
         first = self.state.first_group[self.switch] + group
-        return list(map(int, self.state.schedule(self.switch, int(self.state.group_schedule[first]) + order)))
+        return list(
+            map(
+                int, self.state.schedule(self.switch, int(self.state.group_schedule[first]) + order)
+            )
+        )
 
     def position(self, group: int, kind: int, slots: list[int]) -> int:
         cell = self.cells.get((group, kind), 0)

@@ -1,4 +1,7 @@
-"""Switches under test: real programs, programmed by the controller through P4Runtime messages; bytes in, bytes out."""
+"""Switches under test: real programs, programmed by the controller through P4Runtime messages.
+
+Bytes in, bytes out.
+"""
 
 import json
 from collections.abc import Callable, Iterable
@@ -16,10 +19,10 @@ from controller.session import InProcess, Session
 from emulation.compiler import compile_file
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Pending, Switch
-from emulation.virtual import SwitchDraws
-from fabric.addressing import host_ip, host_mac, host_of_ip, switch_name
-from fabric.experiment import Fabric, Scenario
-from fabric.topology import FatTree
+from emulation.virtual.network import SwitchDraws
+from fattree.addressing import host_ip, host_mac, host_of_ip, switch_name
+from fattree.experiment import Fabric, Scenario
+from fattree.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends
 from tests.dataplane import bmv2_switch
 
@@ -35,15 +38,29 @@ def compiled(program: str, max_uplinks: int = 8) -> tuple[bytes, Pipeline]:
 
 def scenario(policy: str, k: int = 4, seed: int = 1, **sections: Any) -> Scenario:
     """Return a scenario of one load balancer."""
-    return Scenario(policy=policy, seed=seed, fabric=Fabric(k=k, **sections.pop("fabric", {})), **sections)
+    return Scenario(
+        policy=policy, seed=seed, fabric=Fabric(k=k, **sections.pop("fabric", {})), **sections
+    )
 
 
 def ends(tree: FatTree, source: int, destination: int) -> Ends:
     """Return the addresses of two hosts."""
-    return Ends(host_mac(tree, source), host_mac(tree, destination), host_ip(tree, source), host_ip(tree, destination))
+    return Ends(
+        host_mac(tree, source),
+        host_mac(tree, destination),
+        host_ip(tree, source),
+        host_ip(tree, destination),
+    )
 
 
-def data(tree: FatTree, source: int, destination: int, label: int = 1000, psn: int = 0, payload: int = 256) -> bytes:
+def data(
+    tree: FatTree,
+    source: int,
+    destination: int,
+    label: int = 1000,
+    psn: int = 0,
+    payload: int = 256,
+) -> bytes:
     """Return a data frame between two hosts."""
     return DataFrames(ends(tree, source, destination), 7, payload).frame(label, psn)
 
@@ -102,8 +119,13 @@ class Rig:
         (sent,) = self.switch.egress(pending, behind)
         return sent.port, sent.frame
 
-    def through(self, frame: bytes, port: int = 1, length: int | None = None) -> tuple[int, bytes] | None:
-        """Let a frame pass a switch whose queues are empty; return the port and the frame, or None."""
+    def through(
+        self, frame: bytes, port: int = 1, length: int | None = None
+    ) -> tuple[int, bytes] | None:
+        """Let a frame pass a switch whose queues are empty.
+
+        Return the port and the frame, or None.
+        """
         assert not self.waiting
         return None if self.offer(frame, port, length) is None else self.leave()
 
@@ -123,7 +145,9 @@ class Rig:
         return self.session.read(table)
 
 
-def switch_of(scenario: Scenario, index: int, random: Callable[[int, int], int] | None = None) -> Rig:
+def switch_of(
+    scenario: Scenario, index: int, random: Callable[[int, int], int] | None = None
+) -> Rig:
     """Return a switch with its program and empty tables."""
     config, pipeline = compiled(scenario.scheme.program)
     if bmv2_switch.IS_WANTED:
@@ -150,7 +174,9 @@ def _bmv2_of(scenario: Scenario, index: int, random: Callable[[int, int], int] |
         need_our_draws()
     config, pipeline = compiled(scenario.scheme.program)
     switch: Any = bmv2_switch.Bmv2Switch(index + 1, scenario.tree.ports(index))
-    session = bmv2_switch.connect(switch, config, pipeline, index + 1, switch_name(scenario.tree, index))
+    session = bmv2_switch.connect(
+        switch, config, pipeline, index + 1, switch_name(scenario.tree, index)
+    )
     return Rig(scenario, index, switch, session)
 
 
@@ -182,7 +208,10 @@ class FabricRig:
             self.rigs[step.switch].session.write(step.changes)
 
     def carry(self, source: int, frame: bytes) -> tuple[list[tuple[int, int]], bytes | None]:
-        """Carry a frame from a host; return the (switch, output port) pairs that it passed and what arrived, or None."""
+        """Carry a frame from a host.
+
+        Return the (switch, output port) pairs that it passed and what arrived, or None.
+        """
         hops = []
         switch, port = source // self.tree.half, source % self.tree.half + 1
         while True:

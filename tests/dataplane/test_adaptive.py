@@ -1,17 +1,25 @@
-"""RSQ, JSQ, Switch Pkt AR and Ofan's JSQ start: queues, ties, bins, weights. Queues are bytes that wait at a port."""
+"""RSQ, JSQ, Switch Pkt AR and Ofan's JSQ start: queues, ties, bins, weights.
+
+Queues are bytes that wait at a port.
+"""
 
 from collections import Counter
 
 import pytest
 
 from controller.fabric_controller import LinkChange
-from fabric.experiment import Scenario
+from fattree.experiment import Scenario
 from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
 
 BUFFER = 800_000
 
 
-def loaded(chosen: Scenario, queues: list[int], failed: frozenset[int] = frozenset(), draw: int | None = None) -> Rig:
+def loaded(
+    chosen: Scenario,
+    queues: list[int],
+    failed: frozenset[int] = frozenset(),
+    draw: int | None = None,
+) -> Rig:
     """Return edge 0 with bytes waiting at its uplinks; `draw` replaces its random numbers."""
     bench = rig(chosen, 0, None if draw is None else lambda low, high: draw)
     controller = controller_of(chosen)
@@ -39,15 +47,21 @@ def choices(bench: Rig, count: int) -> Counter[int]:
 
 
 def is_even(counts: Counter[int], shares: dict[int, float]) -> bool:
-    """Return whether counts fit their shares within 5 standard deviations (error probability below 10^-5)."""
+    """Return whether counts fit their shares within 5 standard deviations (error probability below
+    10^-5).
+    """
     total = sum(counts.values())
     return set(counts) <= set(shares) and all(
-        abs(counts[uplink] - total * share) <= 5 * (total * share * (1 - share)) ** 0.5 for uplink, share in shares.items()
+        abs(counts[uplink] - total * share) <= 5 * (total * share * (1 - share)) ** 0.5
+        for uplink, share in shares.items()
     )
 
 
 def test_rsq_is_uniform_whatever_the_queues() -> None:
-    assert is_even(choices(loaded(scenario("rsq", k=8), [0, 9, 700_000, 1]), 2000), dict.fromkeys(range(4), 0.25))
+    assert is_even(
+        choices(loaded(scenario("rsq", k=8), [0, 9, 700_000, 1]), 2000),
+        dict.fromkeys(range(4), 0.25),
+    )
 
 
 def test_rsq_draws_in_proportion_to_weight() -> None:
@@ -55,7 +69,9 @@ def test_rsq_draws_in_proportion_to_weight() -> None:
     assert is_even(choices(bench, 3000), {0: 3 / 15, 1: 4 / 15, 2: 4 / 15, 3: 4 / 15})
 
 
-@pytest.mark.parametrize(("queues", "best"), [([5, 4, 9, 7], 1), ([1, 0, 2, 3], 1), ([8, 8, 8, 7], 3), ([0, 1, 1, 1], 0)])
+@pytest.mark.parametrize(
+    ("queues", "best"), [([5, 4, 9, 7], 1), ([1, 0, 2, 3], 1), ([8, 8, 8, 7], 3), ([0, 1, 1, 1], 0)]
+)
 def test_jsq_takes_the_shortest_queue(queues: list[int], best: int) -> None:
     assert choices(loaded(scenario("jsq", k=8), queues), 20) == {best: 20}
 
@@ -65,7 +81,9 @@ def test_jsq_breaks_ties_uniformly() -> None:
     assert is_even(choices(bench, 2000), dict.fromkeys((0, 2, 3), 1 / 3))
 
 
-@pytest.mark.parametrize(("draw", "uplink"), [(0, 0), (0x5555, 0), (0x5556, 2), (0xAAAA, 2), (0xAAAB, 3), (0xFFFF, 3)])
+@pytest.mark.parametrize(
+    ("draw", "uplink"), [(0, 0), (0x5555, 0), (0x5556, 2), (0xAAAA, 2), (0xAAAB, 3), (0xFFFF, 3)]
+)
 def test_a_tie_is_number_r_times_ties_shifted_by_16(draw: int, uplink: int) -> None:
     assert choices(loaded(scenario("jsq", k=8), [7, 8, 7, 7], draw=draw), 1) == {uplink: 1}
 
@@ -75,7 +93,9 @@ def test_jsq_divides_queues_by_weights() -> None:
     lost = frozenset({16 * 8})
     assert choices(loaded(scenario("jsq", k=8), [299, 400, 400, 400], lost), 20) == {0: 20}
     assert 0 not in choices(loaded(scenario("jsq", k=8), [301, 400, 400, 400], lost), 20)
-    assert is_even(choices(loaded(scenario("jsq", k=8), [300, 400, 900, 900], lost), 1000), {0: 0.5, 1: 0.5})
+    assert is_even(
+        choices(loaded(scenario("jsq", k=8), [300, 400, 900, 900], lost), 1000), {0: 0.5, 1: 0.5}
+    )
 
 
 def test_jsq_never_takes_an_uplink_without_a_path() -> None:
@@ -110,13 +130,17 @@ def test_jsq_weighs_bytes_not_packets() -> None:
     ],
     ids=["first bin", "second", "third", "fourth"],
 )
-def test_switch_pkt_ar_is_uniform_within_the_lowest_bin(queues: list[int], share: dict[int, float]) -> None:
+def test_switch_pkt_ar_is_uniform_within_the_lowest_bin(
+    queues: list[int], share: dict[int, float]
+) -> None:
     """Bins begin at 0, 5, 10 and 20 % of 800,000 bytes."""
     assert is_even(choices(loaded(scenario("switch_pkt_ar", k=8), queues), 1500), share)
 
 
 def test_switch_pkt_ar_counts_weights_within_a_bin() -> None:
-    bench = loaded(scenario("switch_pkt_ar", k=8), [0, 0, 400_000, 5], frozenset({16 * 8, 16 * 8 + 1}))
+    bench = loaded(
+        scenario("switch_pkt_ar", k=8), [0, 0, 400_000, 5], frozenset({16 * 8, 16 * 8 + 1})
+    )
     assert is_even(choices(bench, 2000), {0: 1 / 5, 1: 2 / 5, 3: 2 / 5})
 
 
@@ -133,7 +157,9 @@ def test_ofan_jsq_start_begins_at_the_shortest_queue_and_goes_on_in_order() -> N
 
 def test_ofan_jsq_start_draws_for_first_packets_only() -> None:
     counted: list[int] = []
-    bench = rig(scenario("ofan_jsq_start"), 0, random=lambda low, high: counted.append(high) or 0xFFFF)
+    bench = rig(
+        scenario("ofan_jsq_start"), 0, random=lambda low, high: counted.append(high) or 0xFFFF
+    )
     assert [bench.port_of(data(bench.tree, 0, 15)) for _ in range(3)] == [4, 3, 4]
     assert bench.port_of(ack(bench.tree, 0, 15)) == 4
     assert counted == [0xFFFF, 0xFFFF]

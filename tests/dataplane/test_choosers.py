@@ -1,4 +1,6 @@
-"""Every program against the plain rule of its load balancer: the same packets and plans, and every port is the same."""
+"""Every program against the plain rule of its load balancer: the same packets and plans, and every
+port is the same.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.fabric_controller import FabricController, LinkChange
-from fabric.experiment import Scenario
-from fabric.policies import POLICIES, Chooser
+from fattree.experiment import Scenario
+from fattree.policies import POLICIES, Chooser
 from tests.dataplane.reference import Reference
 from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
 
-SCHEMES = list({(p.chooser, p.weighted): p.slug for p in POLICIES.values() if p.chooser is not Chooser.WAYPOINT}.values())
+SCHEMES = list(
+    {
+        (p.chooser, p.weighted): p.slug
+        for p in POLICIES.values()
+        if p.chooser is not Chooser.WAYPOINT
+    }.values()
+)
 DATA_LENGTHS = (1000, 4158, 8000, 41_000, 90_000)
 
 
@@ -40,7 +48,9 @@ class Bench:
     def of(cls, chosen: Scenario, switch: int) -> "Bench":
         controller = controller_of(chosen)
         controller.start()
-        return cls(rig(chosen, switch), controller, Reference(chosen, switch, controller.forwarding()))
+        return cls(
+            rig(chosen, switch), controller, Reference(chosen, switch, controller.forwarding())
+        )
 
     def replan(self, failed: frozenset[int]) -> None:
         now = self.controller.failed
@@ -71,7 +81,14 @@ class Bench:
 def arrivals(hosts: Sequence[int]) -> st.SearchStrategy[Arrival]:
     """Return packets for some hosts."""
     lengths = st.sampled_from(DATA_LENGTHS)
-    return st.builds(Arrival, st.sampled_from(hosts), st.booleans(), st.integers(0, 2**16 - 1), lengths, st.integers(0, 3))
+    return st.builds(
+        Arrival,
+        st.sampled_from(hosts),
+        st.booleans(),
+        st.integers(0, 2**16 - 1),
+        lengths,
+        st.integers(0, 3),
+    )
 
 
 def northbound(chosen: Scenario, switch: int) -> list[int]:
@@ -99,7 +116,9 @@ def run(chosen: Scenario, switch: int, phases: list[tuple[frozenset[int], list[A
 @pytest.mark.parametrize("slug", SCHEMES)
 @given(drawn=st.data())
 @settings(max_examples=6, deadline=None)
-def test_program_and_rule_choose_the_same_port(slug: str, switch: int, drawn: st.DataObject) -> None:
+def test_program_and_rule_choose_the_same_port(
+    slug: str, switch: int, drawn: st.DataObject
+) -> None:
     chosen = scenario(slug, seed=drawn.draw(st.integers(0, 2**40)))
     packets = st.lists(arrivals(northbound(chosen, switch)), min_size=20, max_size=60)
     failed = st.frozensets(st.integers(0, chosen.tree.links - 1), max_size=3)
@@ -111,8 +130,15 @@ def test_program_and_rule_choose_the_same_port(slug: str, switch: int, drawn: st
 @pytest.mark.parametrize("slug", SCHEMES)
 @given(drawn=st.data())
 @settings(max_examples=10, deadline=None)
-def test_program_and_rule_choose_the_same_port_at_k_8(slug: str, switch: int, drawn: st.DataObject) -> None:
-    chosen = scenario(slug, k=8, seed=drawn.draw(st.integers(0, 2**40)), load_balancer={"bins_percent": (1, 2.5, 7)})
+def test_program_and_rule_choose_the_same_port_at_k_8(
+    slug: str, switch: int, drawn: st.DataObject
+) -> None:
+    chosen = scenario(
+        slug,
+        k=8,
+        seed=drawn.draw(st.integers(0, 2**40)),
+        load_balancer={"bins_percent": (1, 2.5, 7)},
+    )
     packets = st.lists(arrivals(northbound(chosen, switch)), min_size=100, max_size=300)
     failed = st.frozensets(st.integers(0, chosen.tree.links - 1), max_size=12)
     run(chosen, switch, drawn.draw(st.lists(st.tuples(failed, packets), min_size=1, max_size=3)))

@@ -1,4 +1,6 @@
-"""What every program does with every packet, whatever its load balancer: routes, TTL, checksums, and what it leaves alone."""
+"""What every program does with every packet, whatever its load balancer: routes, TTL, checksums,
+and what it leaves alone.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -6,11 +8,24 @@ from hypothesis import strategies as st
 
 import p4src
 from controller.entries import Change, Entry, Kind
-from fabric.addressing import host_ip
-from fabric.policies import POLICIES
-from tests.dataplane.rig import CPU_PORT, Rig, ack, changed, data, internet_sum, rig, scenario, with_checksum
+from fattree.addressing import host_ip
+from fattree.policies import POLICIES
+from tests.dataplane.rig import (
+    CPU_PORT,
+    Rig,
+    ack,
+    changed,
+    data,
+    internet_sum,
+    rig,
+    scenario,
+    with_checksum,
+)
 
-SCHEMES = {program: next(p.slug for p in POLICIES.values() if p.program == program) for program in p4src.programs()}
+SCHEMES = {
+    program: next(p.slug for p in POLICIES.values() if p.program == program)
+    for program in p4src.programs()
+}
 ARP = bytes.fromhex("ffffffffffff 020000000001 0806 0001080006040001") + bytes(20)
 LLDP = bytes.fromhex("0180c200000e 020000000001 88cc 0207") + bytes(30)
 IPV6 = bytes.fromhex("020000000002 020000000001 86dd 60000000") + bytes(36)
@@ -23,7 +38,10 @@ def edge(request: pytest.FixtureRequest) -> Rig:
 
 
 def north(bench: Rig) -> bytes:
-    """Return a frame that the program sends up; Host DR's packets need a tunnel for that, so it gets one down."""
+    """Return a frame that the program sends up.
+
+    Host DR's packets need a tunnel for that, so it gets one down.
+    """
     return data(bench.tree, 0, 1 if bench.scenario.policy == "host_dr" else 15)
 
 
@@ -67,13 +85,17 @@ def test_a_header_that_does_not_fit_its_checksum_is_dropped(edge: Rig, byte: int
     assert edge.port_of(bytes(frame)) is None
 
 
-@pytest.mark.parametrize("address", ["0a000009", "0a000002", "c0a80001", "0b000002", "00000000", "ffffffff"])
+@pytest.mark.parametrize(
+    "address", ["0a000009", "0a000002", "c0a80001", "0b000002", "00000000", "ffffffff"]
+)
 def test_only_known_destinations_are_reached(edge: Rig, address: str) -> None:
     port = edge.port_of(changed(north(edge), 30, bytes.fromhex(address)))
     assert port == (1 if address == "0a000002" else None)
 
 
-@pytest.mark.parametrize("frame", [ARP, LLDP, IPV6, b"", bytes(14)], ids=["ARP", "LLDP", "IPv6", "empty", "zeros"])
+@pytest.mark.parametrize(
+    "frame", [ARP, LLDP, IPV6, b"", bytes(14)], ids=["ARP", "LLDP", "IPv6", "empty", "zeros"]
+)
 def test_frames_that_are_not_ipv4_are_dropped_and_move_no_pointer(edge: Rig, frame: bytes) -> None:
     before = [edge.session.read_register(name) for name in edge.session.pipeline.registers]
     assert edge.port_of(frame) is None

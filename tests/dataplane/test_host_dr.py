@@ -1,10 +1,13 @@
-"""Host DR: hosts wrap packets to a waypoint; switches lead there, unwrap, and lead on (load balancers, "Host DR")."""
+"""Host DR: hosts wrap packets to a waypoint.
+
+Switches lead there, unwrap, and lead on (load balancers, "Host DR").
+"""
 
 import pytest
 
 from controller.entries import Change, Entry, Kind
-from fabric.addressing import host_ip, switch_ip
-from fabric.topology import FatTree, Tier
+from fattree.addressing import host_ip, switch_ip
+from fattree.topology import FatTree, Tier
 from hostagent.packets import wrap
 from tests.dataplane.rig import FabricRig, Rig, ack, changed, data, internet_sum, rig, scenario
 
@@ -30,7 +33,9 @@ def core0(chosen: str = "host_dr") -> Rig:
 
 @pytest.mark.parametrize("make", [data, ack])
 @pytest.mark.parametrize("core", range(2 * TREE.edges, TREE.switches))
-def test_a_packet_goes_through_the_core_that_its_host_has_chosen(fabric: FabricRig, core: int, make: object) -> None:
+def test_a_packet_goes_through_the_core_that_its_host_has_chosen(
+    fabric: FabricRig, core: int, make: object
+) -> None:
     frame = make(TREE, 1, 14)  # type: ignore[operator]
     hops, arrived = fabric.carry(1, tunnelled(frame, 1, core))
     assert [switch for switch, _ in hops if TREE.tier(switch) is Tier.CORE] == [core]
@@ -56,7 +61,9 @@ def test_without_a_waypoint_nothing_goes_up(fabric: FabricRig) -> None:
 
 def test_a_group_leads_nowhere() -> None:
     bench = rig(scenario("host_dr"), 0)
-    bench.session.write((Change(Kind.INSERT, Entry("routes", ((10 << 24, 8),), "to_group", (0, 0, 1, 0, 0))),))
+    bench.session.write(
+        (Change(Kind.INSERT, Entry("routes", ((10 << 24, 8),), "to_group", (0, 0, 1, 0, 0))),)
+    )
     assert bench.port_of(data(TREE, 0, 15)) is None
 
 
@@ -68,7 +75,10 @@ def test_a_switch_leaves_tunnels_to_others_alone() -> None:
     assert sent[1][OUTER_TTL] == frame[OUTER_TTL] - 1
 
 
-@pytest.mark.parametrize(("outer", "inner", "delivered"), [(3, 2, 3), (3, 1, 3), (2, 2, 2), (2, 3, 3), (0, 2, 2), (3, 0, None)])
+@pytest.mark.parametrize(
+    ("outer", "inner", "delivered"),
+    [(3, 2, 3), (3, 1, 3), (2, 2, 2), (2, 3, 3), (0, 2, 2), (3, 0, None)],
+)
 def test_marks_survive_the_end_of_the_tunnel(outer: int, inner: int, delivered: int | None) -> None:
     plain = changed(data(TREE, 0, 15), OUTER_ECN, bytes([inner]))
     sent = core0().through(changed(tunnelled(plain, 0, TREE.core(0, 0)), OUTER_ECN, bytes([outer])))
@@ -76,7 +86,9 @@ def test_marks_survive_the_end_of_the_tunnel(outer: int, inner: int, delivered: 
     assert sent is None or internet_sum(sent[1][14:34]) == 0xFFFF
 
 
-@pytest.mark.parametrize(("outer", "inner", "passes"), [(1, 64, True), (64, 2, True), (64, 1, False)])
+@pytest.mark.parametrize(
+    ("outer", "inner", "passes"), [(1, 64, True), (64, 2, True), (64, 1, False)]
+)
 def test_the_inner_ttl_counts_where_the_tunnel_ends(outer: int, inner: int, passes: bool) -> None:
     plain = changed(data(TREE, 0, 15), 22, bytes([inner]))
     sent = core0().through(changed(tunnelled(plain, 0, TREE.core(0, 0)), OUTER_TTL, bytes([outer])))

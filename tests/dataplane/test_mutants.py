@@ -1,7 +1,7 @@
 """Programs with one rule broken: for each patch in `mutants/` the tests that it names must go red.
 
-A patch says in its first line what it breaks, in its second who must notice. It is applied to a copy of `p4src` that
-stands beside links to everything else.
+A patch says in its first line what it breaks, in its second who must notice. It is applied to a
+copy of `p4src` that stands beside links to everything else.
 """
 
 import shutil
@@ -34,7 +34,10 @@ def named_tests(patch: Path) -> list[str]:
 def test_there_are_enough_mutants_of_every_program() -> None:
     touched = [patch.read_text() for patch in PATCHES]
     assert len(PATCHES) >= 20
-    assert all(any(f"p4src/{name}.p4" in text for text in touched) for name in ("ecmp", "round_robin", "adaptive", "host_dr"))
+    assert all(
+        any(f"p4src/{name}.p4" in text for text in touched)
+        for name in ("ecmp", "round_robin", "adaptive", "host_dr")
+    )
 
 
 @pytest.mark.slow
@@ -45,4 +48,6 @@ def test_a_broken_rule_is_noticed(patch: Path, tmp_path: Path) -> None:
     quick = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-m", "pytest", *quick, *named_tests(patch)]
     finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert finished.returncode == FAILED_TESTS, f"nobody noticed: {patch.read_text().splitlines()[0]}\n{finished.stdout[-2000:]}"
+    assert finished.returncode == FAILED_TESTS, (
+        f"nobody noticed: {patch.read_text().splitlines()[0]}\n{finished.stdout[-2000:]}"
+    )

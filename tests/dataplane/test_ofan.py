@@ -1,18 +1,25 @@
-"""Ofan: every (destination, class) walks its own IWRR schedule, before and after failures (load balancers, "Ofan")."""
+"""Ofan: every (destination, class) walks its own IWRR schedule, before and after failures (load
+balancers, "Ofan").
+"""
 
 from itertools import cycle, islice
 
 import pytest
 
 from controller.fabric_controller import LinkChange
-from fabric.forwarding import NONE, Forwarding
-from fabric.topology import FatTree
-from fabric.wecmp import LinkState, agg_weights, edge_weights
+from fattree.forwarding import NONE, Forwarding
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState, agg_weights, edge_weights
 from tests.dataplane.rig import FabricRig, Rig, ack, controller_of, data, rig, scenario
 
 TREE = FatTree(4)
 CORE_LINK, EDGE_LINK, OTHER_CORE_LINK = 16 + 1, 0, 16 + 5
-FAILURES = [frozenset[int](), frozenset({CORE_LINK}), frozenset({EDGE_LINK}), frozenset({CORE_LINK, 9, OTHER_CORE_LINK})]
+FAILURES = [
+    frozenset[int](),
+    frozenset({CORE_LINK}),
+    frozenset({EDGE_LINK}),
+    frozenset({CORE_LINK, 9, OTHER_CORE_LINK}),
+]
 
 
 def host_under(tree: FatTree, switch: int, destination: int) -> int:
@@ -25,7 +32,10 @@ def walk(state: Forwarding, switch: int, destination: int, kind: int) -> list[in
     group = state.first_group[switch] + state.group_of(switch, destination)
     slots = state.schedule(switch, int(state.group_schedule[group])).tolist()
     start = int(state.group_start[group, kind])
-    return [state.tree.uplink_port(uplink) for uplink in islice(cycle(slots), start, start + 2 * len(slots))]
+    return [
+        state.tree.uplink_port(uplink)
+        for uplink in islice(cycle(slots), start, start + 2 * len(slots))
+    ]
 
 
 def destinations(state: Forwarding, switch: int) -> list[int]:
@@ -35,7 +45,9 @@ def destinations(state: Forwarding, switch: int) -> list[int]:
 
 
 @pytest.mark.parametrize("failed", FAILURES, ids=["none", "core link", "edge link", "three links"])
-def test_ports_of_a_destination_and_class_are_its_schedule_on_every_switch(failed: frozenset[int]) -> None:
+def test_ports_of_a_destination_and_class_are_its_schedule_on_every_switch(
+    failed: frozenset[int],
+) -> None:
     fabric = FabricRig(scenario("ofan"))
     fabric.apply(fabric.controller.on_event(0, LinkChange(down=failed)))
     state = fabric.controller.forwarding()
@@ -45,7 +57,11 @@ def test_ports_of_a_destination_and_class_are_its_schedule_on_every_switch(faile
             for kind, make in enumerate((data, ack)):
                 expected = walk(state, switch, destination, kind)
                 frame = make(TREE, 0 if host else 15, host)
-                assert [fabric.rigs[switch].port_of(frame) for _ in expected] == expected, (switch, destination, kind)
+                assert [fabric.rigs[switch].port_of(frame) for _ in expected] == expected, (
+                    switch,
+                    destination,
+                    kind,
+                )
 
 
 @pytest.mark.parametrize("failed", FAILURES[1:], ids=["core link", "edge link", "three links"])
@@ -55,14 +71,18 @@ def test_schedules_hold_every_uplink_as_often_as_its_weight(failed: frozenset[in
     for switch in range(TREE.edges):
         for destination in destinations(state, switch):
             weights = edge_weights(TREE, links, switch, destination)
-            slots = state.schedule(switch, int(state.group_schedule[state.first_group[switch] + destination])).tolist()
+            slots = state.schedule(
+                switch, int(state.group_schedule[state.first_group[switch] + destination])
+            ).tolist()
             counts = [slots.count(uplink) for uplink in range(TREE.half)]
             assert [w * sum(counts) for w in weights] == [c * sum(weights) for c in counts]
     assert agg_weights(TREE, links).max() == 1
 
 
 def test_a_weighted_schedule_is_interleaved() -> None:
-    """Edge 0 loses 2 of the 4 cores above its first agg: weights 1, 2, 2, 2 in an order p: p, then p without the 1."""
+    """Edge 0 loses 2 of the 4 cores above its first agg: weights 1, 2, 2, 2 in an order p: p, then
+    p without the 1.
+    """
     core_links = {16 * 8, 16 * 8 + 1}
     slots = controller_of(scenario("ofan", k=8), core_links).forwarding().schedule(0, 7).tolist()
     assert sorted(slots[:4]) == [0, 1, 2, 3]

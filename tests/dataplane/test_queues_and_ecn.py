@@ -1,11 +1,13 @@
-"""The byte counts of output ports and the marks that follow from them, at every port and under every program."""
+"""The byte counts of output ports and the marks that follow from them, at every port and under
+every program.
+"""
 
 import pytest
 
 import p4src
 from controller.plan import ecn_threshold
-from fabric.experiment import Scenario
-from fabric.policies import POLICIES
+from fattree.experiment import Scenario
+from fattree.policies import POLICIES
 from tests.dataplane.rig import Rig, ack, changed, data, internet_sum, rig, scenario
 
 MARKING = {"ecn_percent": 10}
@@ -15,7 +17,11 @@ ECN = 15
 
 def queues(bench: Rig) -> dict[int, int]:
     """Return the bytes that the program counts at each port that is not empty."""
-    return {port: count for port, count in enumerate(bench.session.read_register("queue_bytes")) if count}
+    return {
+        port: count
+        for port, count in enumerate(bench.session.read_register("queue_bytes"))
+        if count
+    }
 
 
 def sent_after(bench: Rig, waiting: int, frame: bytes) -> bytes:
@@ -58,8 +64,12 @@ def test_an_empty_queue_heals_what_tail_drops_have_left(edge: Rig) -> None:
     assert queues(edge) == {}
 
 
-@pytest.mark.parametrize(("waiting", "is_marked"), [(0, False), (THRESHOLD, False), (THRESHOLD + 1, True)])
-def test_data_that_finds_more_than_the_threshold_is_marked(edge: Rig, waiting: int, is_marked: bool) -> None:
+@pytest.mark.parametrize(
+    ("waiting", "is_marked"), [(0, False), (THRESHOLD, False), (THRESHOLD + 1, True)]
+)
+def test_data_that_finds_more_than_the_threshold_is_marked(
+    edge: Rig, waiting: int, is_marked: bool
+) -> None:
     sent = sent_after(edge, waiting, data(edge.tree, 15, 0))
     assert sent[ECN] & 3 == (3 if is_marked else 2)
     assert internet_sum(sent[14:34]) == 0xFFFF

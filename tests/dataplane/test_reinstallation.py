@@ -1,4 +1,6 @@
-"""New schedules under continuous traffic: nothing is lost or misrouted, and no packet sees half a schedule."""
+"""New schedules under continuous traffic: nothing is lost or misrouted, and no packet sees half a
+schedule.
+"""
 
 from collections.abc import Iterator
 
@@ -29,7 +31,10 @@ def replan(fabric: FabricRig, number: int) -> list[Step]:
 OTHERS = ["switch_pkt", "flow", "jsq", "ofan_jsq_start"]
 
 
-@pytest.mark.parametrize("policy", ["ofan", "simple_rr", *(pytest.param(slug, marks=pytest.mark.slow) for slug in OTHERS)])
+@pytest.mark.parametrize(
+    "policy",
+    ["ofan", "simple_rr", *(pytest.param(slug, marks=pytest.mark.slow) for slug in OTHERS)],
+)
 def test_every_packet_arrives_during_50_reinstallations(policy: str) -> None:
     fabric = FabricRig(scenario(policy))
     sent = arrived = 0
@@ -37,7 +42,9 @@ def test_every_packet_arrives_during_50_reinstallations(policy: str) -> None:
         for switch, change in single_updates(replan(fabric, number)):
             fabric.rigs[switch].session.write((change,))
             source, destination = sent * 5 % 16, sent * 11 % 16
-            hops, frame = fabric.carry(source, (data if sent % 2 else ack)(fabric.tree, source, destination, sent % 2**16))
+            hops, frame = fabric.carry(
+                source, (data if sent % 2 else ack)(fabric.tree, source, destination, sent % 2**16)
+            )
             sent += 1
             arrived += frame is not None and fabric.host_reached(hops) == destination
     assert arrived == sent > 1000
@@ -52,7 +59,10 @@ def test_a_pointer_walks_the_old_schedule_until_its_group_moves_and_then_the_new
         before = fabric.controller.forwarding()
         steps = [step for step in replan(fabric, number) if step.switch == 0]
         after = fabric.controller.forwarding()
-        allowed = [set(state.schedule(0, int(state.group_schedule[7])).tolist()) for state in (before, after)]
+        allowed = [
+            set(state.schedule(0, int(state.group_schedule[7])).tolist())
+            for state in (before, after)
+        ]
         seen = []
         for _, change in single_updates(steps):
             edge.session.write((change,))
@@ -66,4 +76,6 @@ def test_a_repaired_fabric_holds_the_first_plan_exactly() -> None:
     first = [{(*entry[:2],): entry for entry in bench.session.read()} for bench in fabric.rigs]
     for number in range(2 * len(PLANS)):
         fabric.apply(replan(fabric, number))
-    assert [{(*entry[:2],): entry for entry in bench.session.read()} for bench in fabric.rigs] == first
+    assert [
+        {(*entry[:2],): entry for entry in bench.session.read()} for bench in fabric.rigs
+    ] == first

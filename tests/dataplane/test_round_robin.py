@@ -4,8 +4,8 @@ from collections import Counter
 from itertools import pairwise
 
 from controller.fabric_controller import LinkChange
-from fabric.draws import Stream, component, mix
-from fabric.policies import RESHUFFLE_ORDERS, RESHUFFLE_WRAPS
+from fattree.draws import Stream, component, mix
+from fattree.policies import RESHUFFLE_ORDERS, RESHUFFLE_WRAPS
 from tests.dataplane.rig import Rig, ack, controller_of, data, need_our_draws, rig, scenario
 
 
@@ -16,7 +16,10 @@ def schedules(bench: Rig) -> dict[int, list[int]]:
         schedule, slot = entry.key
         assert isinstance(schedule, int) and isinstance(slot, int)
         found.setdefault(schedule, {})[slot] = entry.arguments[0]
-    return {schedule: [ports[slot] for slot in sorted(ports)] for schedule, ports in sorted(found.items())}
+    return {
+        schedule: [ports[slot] for slot in sorted(ports)]
+        for schedule, ports in sorted(found.items())
+    }
 
 
 def test_all_destinations_share_one_pointer() -> None:
@@ -50,9 +53,15 @@ def test_destinations_with_other_weights_get_a_pointer_of_their_own() -> None:
     controller.start()
     far_core_link = (32 + 28) * 4
     bench.apply(controller.on_event(0, LinkChange(down=frozenset({far_core_link}))))
-    groups = {entry.key[0]: entry.arguments[0] for entry in bench.entries("routes") if entry.action == "to_group"}
+    groups = {
+        entry.key[0]: entry.arguments[0]
+        for entry in bench.entries("routes")
+        if entry.action == "to_group"
+    }
     pods = {prefix: (prefix[0] >> 16) & 0xFF for prefix in groups if isinstance(prefix, tuple)}
-    assert {groups[prefix] for prefix in groups if pods[prefix] == 7}.isdisjoint({groups[p] for p in groups if pods[p] < 7})
+    assert {groups[prefix] for prefix in groups if pods[prefix] == 7}.isdisjoint(
+        {groups[p] for p in groups if pods[p] < 7}
+    )
     assert [len(ports) for ports in schedules(bench).values()] == [4, 15]
 
 
@@ -83,7 +92,9 @@ def test_switch_pkt_walks_another_order_after_5_wraparounds() -> None:
 
 def test_switch_pkt_draws_once_per_order() -> None:
     counted: list[tuple[int, int]] = []
-    bench = rig(scenario("switch_pkt"), 0, random=lambda low, high: counted.append((low, high)) or 3)
+    bench = rig(
+        scenario("switch_pkt"), 0, random=lambda low, high: counted.append((low, high)) or 3
+    )
     start = bench.entries("routes")[-1].arguments[3]
     for _ in range(2 * RESHUFFLE_WRAPS - start):
         bench.port_of(data(bench.tree, 0, 15))
@@ -105,7 +116,10 @@ def test_switch_pkt_uses_every_uplink_equally_within_a_round() -> None:
     bench = rig(scenario("switch_pkt", k=8), 33)
     ports = [bench.port_of(data(bench.tree, 0, 127)) for _ in range(400)]
     assert max(Counter(ports).values()) - min(Counter(ports).values()) <= 1
-    assert len({(a, b) for a, b in pairwise(ports)}) == 16 or len({(a, b) for a, b in pairwise(ports)}) > 8
+    assert (
+        len({(a, b) for a, b in pairwise(ports)}) == 16
+        or len({(a, b) for a, b in pairwise(ports)}) > 8
+    )
 
 
 def test_switch_pkt_orders_have_one_length_under_failures() -> None:
@@ -114,6 +128,10 @@ def test_switch_pkt_orders_have_one_length_under_failures() -> None:
     controller.start()
     bench.apply(controller.on_event(0, LinkChange(down=frozenset({16 * 8, 3}))))
     found = schedules(bench)
-    groups = {entry.arguments[:3] for entry in bench.entries("routes") if entry.action == "to_group"}
+    groups = {
+        entry.arguments[:3] for entry in bench.entries("routes") if entry.action == "to_group"
+    }
     for _, first, length in groups:
-        assert [len(found[first + order]) for order in range(RESHUFFLE_ORDERS)] == [length] * RESHUFFLE_ORDERS
+        assert [len(found[first + order]) for order in range(RESHUFFLE_ORDERS)] == [
+            length
+        ] * RESHUFFLE_ORDERS

@@ -1,4 +1,6 @@
-"""Every program against the simulator's own function: one sequence of packets, queues and plans, and every port is the same."""
+"""Every program against the simulator's own function: one sequence of packets, queues and plans,
+and every port is the same.
+"""
 
 from types import SimpleNamespace
 from zlib import crc32
@@ -9,15 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.fabric_controller import LinkChange
-from fabric.addressing import link_name
-from fabric.forwarding import NONE
-from fabric.policies import POLICIES, Chooser
-from fabric.topology import FatTree
+from fattree.addressing import link_name
+from fattree.forwarding import NONE
+from fattree.policies import POLICIES, Chooser
+from fattree.topology import FatTree
 from sim import lb
 from sim.network import build
 from tests.dataplane.rig import Rig, ack, controller_of, data, need_our_draws, rig, scenario
 
-SCHEMES = list({(p.chooser, p.weighted): p.slug for p in POLICIES.values() if p.chooser is not Chooser.WAYPOINT}.values())
+SCHEMES = list(
+    {
+        (p.chooser, p.weighted): p.slug
+        for p in POLICIES.values()
+        if p.chooser is not Chooser.WAYPOINT
+    }.values()
+)
 NO_DRAWS = ("flow", "simple_rr", "ofan", "ofan_fib")
 TREE = FatTree(4)
 Packet = tuple[int, bool, int, tuple[int, ...]]
@@ -44,7 +52,9 @@ class Simulated:
         self.network, self.switch = network, switch
         self.world = network.world  # type: ignore[attr-defined]
 
-    def uplink(self, state: int, destination: int, kind: int, digest: int, queues: tuple[int, ...]) -> int | None:
+    def uplink(
+        self, state: int, destination: int, kind: int, digest: int, queues: tuple[int, ...]
+    ) -> int | None:
         """Return the uplink under the routes of a state, None where there is no path."""
         routes = self.network.routes[state][1]  # type: ignore[attr-defined]
         first = self.switch * TREE.k + TREE.half
@@ -52,8 +62,14 @@ class Simulated:
         group = int(routes.groups[self.world.switches[self.switch].row + destination])
         if group == NONE:
             return None
-        with np.errstate(over="ignore"):  # kernels wrap at 64 bits without a word, and so do these numpy integers
-            return int(lb.uplink(self.world, routes, self.switch, group, SimpleNamespace(hash=digest), kind, 0))
+        with np.errstate(
+            over="ignore"
+        ):  # kernels wrap at 64 bits without a word, and so do these numpy integers
+            return int(
+                lb.uplink(
+                    self.world, routes, self.switch, group, SimpleNamespace(hash=digest), kind, 0
+                )
+            )
 
 
 def port(bench: Rig, frame: bytes, queues: tuple[int, ...]) -> int | None:
@@ -71,12 +87,19 @@ def port(bench: Rig, frame: bytes, queues: tuple[int, ...]) -> int | None:
 @given(before=packets, after=packets, failed=failures, seed=st.integers(0, 2**40))
 @settings(max_examples=4, deadline=None)
 def test_program_and_simulator_choose_the_same_port(
-    slug: str, switch: int, before: list[Packet], after: list[Packet], failed: frozenset[int], seed: int
+    slug: str,
+    switch: int,
+    before: list[Packet],
+    after: list[Packet],
+    failed: frozenset[int],
+    seed: int,
 ) -> None:
     if slug not in NO_DRAWS:
         need_our_draws()
     events = [{"link": link_name(TREE, link), "down_ns": 1000} for link in sorted(failed)]
-    chosen = scenario(slug, seed=seed, collective={"message_bytes": 4096}, failures={"events": events})
+    chosen = scenario(
+        slug, seed=seed, collective={"message_bytes": 4096}, failures={"events": events}
+    )
     controller, bench = controller_of(chosen), rig(chosen, switch)
     controller.start()
     simulated = Simulated(build(chosen), switch)
@@ -86,5 +109,7 @@ def test_program_and_simulator_choose_the_same_port(
             destination = host // 2 if switch < TREE.edges else host // 4
             digest = crc32(frame[26:34] + frame[23:24] + frame[34:38])
             uplink = simulated.uplink(state, destination, int(is_ack), digest, queues)
-            assert port(bench, frame, queues) == (None if uplink is None else TREE.uplink_port(uplink))
+            assert port(bench, frame, queues) == (
+                None if uplink is None else TREE.uplink_port(uplink)
+            )
         bench.apply(controller.on_event(0, LinkChange(down=failed)))

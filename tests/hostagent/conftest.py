@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fabric.experiment import LoadBalancer, Scenario, Transport
+from fattree.experiment import LoadBalancer, Scenario, Transport
 from hostagent import labels, transport
 from hostagent.rules import rules
 from hostagent.state import PACKET, SENDER, Rules, blank
@@ -17,7 +17,9 @@ class Sender:
 
     def __init__(self, scenario: Scenario, packets: int = 16, gap_ps: int = GAP_PS) -> None:
         self.rules: Rules = rules(scenario)
-        self.packets = [blank(PACKET) for _ in range(transport.ring_length(self.rules, packets, gap_ps))]
+        self.packets = [
+            blank(PACKET) for _ in range(transport.ring_length(self.rules, packets, gap_ps))
+        ]
         self.state: SimpleNamespace = blank(SENDER)
         transport.start(self.state, self.rules, 7, packets, gap_ps, 0, 6)
         labels.start(self.state, self.rules)
@@ -31,9 +33,13 @@ class Sender:
         label = labels.next_label(self.state, self.rules, self.packets, at_ps)
         return transport.next_psn(self.state, self.rules, self.packets, label, at_ps), label
 
-    def ack(self, psn: int, now_ps: int, marked: bool = False, held: tuple[int, ...] | None = None) -> bool:
+    def ack(
+        self, psn: int, now_ps: int, marked: bool = False, held: tuple[int, ...] | None = None
+    ) -> bool:
         """Let an ACK of `psn` arrive; with SACK it reports `held`, by default `psn` alone."""
-        labels.on_ack(self.state, self.rules, self.packets[psn % len(self.packets)].label, marked, now_ps)
+        labels.on_ack(
+            self.state, self.rules, self.packets[psn % len(self.packets)].label, marked, now_ps
+        )
         if self.rules.recovery:
             for number in (psn,) if held is None else held:
                 transport.acknowledge(self.state, self.packets, number)
@@ -62,4 +68,6 @@ def plb() -> Sender:
 
 @pytest.fixture
 def reps() -> Sender:
-    return Sender(Scenario(policy="host_pkt_ar", load_balancer=LoadBalancer(freeze_us=10)), packets=400)
+    return Sender(
+        Scenario(policy="host_pkt_ar", load_balancer=LoadBalancer(freeze_us=10)), packets=400
+    )

@@ -1,15 +1,17 @@
-"""A host without sockets: data and ACKs take turns, flows wait for flows, and strangers' frames are refused."""
+"""A host without sockets: data and ACKs take turns, flows wait for flows, and strangers' frames are
+refused.
+"""
 
 from functools import partial
 
 import numpy as np
 import pytest
 
-from fabric.addressing import switch_ip
-from fabric.experiment import Fabric, Scenario, Transport
-from fabric.flows import Flows, independent, offsets
-from fabric.topology import FatTree
-from fabric.wecmp import LinkState
+from fattree.addressing import switch_ip
+from fattree.experiment import Fabric, Scenario, Transport
+from fattree.flows import Flows, independent, offsets
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState
 from hostagent.build import endpoints, ends
 from hostagent.endpoint import Endpoint, MisdeliveryError
 from hostagent.packets import AckFrames, DataFrames, parse
@@ -26,7 +28,9 @@ def flows(*rows: tuple[int, int, int], after: dict[int, list[int]] | None = None
     """Return flows of (source, destination, packets); `after` says which wait for which."""
     source, destination, packets = np.array(rows, dtype=np.int64).T
     waits = [(after or {}).get(flow, []) for flow in range(len(rows))]
-    plain = independent(source.copy(), destination.copy(), packets.copy(), np.zeros(len(rows), dtype=np.int64))
+    plain = independent(
+        source.copy(), destination.copy(), packets.copy(), np.zeros(len(rows), dtype=np.int64)
+    )
     ends_of = offsets(np.array([len(row) for row in waits]))
     waiting = np.array([flow for row in waits for flow in row], dtype=np.int64)
     return Flows(plain.source, plain.destination, plain.packets, plain.start_ps, ends_of, waiting)
@@ -82,7 +86,13 @@ def test_an_ack_repeats_label_number_and_mark() -> None:
     assert ack is not None
     packet = parse(ack.frame)
     assert packet is not None
-    assert (packet.is_ack, packet.flow, packet.psn, packet.label, packet.marked) == (True, 0, 3, 4711, True)
+    assert (packet.is_ack, packet.flow, packet.psn, packet.label, packet.marked) == (
+        True,
+        0,
+        3,
+        4711,
+        True,
+    )
 
 
 def test_a_flow_starts_when_all_that_it_waits_for_are_complete_here() -> None:
@@ -95,11 +105,19 @@ def test_a_flow_starts_when_all_that_it_waits_for_are_complete_here() -> None:
 
 
 def test_sack_reports_the_lowest_missing_packet_and_all_beyond_it() -> None:
-    endpoint = host(flows((THERE, HERE, 8)), SCENARIO.model_copy(update={"transport": Transport(recovery="sack")}))
+    endpoint = host(
+        flows((THERE, HERE, 8)),
+        SCENARIO.model_copy(update={"transport": Transport(recovery="sack")}),
+    )
     for psn in (0, 2, 3, 5):
         endpoint.receive(0, data_to_here(0, psn))
     acks = [parse(endpoint.send(0).frame) for _ in range(4)]  # type: ignore[union-attr]
-    assert [(ack.msn, ack.sacked) for ack in acks if ack] == [(1, 0), (1, 0b10), (1, 0b110), (1, 0b10110)]
+    assert [(ack.msn, ack.sacked) for ack in acks if ack] == [
+        (1, 0),
+        (1, 0b10),
+        (1, 0b110),
+        (1, 0b10110),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +138,9 @@ def test_a_frame_that_is_not_its_own_is_an_error(frame: bytes) -> None:
 def test_host_dr_wraps_packets_to_one_core_after_another() -> None:
     endpoint = host(flows((HERE, THERE, 9)), SCENARIO.model_copy(update={"policy": "host_dr"}))
     frames = [endpoint.send(slot * SCENARIO.slot_ps).frame for slot in range(4)]  # type: ignore[union-attr]
-    cores = waypoint_addresses(TREE, LinkState.without(TREE), TREE.edge_of_host(HERE), TREE.edge_of_host(THERE))
+    cores = waypoint_addresses(
+        TREE, LinkState.without(TREE), TREE.edge_of_host(HERE), TREE.edge_of_host(THERE)
+    )
     outer = [int.from_bytes(frame[30:34], "big") for frame in frames]
     first = cores.index(outer[0])
     assert outer == [cores[(first + step) % 4] for step in range(4)]

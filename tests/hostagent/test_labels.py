@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from fabric.experiment import Scenario
+from fattree.experiment import Scenario
 from hostagent import labels
 from hostagent.state import RING
 from tests.hostagent.conftest import GAP_PS, Sender

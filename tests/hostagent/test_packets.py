@@ -16,14 +16,27 @@ numbers = st.integers(0, 0xFFFFFF)
 
 @given(flow=numbers, psn=numbers, label=labels, payload=st.sampled_from([256, 1024, 4096]))
 def test_data_frames_are_scapys_bytes(flow: int, psn: int, label: int, payload: int) -> None:
-    assert DataFrames(ENDS, flow, payload).frame(label, psn) == bytes(roce.data_packet(ENDS, flow, psn, label, payload))
+    assert DataFrames(ENDS, flow, payload).frame(label, psn) == bytes(
+        roce.data_packet(ENDS, flow, psn, label, payload)
+    )
 
 
-@given(flow=numbers, psn=numbers, label=labels, marked=st.booleans(), msn=numbers, sacked=st.integers(0, 2**1024 - 1))
-def test_ack_frames_are_scapys_bytes(flow: int, psn: int, label: int, marked: bool, msn: int, sacked: int) -> None:
+@given(
+    flow=numbers,
+    psn=numbers,
+    label=labels,
+    marked=st.booleans(),
+    msn=numbers,
+    sacked=st.integers(0, 2**1024 - 1),
+)
+def test_ack_frames_are_scapys_bytes(
+    flow: int, psn: int, label: int, marked: bool, msn: int, sacked: int
+) -> None:
     frame = AckFrames(ENDS, flow).frame(label, psn, marked, msn, sacked)
     assert frame == bytes(roce.ack_packet(ENDS, flow, psn, label, marked, msn, sacked))
-    assert parse(frame) == packets.Packet(True, flow, psn, label, marked, ENDS.source_ip, ENDS.destination_ip, msn, sacked)
+    assert parse(frame) == packets.Packet(
+        True, flow, psn, label, marked, ENDS.source_ip, ENDS.destination_ip, msn, sacked
+    )
     assert packets.is_intact(frame)
 
 
@@ -37,7 +50,12 @@ def test_tunnels_are_scapys_bytes_and_are_looked_through() -> None:
 
 def test_scapy_dissects_what_the_fast_path_builds() -> None:
     packet = roce.dissect(AckFrames(ENDS, 5).frame(4242, 9, True, 7))
-    assert (packet[UDP].sport, packet[BTH].dqpn, packet[BTH].psn, packet[BTH].becn) == (4242, 5, 9, 1)
+    assert (packet[UDP].sport, packet[BTH].dqpn, packet[BTH].psn, packet[BTH].becn) == (
+        4242,
+        5,
+        9,
+        1,
+    )
     assert packet[AETH].msn == 7
 
 

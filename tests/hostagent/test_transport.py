@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric.errors import ExperimentError
-from fabric.experiment import LoadBalancer, Scenario, Transport
+from fattree.errors import ExperimentError
+from fattree.experiment import LoadBalancer, Scenario, Transport
 from hostagent import swift, transport
 from hostagent.rules import rules
 from hostagent.state import NEVER
@@ -31,7 +31,9 @@ def test_jitter_stays_below_its_share_of_the_gap() -> None:
     assert min(extra) >= 0 and max(extra) < GAP_PS // 2 and len(set(extra)) > 50
 
 
-def test_erasure_pauses_when_the_message_is_out_and_is_done_with_the_last_ack(erasure: Sender) -> None:
+def test_erasure_pauses_when_the_message_is_out_and_is_done_with_the_last_ack(
+    erasure: Sender,
+) -> None:
     for psn in range(16):
         assert erasure.send()[0] == psn
     last = erasure.state.due_ps - GAP_PS
@@ -69,8 +71,13 @@ def test_timeout_follows_the_mean_and_the_deviation(erasure: Sender) -> None:
     assert transport.timeout_ps(erasure.state, erasure.rules) == RTT
 
 
-@pytest.mark.parametrize(("floor_rtt", "before_ps", "after_ps"), [(0, 3 * RTT, RTT // 4), (1, 3 * RTT, RTT), (5, 5 * RTT, 5 * RTT)])
-def test_labels_time_out_no_sooner_than_the_floor(floor_rtt: float, before_ps: int, after_ps: int) -> None:
+@pytest.mark.parametrize(
+    ("floor_rtt", "before_ps", "after_ps"),
+    [(0, 3 * RTT, RTT // 4), (1, 3 * RTT, RTT), (5, 5 * RTT, 5 * RTT)],
+)
+def test_labels_time_out_no_sooner_than_the_floor(
+    floor_rtt: float, before_ps: int, after_ps: int
+) -> None:
     sender = Sender(Scenario(load_balancer=LoadBalancer(label_timeout_rtt=floor_rtt)), packets=16)
     assert transport.timeout_ps(sender.state, sender.rules) == before_ps
     for _ in range(100):

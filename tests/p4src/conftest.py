@@ -1,4 +1,6 @@
-"""Tests here import protobuf messages of their own: the package that chooses protobuf's back end must come first."""
+"""Tests here import protobuf messages of their own: the package that chooses protobuf's back end
+must come first.
+"""
 
 import controller
 

@@ -1,4 +1,6 @@
-"""The programs as sources: they compile, at every size, and their control plane API changes only on purpose."""
+"""The programs as sources: they compile, at every size, and their control plane API changes only on
+purpose.
+"""
 
 import re
 import shutil
@@ -11,7 +13,7 @@ from p4.config.v1 import p4info_pb2
 
 import p4src
 from emulation.compiler import CompileError, compile_file
-from fabric.policies import PROGRAMS
+from fattree.policies import PROGRAMS
 
 SOURCES = sorted([*p4src.FOLDER.glob("*.p4"), *p4src.INCLUDE.glob("*.p4")])
 
@@ -29,7 +31,9 @@ def test_a_program_that_does_not_exist_is_named() -> None:
 def test_p4info_is_the_checked_in_one(program: str) -> None:
     """After a change on purpose: `make p4info`, and review the difference."""
     checked_in = text_format.Parse(p4src.p4info_path(program).read_text(), p4info_pb2.P4Info())
-    assert compile_file(p4src.path(program)).p4info == checked_in, "the API has changed; write it with `make p4info`"
+    assert compile_file(p4src.path(program)).p4info == checked_in, (
+        "the API has changed; write it with `make p4info`"
+    )
 
 
 @pytest.mark.parametrize("uplinks", [2, 64])
@@ -90,6 +94,13 @@ def test_sources_begin_with_what_they_are(source: Path) -> None:
 @pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c is not installed")
 @pytest.mark.parametrize("program", p4src.programs())
 def test_p4c_compiles_the_programs(program: str, tmp_path: Path) -> None:
-    command = ["p4c-bm2-ss", "--std", "p4-16", str(p4src.path(program)), "-o", str(tmp_path / "out.json")]
+    command = [
+        "p4c-bm2-ss",
+        "--std",
+        "p4-16",
+        str(p4src.path(program)),
+        "-o",
+        str(tmp_path / "out.json"),
+    ]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr

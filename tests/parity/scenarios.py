@@ -1,13 +1,24 @@
-"""Small random scenarios in which much goes wrong: ties, drops, marks, failures, stale routes and queues; for hypothesis."""
+"""Small random scenarios in which much goes wrong: ties, drops, marks, failures, stale routes and
+queues; for hypothesis.
+"""
 
 from typing import Any
 
 from hypothesis import strategies as st
 
-from fabric.addressing import link_name
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, LoadBalancer, Packets, Scenario, Transport
-from fabric.policies import POLICIES
-from fabric.topology import FatTree
+from fattree.addressing import link_name
+from fattree.experiment import (
+    Collective,
+    Fabric,
+    Failures,
+    LinkEvent,
+    LoadBalancer,
+    Packets,
+    Scenario,
+    Transport,
+)
+from fattree.policies import POLICIES
+from fattree.topology import FatTree
 
 MOST_PACKETS = 400
 HORIZON_PS = 10**9
@@ -17,7 +28,9 @@ CHAINED = ("ring", "hierarchical_ring")
 
 @st.composite
 def scenarios(draw: Any, policy: str) -> Scenario:
-    """Draw a scenario for one load balancer: k = 2, 4 or 6 and at most about MOST_PACKETS data packets."""
+    """Draw a scenario for one load balancer: k = 2, 4 or 6 and at most about MOST_PACKETS data
+    packets.
+    """
     k = draw(st.sampled_from((4, 2, 6)))
     payload = draw(st.sampled_from((4096, 1000, 256)))
     return Scenario(
@@ -43,14 +56,29 @@ def fabrics(draw: Any, k: int, payload: int) -> Fabric:
         k=k,
         rate_gbps=draw(st.sampled_from((800, 400, 333, 100))),
         latency_ns=draw(st.sampled_from((500, 1, 0.3, 83.56, 10_000))),
-        queue_bytes=draw(st.sampled_from((800_000, 0, 12 * (payload + 62), 5 * (payload + 62) + 64, 2 * (payload + 62)))),
+        queue_bytes=draw(
+            st.sampled_from(
+                (800_000, 0, 12 * (payload + 62), 5 * (payload + 62) + 64, 2 * (payload + 62))
+            )
+        ),
         threshold_bytes=draw(st.sampled_from((None, 20 * (payload + 62), 5_000))),
     )
 
 
 @st.composite
 def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collective:
-    matrix = draw(st.sampled_from(("permutation", "inter_pod_permutation", "all_to_all", "ring", "hierarchical_ring", "pairs")))
+    matrix = draw(
+        st.sampled_from(
+            (
+                "permutation",
+                "inter_pod_permutation",
+                "all_to_all",
+                "ring",
+                "hierarchical_ring",
+                "pairs",
+            )
+        )
+    )
     if matrix == "all_to_all" and tree.k == 6:
         matrix = "permutation"
     steps = draw(st.integers(1, 3)) if matrix in CHAINED else None
@@ -58,14 +86,18 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
     packets = draw(st.integers(1, max(1, min(100, MOST_PACKETS // flows))))
     ends = st.lists(st.integers(0, tree.hosts - 1), min_size=2, max_size=2, unique=True)
     pairs = draw(st.lists(ends.map(tuple), min_size=1, max_size=8)) if matrix == "pairs" else []
-    return Collective(matrix=matrix, message_bytes=packets * payload, steps=steps, pairs=tuple(pairs))
+    return Collective(
+        matrix=matrix, message_bytes=packets * payload, steps=steps, pairs=tuple(pairs)
+    )
 
 
 @st.composite
 def options(draw: Any) -> LoadBalancer:
     edge_pointers = draw(st.sampled_from(("edge", "edge", "host", "pod")))
     return LoadBalancer(
-        schedule_orders="per_pod" if edge_pointers == "pod" else draw(st.sampled_from(("per_pod", "per_pointer"))),
+        schedule_orders="per_pod"
+        if edge_pointers == "pod"
+        else draw(st.sampled_from(("per_pod", "per_pointer"))),
         edge_pointers=edge_pointers,
         agg_pointers=draw(st.sampled_from(("pod", "pod", "edge", "host"))),
         queue_staleness_ns=draw(st.sampled_from((0, 0, 100, 1_000))),
@@ -81,7 +113,9 @@ def options(draw: Any) -> LoadBalancer:
 
 @st.composite
 def transports(draw: Any) -> Transport:
-    recovery, congestion = draw(st.sampled_from((("erasure", "fixed"), ("sack", "fixed"), ("sack", "mswift"))))
+    recovery, congestion = draw(
+        st.sampled_from((("erasure", "fixed"), ("sack", "fixed"), ("sack", "mswift")))
+    )
     return Transport(
         recovery=recovery,
         congestion=congestion,
@@ -94,7 +128,10 @@ def transports(draw: Any) -> Transport:
 
 @st.composite
 def failures(draw: Any, tree: FatTree) -> Failures:
-    """Draw failures at a rate and by name; where routes never change, links come back, so that runs end."""
+    """Draw failures at a rate and by name.
+
+    Where routes never change, links come back, so that runs end.
+    """
     convergence = draw(st.sampled_from((0, 1.5, FOREVER, 0.01)))
     rate = 0 if convergence == FOREVER else draw(st.sampled_from((0, 0.05, 0.3)))
     return Failures(
@@ -111,4 +148,6 @@ def events(draw: Any, tree: FatTree, comes_back: bool) -> LinkEvent:
     down_ns = draw(st.one_of(st.just(0), st.just(1_000), st.integers(0, 20_000)))
     outage_ns = draw(st.one_of(st.just(500), st.integers(1, 20_000)))
     up_ns = down_ns + outage_ns if comes_back or draw(st.booleans()) else None
-    return LinkEvent(link=link_name(tree, draw(st.integers(0, tree.links - 1))), down_ns=down_ns, up_ns=up_ns)
+    return LinkEvent(
+        link=link_name(tree, draw(st.integers(0, tree.links - 1))), down_ns=down_ns, up_ns=up_ns
+    )

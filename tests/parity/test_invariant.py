@@ -1,4 +1,6 @@
-"""Appendix F's load-balancing invariant, counted at P4 switches and in the simulator: equal rates on all links down to a switch."""
+"""Appendix F's load-balancing invariant, counted at P4 switches and in the simulator: equal rates
+on all links down to a switch.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,9 +9,9 @@ import numpy as np
 import pytest
 
 import sim
-from emulation.virtual_fabric import VirtualFabric
-from fabric.experiment import Collective, Fabric, Scenario
-from sim.figures.measure_balance import most_feeding, sources, spreads
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import Collective, Fabric, Scenario
+from sim.report.measures.balance import most_feeding, sources, spreads
 
 LONG = Collective(matrix="inter_pod_permutation", message_bytes=40 * 4096)
 
@@ -17,20 +19,27 @@ LONG = Collective(matrix="inter_pod_permutation", message_bytes=40 * 4096)
 def on_p4_switches(scenario: Scenario) -> Any:
     """Return the counters of a run on the virtual network in the form of a simulator's result."""
     ports = VirtualFabric(scenario).run().ports
-    counters = {"packets": np.array([port.packets for port in ports]), "load_bytes": np.array([port.bytes for port in ports])}
+    counters = {
+        "packets": np.array([port.packets for port in ports]),
+        "load_bytes": np.array([port.bytes for port in ports]),
+    }
     return SimpleNamespace(scenario=scenario, ports=SimpleNamespace(**counters))
 
 
 @pytest.mark.parametrize("network", [on_p4_switches, sim.run])
 @pytest.mark.parametrize("policy", ["ofan", "host_dr"])
-def test_a_source_edge_sends_at_one_rate_over_all_links_down_to_a_switch(policy: str, network: Any) -> None:
+def test_a_source_edge_sends_at_one_rate_over_all_links_down_to_a_switch(
+    policy: str, network: Any
+) -> None:
     case = Scenario(policy=policy, fabric=Fabric(k=4), collective=LONG)
     for alone in sources(case, 2)[::3]:
         assert max(spreads(network(alone))) <= 1
 
 
 @pytest.mark.parametrize("network", [on_p4_switches, sim.run])
-def test_together_links_down_to_a_switch_differ_by_a_packet_for_each_pointer_that_feeds_it(network: Any) -> None:
+def test_together_links_down_to_a_switch_differ_by_a_packet_for_each_pointer_that_feeds_it(
+    network: Any,
+) -> None:
     case = Scenario(policy="ofan", fabric=Fabric(k=4), collective=LONG)
     to_aggs, to_edges = spreads(network(case))
     assert to_aggs <= case.fabric.k - 1

@@ -1,4 +1,6 @@
-"""The plain model holds what every network must: no packet vanishes, queues fit, pointers follow their schedules."""
+"""The plain model holds what every network must: no packet vanishes, queues fit, pointers follow
+their schedules.
+"""
 
 from collections import Counter
 from typing import Any
@@ -7,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fabric.errors import FabricError
-from fabric.experiment import Collective, Fabric, Failures, Scenario, Transport
-from fabric.policies import POLICIES
+from fattree.errors import FabricError
+from fattree.experiment import Collective, Fabric, Failures, Scenario, Transport
+from fattree.policies import POLICIES
 from hostagent.state import NEVER
 from tests import naive
 from tests.naive_balancers import Balancer
@@ -42,13 +44,25 @@ def test_no_packet_vanishes_and_no_queue_overflows(scenario: Scenario) -> None:
 def test_two_opposite_flows_come_within_a_thousandth_of_the_bound(policy: str) -> None:
     pair = Collective(matrix="pairs", pairs=((0, 15), (15, 0)))
     in_step = Transport(random_phases=False)
-    chosen = (Scenario(policy=policy, seed=seed, fabric=Fabric(k=4), collective=pair, transport=in_step) for seed in range(1, 9))
-    assert next(cct_ps for cct_ps in (naive.run(each).cct_ps for each in chosen) if cct_ps < BOUND_PS * 1.001) >= BOUND_PS
+    chosen = (
+        Scenario(policy=policy, seed=seed, fabric=Fabric(k=4), collective=pair, transport=in_step)
+        for seed in range(1, 9)
+    )
+    assert (
+        next(
+            cct_ps
+            for cct_ps in (naive.run(each).cct_ps for each in chosen)
+            if cct_ps < BOUND_PS * 1.001
+        )
+        >= BOUND_PS
+    )
 
 
 @pytest.mark.parametrize("policy", ["simple_rr", "ofan", "ofan_fib", "ofan_jsq_start"])
 @pytest.mark.parametrize("rate", [0, 0.1])
-def test_uplinks_are_used_in_proportion_to_their_weights(policy: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uplinks_are_used_in_proportion_to_their_weights(
+    policy: str, rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen: dict[Any, list[int]] = {}
     choose = Balancer.choose
 
@@ -59,8 +73,15 @@ def test_uplinks_are_used_in_proportion_to_their_weights(policy: str, rate: floa
 
     monkeypatch.setattr(Balancer, "choose", noted)
     messages = Collective(matrix="permutation", message_bytes=50 * 4096)
-    network = naive.run(Scenario(policy=policy, fabric=Fabric(k=4), collective=messages, failures=Failures(rate=rate)))
+    network = naive.run(
+        Scenario(
+            policy=policy, fabric=Fabric(k=4), collective=messages, failures=Failures(rate=rate)
+        )
+    )
     for (switch, group, _), uplinks in chosen.items():
         schedule = network.balancers[switch].schedule(network.plan, group)
         rounds, counts = len(uplinks) / len(schedule), Counter(uplinks)
-        assert all(abs(counts[uplink] - rounds * weight) < weight + 1 for uplink, weight in Counter(schedule).items())
+        assert all(
+            abs(counts[uplink] - rounds * weight) < weight + 1
+            for uplink, weight in Counter(schedule).items()
+        )

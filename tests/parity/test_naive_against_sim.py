@@ -1,4 +1,6 @@
-"""The simulator's kernels against the plain model, to the picosecond: every flow, every port, every count."""
+"""The simulator's kernels against the plain model, to the picosecond: every flow, every port, every
+count.
+"""
 
 from dataclasses import fields
 from typing import Any
@@ -8,9 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import sim
-from fabric.errors import FabricError
-from fabric.experiment import Scenario
-from fabric.policies import POLICIES
+from fattree.errors import FabricError
+from fattree.experiment import Scenario
+from fattree.policies import POLICIES
 from sim.results import Ports
 from tests import naive
 from tests.parity.scenarios import HORIZON_PS, scenarios
@@ -34,7 +36,15 @@ def of_naive(network: naive.Network) -> dict[str, Any]:
 
 
 def of_port(port: naive.Port, end_ps: int) -> tuple[int, ...]:
-    return port.max_bytes, port.byte_ps(end_ps), port.load_bytes, len(port.log), port.drops, port.marks, port.lost
+    return (
+        port.max_bytes,
+        port.byte_ps(end_ps),
+        port.load_bytes,
+        len(port.log),
+        port.drops,
+        port.marks,
+        port.lost,
+    )
 
 
 def of_sim(result: sim.Result) -> dict[str, Any]:

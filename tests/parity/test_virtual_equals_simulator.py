@@ -1,4 +1,6 @@
-"""P4 programs, controller and real bytes on one side, the simulator's kernels on the other: the same to the picosecond."""
+"""P4 programs, controller and real bytes on one side, the simulator's kernels on the other: the
+same to the picosecond.
+"""
 
 import re
 from collections.abc import Callable
@@ -8,29 +10,58 @@ import pytest
 
 import sim
 from emulation.errors import EmulationError
-from emulation.outcome import Outcome
-from emulation.results import record
-from emulation.virtual_fabric import VirtualFabric
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, LoadBalancer, Scenario, Transport
-from fabric.policies import POLICIES
+from emulation.outcomes.folder import record
+from emulation.outcomes.outcome import Outcome
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import (
+    Collective,
+    Fabric,
+    Failures,
+    LinkEvent,
+    LoadBalancer,
+    Scenario,
+    Transport,
+)
+from fattree.policies import POLICIES
 
 SMALL = Collective(message_bytes=24 * 4096)
-EXACT = ("cct_ps", "bound_ps", "max_queue_bytes", "dropped", "marked", "lost_to_failure", "transmissions", "packet_hops", "freezes")
+EXACT = (
+    "cct_ps",
+    "bound_ps",
+    "max_queue_bytes",
+    "dropped",
+    "marked",
+    "lost_to_failure",
+    "transmissions",
+    "packet_hops",
+    "freezes",
+)
 COUNTS = ("packets", "bytes", "drops", "marks", "lost", "max_queue_bytes")
 
 
 def scenario(policy: str, **settings: Any) -> Scenario:
-    return Scenario(policy=policy, **{"fabric": Fabric(k=4), "collective": SMALL, "seed": 5, **settings})
+    return Scenario(
+        policy=policy, **{"fabric": Fabric(k=4), "collective": SMALL, "seed": 5, **settings}
+    )
 
 
 def assert_same(outcome: Outcome, result: sim.Result) -> None:
     assert [flow.done_ps for flow in outcome.flows] == result.done_ps.tolist()
     ports = result.ports
-    columns = (ports.packets, ports.load_bytes, ports.dropped, ports.marked, ports.lost, ports.max_bytes)
+    columns = (
+        ports.packets,
+        ports.load_bytes,
+        ports.dropped,
+        ports.marked,
+        ports.lost,
+        ports.max_bytes,
+    )
     theirs = dict(zip(COUNTS, (column.tolist() for column in columns), strict=True))
     assert {name: [getattr(port, name) for port in outcome.ports] for name in COUNTS} == theirs
     ours, twin = record(outcome, "virtual"), result.record
-    assert {name: getattr(ours, name) for name in EXACT} == {name: getattr(twin, name) for name in EXACT}
+    assert {name: getattr(ours, name) for name in EXACT} == {
+        name: getattr(twin, name) for name in EXACT
+    }
     assert ours.mean_queue_layers == pytest.approx(twin.mean_queue_layers)
     assert ours.utilisation_layers == pytest.approx(twin.utilisation_layers)
 
@@ -44,14 +75,30 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"failures": Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),), convergence_rtt=0.5)},
+        {
+            "failures": Failures(
+                events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
+                convergence_rtt=0.5,
+            )
+        },
         {"failures": Failures(rate=0.05)},
-        {"fabric": Fabric(k=4, queue_bytes=20_000), "transport": Transport(recovery="sack"), "policy": "jsq"},
+        {
+            "fabric": Fabric(k=4, queue_bytes=20_000),
+            "transport": Transport(recovery="sack"),
+            "policy": "jsq",
+        },
         {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
         {"load_balancer": LoadBalancer(edge_pointers="pod")},
         {"load_balancer": LoadBalancer(agg_pointers="edge"), "failures": Failures(rate=0.05)},
     ],
-    ids=["a link fails and comes back", "random failures", "drops and SACK", "ring", "coarser pointers", "finer pointers"],
+    ids=[
+        "a link fails and comes back",
+        "random failures",
+        "drops and SACK",
+        "ring",
+        "coarser pointers",
+        "finer pointers",
+    ],
 )
 def test_other_settings_are_the_same_on_both_networks(settings: dict[str, Any]) -> None:
     wanted = scenario(**{"policy": "ofan", **settings})
@@ -60,7 +107,9 @@ def test_other_settings_are_the_same_on_both_networks(settings: dict[str, Any]) 
 
 FIXED_PATHS = ("flow", "subflow")
 FAILING = {
-    f"G = {rtts:g} RTT": Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=rtts)
+    f"G = {rtts:g} RTT": Failures(
+        events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=rtts
+    )
     for rtts in (0, 2, float("inf"))
 }
 
@@ -77,7 +126,9 @@ def unfinished(run: Callable[[], object], refusal: type[Exception]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("failures", [Failures(), *FAILING.values()], ids=["no failure", *FAILING])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_load_balancer_completes_64_packets_the_same_whatever_g_is(policy: str, failures: Failures) -> None:
+def test_every_load_balancer_completes_64_packets_the_same_whatever_g_is(
+    policy: str, failures: Failures
+) -> None:
     wanted = scenario(policy, collective=Collective(message_bytes=64 * 4096), failures=failures)
     if policy in FIXED_PATHS and failures.convergence_rtt == float("inf"):
         virtual = unfinished(VirtualFabric(wanted).run, EmulationError)

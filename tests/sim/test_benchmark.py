@@ -9,12 +9,14 @@ from types import ModuleType
 import click
 import pytest
 
-from fabric import traffic
-from fabric.experiment import Collective, Fabric, Scenario
+from fattree import traffic
+from fattree.experiment import Collective, Fabric, Scenario
 from sim.engine import run
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "simulator.py"
-PERMUTATION = Scenario(policy="rsq", fabric=Fabric(k=4), collective=Collective(message_bytes=64 * 1024))
+PERMUTATION = Scenario(
+    policy="rsq", fabric=Fabric(k=4), collective=Collective(message_bytes=64 * 1024)
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +44,39 @@ def program(folder: Path, text: str) -> Path:
 
 
 def test_the_connection_matrix_is_the_scenarios_traffic(matrix: Path) -> None:
-    scenario = PERMUTATION.model_copy(update={"collective": Collective(matrix="file", file=str(matrix))})
+    scenario = PERMUTATION.model_copy(
+        update={"collective": Collective(matrix="file", file=str(matrix))}
+    )
     ours, theirs = traffic.flows(PERMUTATION), traffic.flows(scenario)
     for name in ("source", "destination", "packets", "start_ps"):
         assert getattr(ours, name).tolist() == getattr(theirs, name).tolist()
 
 
-def test_another_simulator_gets_the_same_file_and_is_timed(benchmark: ModuleType, matrix: Path, tmp_path: Path) -> None:
-    echo = program(tmp_path, 'echo "$@" > arguments; echo "Flow a finished at 12.5"; echo "Flow b finished at 19.25 total"')
+def test_another_simulator_gets_the_same_file_and_is_timed(
+    benchmark: ModuleType, matrix: Path, tmp_path: Path
+) -> None:
+    echo = program(
+        tmp_path,
+        'echo "$@" > arguments; echo "Flow a finished at 12.5"; echo "Flow b finished at 19.25 total"',
+    )
     row = benchmark.other([str(echo), "-strat", "x"], matrix, PERMUTATION, 1000)
-    assert (tmp_path / "arguments").read_text() == f"-strat x -tm {matrix} -nodes 16 -linkspeed 800000\n"
-    assert (row.simulator, row.policy, row.cct_us, row.packet_hops) == ("htsim", "-strat x", 19.25, 1000)
+    assert (
+        tmp_path / "arguments"
+    ).read_text() == f"-strat x -tm {matrix} -nodes 16 -linkspeed 800000\n"
+    assert (row.simulator, row.policy, row.cct_us, row.packet_hops) == (
+        "htsim",
+        "-strat x",
+        19.25,
+        1000,
+    )
 
 
-@pytest.mark.parametrize("text", ["exit 3", "echo no flow at all", "echo Flow a finished at 1; exit 1"])
-def test_another_simulator_that_fails_is_one_line(benchmark: ModuleType, matrix: Path, tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["exit 3", "echo no flow at all", "echo Flow a finished at 1; exit 1"]
+)
+def test_another_simulator_that_fails_is_one_line(
+    benchmark: ModuleType, matrix: Path, tmp_path: Path, text: str
+) -> None:
     with pytest.raises(click.ClickException, match=r"^HTSIM: .*exit code"):
         benchmark.other([str(program(tmp_path, text))], matrix, PERMUTATION, 1000)
 

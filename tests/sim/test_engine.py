@@ -1,4 +1,7 @@
-"""The engine: the bound, determinism, conservation, ends; equality with the plain model is in tests/parity."""
+"""The engine: the bound, determinism, conservation, ends.
+
+Equality with the plain model is in tests/parity.
+"""
 
 import os
 import subprocess
@@ -8,9 +11,17 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, LoadBalancer, Scenario, Transport
-from fabric.policies import POLICIES
-from fabric.topology import SWITCH_LAYERS
+from fattree.experiment import (
+    Collective,
+    Fabric,
+    Failures,
+    LinkEvent,
+    LoadBalancer,
+    Scenario,
+    Transport,
+)
+from fattree.policies import POLICIES
+from fattree.topology import SWITCH_LAYERS
 from sim import Result, UnfinishedError, engine, run
 from sim.network import build
 from sim.results import Ports
@@ -23,7 +34,10 @@ SHORT = Collective(message_bytes=20 * 4096)
 def statistics(result: Result) -> list[list[int]]:
     """Return everything that a run has measured per port and flow."""
     arrays = [getattr(result.ports, field.name) for field in fields(Ports)]
-    return [array.tolist() for array in (*arrays, result.done_ps, result.transmissions, result.host_bytes)]
+    return [
+        array.tolist()
+        for array in (*arrays, result.done_ps, result.transmissions, result.host_bytes)
+    ]
 
 
 @pytest.mark.parametrize("k", [4, 8])
@@ -31,18 +45,26 @@ def statistics(result: Result) -> list[list[int]]:
 def test_two_opposite_flows_come_close_to_the_bound(policy: str, k: int) -> None:
     last = k**3 // 4 - 1
     pair = Collective(matrix="pairs", pairs=((0, last), (last, 0)))
-    runs = (run(Scenario(policy=policy, seed=seed, fabric=Fabric(k=k), collective=pair)).cct_ps for seed in range(1, 201))
+    runs = (
+        run(Scenario(policy=policy, seed=seed, fabric=Fabric(k=k), collective=pair)).cct_ps
+        for seed in range(1, 201)
+    )
     assert next(cct_ps for cct_ps in runs if cct_ps < BOUND_PS * 1.001) >= BOUND_PS
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_same_seed_gives_the_same_run(policy: str) -> None:
-    first, again, other = (run(Scenario(policy=policy, seed=seed, fabric=SMALL, collective=SHORT)) for seed in (3, 3, 4))
+    first, again, other = (
+        run(Scenario(policy=policy, seed=seed, fabric=SMALL, collective=SHORT))
+        for seed in (3, 3, 4)
+    )
     assert statistics(first) == statistics(again) != statistics(other)
 
 
 @pytest.mark.parametrize("policy", ["host_pkt_ar", "jsq", "host_dr", "ofan_jsq_start"])
-def test_samples_and_a_tight_pool_change_nothing(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_and_a_tight_pool_change_nothing(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scenario = Scenario(policy=policy, fabric=SMALL, collective=SHORT)
     plain = run(scenario)
     assert statistics(run(scenario, sample_ps=12_345)) == statistics(plain)
@@ -52,7 +74,7 @@ def test_samples_and_a_tight_pool_change_nothing(policy: str, monkeypatch: pytes
 
 def test_kernels_are_plain_python_as_well() -> None:
     lines = [
-        "from fabric.experiment import Collective, Fabric, Scenario, Transport",
+        "from fattree.experiment import Collective, Fabric, Scenario, Transport",
         "from sim import run",
         "short, sack = Collective(message_bytes=6 * 4096), Transport(recovery='sack', congestion='mswift')",
         "for policy in ('host_pkt_ar', 'switch_pkt', 'jsq', 'host_dr', 'ofan_jsq_start'):",
@@ -74,7 +96,9 @@ def test_kernels_are_plain_python_as_well() -> None:
 
 @pytest.mark.parametrize("queue_bytes", [9_000, 800_000])
 def test_every_packet_is_somewhere(queue_bytes: int) -> None:
-    scenario = Scenario(policy="flow", fabric=Fabric(k=4, queue_bytes=queue_bytes), collective=SHORT)
+    scenario = Scenario(
+        policy="flow", fabric=Fabric(k=4, queue_bytes=queue_bytes), collective=SHORT
+    )
     network = build(scenario)
     result = engine.simulate(network, None, None, 0)
     tree, links = scenario.tree, network.world.links
@@ -88,17 +112,25 @@ def test_every_packet_is_somewhere(queue_bytes: int) -> None:
 
 
 def test_all_to_all_ends_with_every_flow_done() -> None:
-    result = run(Scenario(fabric=SMALL, collective=Collective(matrix="all_to_all", message_bytes=5 * 4096)))
+    result = run(
+        Scenario(fabric=SMALL, collective=Collective(matrix="all_to_all", message_bytes=5 * 4096))
+    )
     assert (result.done_ps <= result.end_ps).all()
     assert result.end_ps == result.done_ps.max()
     assert 0 <= result.increase < 0.2
 
 
 def test_flows_wait_for_those_they_follow() -> None:
-    result = run(Scenario(fabric=SMALL, collective=Collective(matrix="ring", message_bytes=3 * 4096, steps=3)))
+    result = run(
+        Scenario(
+            fabric=SMALL, collective=Collective(matrix="ring", message_bytes=3 * 4096, steps=3)
+        )
+    )
     for flow in range(len(result.flows)):
         for earlier in result.flows.waits_for(flow).tolist():
-            assert result.start_ps[flow] >= result.done_ps[earlier] - result.scenario.zero_load_rtt_ps
+            assert (
+                result.start_ps[flow] >= result.done_ps[earlier] - result.scenario.zero_load_rtt_ps
+            )
             assert result.start_ps[flow] > 0
     assert result.cct_ps == result.end_ps
 
@@ -106,7 +138,14 @@ def test_flows_wait_for_those_they_follow() -> None:
 def test_packets_into_a_dead_link_are_lost_until_routes_follow() -> None:
     link = LinkEvent(link="edge0_0-agg0_0", down_ns=0)
     stale, prompt = (
-        run(Scenario(policy="rsq", fabric=SMALL, collective=SHORT, failures=Failures(events=(link,), convergence_rtt=rtts)))
+        run(
+            Scenario(
+                policy="rsq",
+                fabric=SMALL,
+                collective=SHORT,
+                failures=Failures(events=(link,), convergence_rtt=rtts),
+            )
+        )
         for rtts in (0.5, 0)
     )
     assert stale.ports.lost.sum() > 0 == prompt.ports.lost.sum()
@@ -115,7 +154,14 @@ def test_packets_into_a_dead_link_are_lost_until_routes_follow() -> None:
 
 def test_link_that_comes_back_is_used_again() -> None:
     flap = LinkEvent(link="edge0_0-agg0_0", down_ns=500, up_ns=1_500)
-    result = run(Scenario(policy="rsq", fabric=SMALL, collective=SHORT, failures=Failures(events=(flap,), convergence_rtt=0.01)))
+    result = run(
+        Scenario(
+            policy="rsq",
+            fabric=SMALL,
+            collective=SHORT,
+            failures=Failures(events=(flap,), convergence_rtt=0.01),
+        )
+    )
     assert 0 < result.ports.lost.sum() < 30
     assert result.ports.packets[2] > 20
 
@@ -128,7 +174,9 @@ def test_local_repair_loses_less() -> None:
                 policy="rsq",
                 fabric=SMALL,
                 collective=SHORT,
-                failures=Failures(events=(link,), convergence_rtt=float("inf"), local_repair=is_local),
+                failures=Failures(
+                    events=(link,), convergence_rtt=float("inf"), local_repair=is_local
+                ),
             )
         ).ports.lost
         for is_local in (False, True)
@@ -143,16 +191,25 @@ def test_flow_that_cannot_finish_is_named() -> None:
         policy="flow",
         seed=2,
         fabric=SMALL,
-        collective=Collective(matrix="pairs", pairs=((0, 15), (1, 14), (15, 0)), message_bytes=4096),
+        collective=Collective(
+            matrix="pairs", pairs=((0, 15), (1, 14), (15, 0)), message_bytes=4096
+        ),
         failures=Failures(events=down, convergence_rtt=float("inf")),
     )
-    with pytest.raises(UnfinishedError, match=r"not finished after 50 us: flow \d from h\d_\d_\d to .* of 1 packets"):
+    with pytest.raises(
+        UnfinishedError,
+        match=r"not finished after 50 us: flow \d from h\d_\d_\d to .* of 1 packets",
+    ):
         run(scenario, horizon_ps=50_000_000)
 
 
 def test_old_queue_lengths_make_shortest_queues_worse() -> None:
     fresh, stale = (
-        run(Scenario(policy="jsq", collective=SHORT, load_balancer=LoadBalancer(queue_staleness_ns=age))).record.max_queue_layers
+        run(
+            Scenario(
+                policy="jsq", collective=SHORT, load_balancer=LoadBalancer(queue_staleness_ns=age)
+            )
+        ).record.max_queue_layers
         for age in (0, 1_000)
     )
     assert stale[SWITCH_LAYERS.index("E>A")] > 2 * fresh[SWITCH_LAYERS.index("E>A")]
@@ -160,7 +217,9 @@ def test_old_queue_lengths_make_shortest_queues_worse() -> None:
 
 def test_marks_follow_the_threshold() -> None:
     few, many, none = (
-        run(Scenario(policy=policy, load_balancer=LoadBalancer(ecn_percent=percent))).ports.marked.sum()
+        run(
+            Scenario(policy=policy, load_balancer=LoadBalancer(ecn_percent=percent))
+        ).ports.marked.sum()
         for policy, percent in (("host_pkt_ar", 4), ("host_pkt_ar", 1), ("rsq", None))
     )
     assert many > few > none == 0
@@ -169,12 +228,23 @@ def test_marks_follow_the_threshold() -> None:
 def test_series_reaches_the_maximum_and_ends_empty() -> None:
     result = run(Scenario(policy="rsq"), sample_ps=50_000)
     assert result.series is not None
-    assert result.series.longest.max() <= result.ports.max_bytes.max() < 1.3 * result.series.longest.max()
+    assert (
+        result.series.longest.max()
+        <= result.ports.max_bytes.max()
+        < 1.3 * result.series.longest.max()
+    )
     assert np.diff(result.series.times_ps).tolist() == [50_000] * (len(result.series.times_ps) - 1)
 
 
 def test_sack_and_mswift_complete_every_scheme() -> None:
     transport = Transport(recovery="sack", congestion="mswift")
     for policy in POLICIES:
-        result = run(Scenario(policy=policy, fabric=Fabric(k=4, queue_bytes=30_000), collective=SHORT, transport=transport))
+        result = run(
+            Scenario(
+                policy=policy,
+                fabric=Fabric(k=4, queue_bytes=30_000),
+                collective=SHORT,
+                transport=transport,
+            )
+        )
         assert (result.done_ps <= result.end_ps).all()

@@ -1,4 +1,6 @@
-"""Files that somebody has spoilt: `ofan sim run` runs them or says in one line what is wrong with them."""
+"""Files that somebody has spoilt: `ofan sim run` runs them or says in one line what is wrong with
+them.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -44,11 +46,38 @@ up_ns = 900.5
 WORDS = (
     *("0", "1", "-1", "3", "7", "16", "17", "1e3", "nan", "inf", "9" * 20, "٣", "true"),
     *("\n", "#", "=", "[", "]", '"', "'", "\x00", "{", ","),
-    *("id", "start", "size", "trigger", "0->1", "9->9", "->", "oneshot", "multishot", "barrier count 2", "recv_done_trigger 1"),
-    *("fsdp", "all_to_all", "ring", "flow", "erasure", "fixed", "[sweep]", "seed", "core0_0-agg0_0", "4MiB", "k", "model"),
+    *(
+        "id",
+        "start",
+        "size",
+        "trigger",
+        "0->1",
+        "9->9",
+        "->",
+        "oneshot",
+        "multishot",
+        "barrier count 2",
+        "recv_done_trigger 1",
+    ),
+    *(
+        "fsdp",
+        "all_to_all",
+        "ring",
+        "flow",
+        "erasure",
+        "fixed",
+        "[sweep]",
+        "seed",
+        "core0_0-agg0_0",
+        "4MiB",
+        "k",
+        "model",
+    ),
 )
 words = st.one_of(st.sampled_from(WORDS), st.text(max_size=4))
-edits = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 3), words), min_size=1, max_size=4)
+edits = st.lists(
+    st.tuples(st.integers(0, 10_000), st.integers(0, 3), words), min_size=1, max_size=4
+)
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=False)
 SMALL = ("--set", "fabric.k=4", "--set", "seeds=1")
 MOST_PACKETS = 20_000
@@ -85,17 +114,23 @@ def run(*arguments: object) -> int:
 
 def assert_is_run_or_refused(code: int, error: str) -> None:
     said = [line for line in error.splitlines() if "start times read as" not in line]
-    assert (code, said) == (0, []) or (code == 2 and len(said) == 1 and said[0].startswith("ofan: ")), error
+    assert (code, said) == (0, []) or (
+        code == 2 and len(said) == 1 and said[0].startswith("ofan: ")
+    ), error
 
 
-def check_matrix(folder: Path, capsys: pytest.CaptureFixture[str], changes: list[tuple[int, int, str]]) -> int:
+def check_matrix(
+    folder: Path, capsys: pytest.CaptureFixture[str], changes: list[tuple[int, int, str]]
+) -> int:
     (folder / "x.cm").write_text(spoilt(MATRIX, changes), encoding="utf-8")
     code = run("--matrix", "file", "--set", f"collective.file={folder}/x.cm")
     assert_is_run_or_refused(code, capsys.readouterr().err)
     return code
 
 
-def check_experiment(folder: Path, capsys: pytest.CaptureFixture[str], changes: list[tuple[int, int, str]]) -> int:
+def check_experiment(
+    folder: Path, capsys: pytest.CaptureFixture[str], changes: list[tuple[int, int, str]]
+) -> int:
     (folder / "x.toml").write_text(spoilt(EXPERIMENT, changes), encoding="utf-8")
     code = run(folder / "x.toml")
     assert_is_run_or_refused(code, capsys.readouterr().err)
@@ -106,7 +141,9 @@ CHECKS = pytest.mark.parametrize("check", [check_matrix, check_experiment])
 
 
 @CHECKS
-def test_what_is_not_spoilt_runs(check: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_spoilt_runs(
+    check: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert check(tmp_path, capsys, []) == 0
 
 
@@ -114,7 +151,10 @@ def test_what_is_not_spoilt_runs(check: Any, tmp_path: Path, capsys: pytest.Capt
 @given(changes=edits)
 @settings(LENIENT, max_examples=40)
 def test_spoilt_files_run_or_are_refused_in_one_line(
-    check: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: list[tuple[int, int, str]]
+    check: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    changes: list[tuple[int, int, str]],
 ) -> None:
     check(tmp_path, capsys, changes)
 
@@ -124,6 +164,9 @@ def test_spoilt_files_run_or_are_refused_in_one_line(
 @given(changes=edits)
 @settings(LENIENT, max_examples=1000)
 def test_a_thousand_spoilt_files_run_or_are_refused_in_one_line(
-    check: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: list[tuple[int, int, str]]
+    check: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    changes: list[tuple[int, int, str]],
 ) -> None:
     check(tmp_path, capsys, changes)

@@ -14,9 +14,20 @@ SHOW = "from sim.jit import CACHE; print(CACHE.folder); print(CACHE.note)"
 
 def cache(home: Path, temporary: Path) -> tuple[str, str]:
     """Return the cache's folder and note in a fresh process."""
-    variables = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+    }
     variables |= {"HOME": str(home), "TMPDIR": str(temporary)}
-    done = subprocess.run([sys.executable, "-c", SHOW], cwd=ROOT, env=variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW],
+        cwd=ROOT,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     folder, note, *_ = [*done.stdout.splitlines(), ""]
     return folder, note
 
@@ -41,7 +52,9 @@ def test_without_a_home_they_are_kept_in_a_private_folder(no_home: Path, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["open to others", "a link"])
-def test_a_folder_that_others_may_have_filled_is_refused(no_home: Path, tmp_path: Path, kind: str) -> None:
+def test_a_folder_that_others_may_have_filled_is_refused(
+    no_home: Path, tmp_path: Path, kind: str
+) -> None:
     private = tmp_path / f"ofan-{os.getuid()}"
     if kind == "a link":
         (tmp_path / "elsewhere").mkdir(mode=0o700)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric.addressing import host_ip
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario, Transport
-from fabric.policies import POLICIES
+from fattree.addressing import host_ip
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario, Transport
+from fattree.policies import POLICIES
 from hostagent.packets import ROCE_PORT, UDP_PROTOCOL
 from hostagent.state import NEVER
 from sim.lb.hashing import label_hash, product
@@ -25,7 +25,9 @@ def test_inputs_are_the_far_ends_outputs(k: int) -> None:
         for port in tree.ports(switch):
             far = tree.neighbour(switch, port)
             host_link = tree.switches * k + switch * tree.half + port - 1
-            assert inputs[switch * k + port - 1] == (far.switch * k + far.port - 1 if far else host_link)
+            assert inputs[switch * k + port - 1] == (
+                far.switch * k + far.port - 1 if far else host_link
+            )
 
 
 @given(label=st.integers(0, 0xFFFF), flow=st.integers(0, 15))
@@ -50,7 +52,9 @@ def test_outages_are_in_order_on_both_directions_of_a_link() -> None:
         LinkEvent(link="agg0_0-core0_1", down_ns=1, up_ns=2),
         LinkEvent(link="edge1_0-agg1_1", down_ns=5),
     )
-    scenario = Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=1), failures=Failures(events=events))
+    scenario = Scenario(
+        fabric=Fabric(k=4), collective=Collective(message_bytes=1), failures=Failures(events=events)
+    )
     world, tree = build(scenario).world, scenario.tree
     up, down = tree.agg(0, 0) * 4 + tree.half + 1, tree.core(0, 1) * 4
     for number in (up, down):
@@ -79,7 +83,11 @@ def test_grown_pool_keeps_what_it_holds() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(policy=st.sampled_from(list(POLICIES)), rate=st.sampled_from([0, 0.1]), seed=st.integers(0, 1000))
+@given(
+    policy=st.sampled_from(list(POLICIES)),
+    rate=st.sampled_from([0, 0.1]),
+    seed=st.integers(0, 1000),
+)
 def test_slots_lead_to_uplinks_and_groups_to_schedules(policy: str, rate: float, seed: int) -> None:
     scenario = Scenario(policy=policy, seed=seed, fabric=Fabric(k=4), failures=Failures(rate=rate))
     routes = build(scenario).routes[-1][1]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulation.softswitch.queue import OutputQueue
-from fabric.experiment import Fabric, Scenario
+from fattree.experiment import Fabric, Scenario
 from sim.network import build
 from sim.queues import offer, settle
 from sim.state import ACK, DATA
@@ -13,8 +13,14 @@ from sim.state import ACK, DATA
 offers = st.lists(st.tuples(st.integers(0, 100_000), st.booleans()), min_size=1, max_size=120)
 
 
-@given(offers=offers, capacity=st.sampled_from([0, 4_158, 9_000, 30_000]), rate_gbps=st.sampled_from([800, 333, 100]))
-def test_both_drop_delay_and_fill_alike(offers: list[tuple[int, bool]], capacity: int, rate_gbps: int) -> None:
+@given(
+    offers=offers,
+    capacity=st.sampled_from([0, 4_158, 9_000, 30_000]),
+    rate_gbps=st.sampled_from([800, 333, 100]),
+)
+def test_both_drop_delay_and_fill_alike(
+    offers: list[tuple[int, bool]], capacity: int, rate_gbps: int
+) -> None:
     scenario = Scenario(fabric=Fabric(k=2, queue_bytes=capacity, rate_gbps=rate_gbps))
     world, now_ps = build(scenario).world, 0
     link, ledger, packets = world.links[0], world.ledgers[0], world.pool.packets

@@ -21,7 +21,10 @@ def test_a_line_every_five_seconds_with_the_time_left(capsys: pytest.CaptureFixt
     for finished in range(41):
         report(finished, 40)
         clock.now += 1
-    assert capsys.readouterr().err.splitlines()[:2] == ["x: 5 of 40 runs, about 35 s left", "x: 10 of 40 runs, about 30 s left"]
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        "x: 5 of 40 runs, about 35 s left",
+        "x: 10 of 40 runs, about 30 s left",
+    ]
 
 
 def test_what_is_there_already_is_said_and_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,6 +46,8 @@ def test_a_short_sweep_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (600, "10 min"), (4 * 3600, "4.0 h")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (600, "10 min"), (4 * 3600, "4.0 h")]
+)
 def test_durations_are_for_people(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fabric.experiment import Collective, Fabric, Scenario
-from fabric.topology import SWITCH_LAYERS
+from fattree.experiment import Collective, Fabric, Scenario
+from fattree.topology import SWITCH_LAYERS
 from sim import Result, run
 
 

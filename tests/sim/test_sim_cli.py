@@ -5,12 +5,22 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fabric.policies import POLICIES
+from fattree.policies import POLICIES
 from ofan import main
 
 TINY = ("--k", "2", "--message-bytes", "8KiB")
 REQUIRED = {
-    *("policy", "k", "matrix", "message_bytes", "seed", "cct_ps", "bound_ps", "increase", "max_queue_packets"),
+    *(
+        "policy",
+        "k",
+        "matrix",
+        "message_bytes",
+        "seed",
+        "cct_ps",
+        "bound_ps",
+        "increase",
+        "max_queue_packets",
+    ),
     *("dropped", "packet_hops", "cpu_s", "max_rss_bytes"),
 }
 
@@ -28,15 +38,27 @@ def runs(output: str) -> Sequence[dict[str, object]]:
 
 
 def test_json_has_an_object_for_every_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ofan("sim", "run", *TINY, "--policy", "ofan,jsq", "--seeds", 2, "--seed", 5, "--json") == 0
+    assert (
+        ofan("sim", "run", *TINY, "--policy", "ofan,jsq", "--seeds", 2, "--seed", 5, "--json") == 0
+    )
     found = runs(capsys.readouterr().out)
-    assert [(run["policy"], run["seed"]) for run in found] == [("ofan", 5), ("jsq", 5), ("ofan", 6), ("jsq", 6)]
+    assert [(run["policy"], run["seed"]) for run in found] == [
+        ("ofan", 5),
+        ("jsq", 5),
+        ("ofan", 6),
+        ("jsq", 6),
+    ]
     assert all(run.keys() >= REQUIRED and run["message_bytes"] == 8192 for run in found)
 
 
 def test_never_converging_routes_are_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert ofan("sim", "run", *TINY, "--convergence-rtt", "inf", "--json") == 0
-    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["runs"][0]["convergence_rtt"] is None
+    assert (
+        json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["runs"][0][
+            "convergence_rtt"
+        ]
+        is None
+    )
 
 
 def test_all_policies_make_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +67,9 @@ def test_all_policies_make_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert [policy.slug for policy in POLICIES.values() if policy.label not in table] == []
 
 
-def test_an_experiment_file_of_the_emulation_runs_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_experiment_file_of_the_emulation_runs_unchanged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     file = Path(__file__).parents[2] / "experiments" / "demo.toml"
     assert ofan("sim", "run", file, "--set", "collective.message_bytes=8192", "--json") == 0
     assert [run["policy"] for run in runs(capsys.readouterr().out)] == ["flow", "simple_rr", "ofan"]
@@ -54,7 +78,11 @@ def test_an_experiment_file_of_the_emulation_runs_unchanged(capsys: pytest.Captu
 def test_csv_and_parquet_have_a_row_for_every_run(tmp_path: Path) -> None:
     csv, parquet = tmp_path / "x.csv", tmp_path / "x.parquet"
     assert ofan("sim", "run", *TINY, "--seeds", 3, "--csv", csv, "--parquet", parquet) == 0
-    assert pl.read_csv(csv)["seed"].to_list() == pl.read_parquet(parquet)["seed"].to_list() == [1, 2, 3]
+    assert (
+        pl.read_csv(csv)["seed"].to_list()
+        == pl.read_parquet(parquet)["seed"].to_list()
+        == [1, 2, 3]
+    )
     assert "max_queue_layers.E>H" in pl.read_csv(csv).columns
 
 
@@ -73,7 +101,9 @@ def test_csv_and_parquet_have_a_row_for_every_run(tmp_path: Path) -> None:
         (("--k", "2", "--csv", "no/such/folder/x.csv"), "no/such/folder"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line_and_exit_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ofan("sim", "run", *arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("ofan: ") and message in error
@@ -88,7 +118,9 @@ def sweep_file(folder: Path) -> Path:
     return path
 
 
-def test_a_sweep_leaves_a_store_that_results_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_leaves_a_store_that_results_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = tmp_path / "s.sqlite"
     assert ofan("sim", "sweep", sweep_file(tmp_path), "--jobs", 1, "--store", store, "--json") == 0
     swept = runs(capsys.readouterr().out)
@@ -98,30 +130,53 @@ def test_a_sweep_leaves_a_store_that_results_reads(tmp_path: Path, capsys: pytes
     assert points == {(4096, 100), (4096, 200), (8192, 100), (8192, 200)}
 
 
-def test_the_table_of_a_sweep_has_a_row_for_every_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_a_sweep_has_a_row_for_every_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ofan("sim", "sweep", sweep_file(tmp_path), "--jobs", 1, "--store", tmp_path / "s") == 0
     rows = [line.split()[:3] for line in capsys.readouterr().out.splitlines() if "Ofan" in line]
-    assert rows == [["100.0", "4,096", "Ofan"], ["200.0", "4,096", "Ofan"], ["100.0", "8,192", "Ofan"], ["200.0", "8,192", "Ofan"]]
+    assert rows == [
+        ["100.0", "4,096", "Ofan"],
+        ["200.0", "4,096", "Ofan"],
+        ["100.0", "8,192", "Ofan"],
+        ["200.0", "8,192", "Ofan"],
+    ]
 
 
-def test_results_of_no_store_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_of_no_store_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ofan("sim", "results", tmp_path / "none") == 2
     assert capsys.readouterr().err == f"ofan: {tmp_path / 'none'}: no such store of runs\n"
 
 
-def test_a_connection_matrix_is_run_as_the_cli_says_it_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "x.cm").write_text("Nodes 2\nConnections 2\n0->1 start 0 size 8192\n1->0 start 3000000 size 8192\n")
-    (tmp_path / "x.toml").write_text('[fabric]\nk = 2\n[collective]\nmatrix = "file"\nfile = "x.cm"\n')
+def test_a_connection_matrix_is_run_as_the_cli_says_it_was_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.cm").write_text(
+        "Nodes 2\nConnections 2\n0->1 start 0 size 8192\n1->0 start 3000000 size 8192\n"
+    )
+    (tmp_path / "x.toml").write_text(
+        '[fabric]\nk = 2\n[collective]\nmatrix = "file"\nfile = "x.cm"\n'
+    )
     assert ofan("sim", "run", tmp_path / "x.toml", "--json") == 0
     output = capsys.readouterr()
-    assert output.err == f"{tmp_path}/x.cm: 2 hosts, 2 connections, 0 triggers; start times read as ps, the latest is 3 us\n"
+    assert (
+        output.err
+        == f"{tmp_path}/x.cm: 2 hosts, 2 connections, 0 triggers; start times read as ps, the latest is 3 us\n"
+    )
     assert runs(output.out)[0]["matrix"] == "file"
 
 
 def test_threads_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for threads in (1, 2):
-        assert ofan("sim", "run", "--k", 4, "--message-bytes", "64KiB", "--threads", threads, "--json") == 0
+        assert (
+            ofan("sim", "run", "--k", 4, "--message-bytes", "64KiB", "--threads", threads, "--json")
+            == 0
+        )
         (run,) = runs(capsys.readouterr().out)
-        found.append({key: value for key, value in run.items() if key not in ("cpu_s", "max_rss_bytes")})
+        found.append(
+            {key: value for key, value in run.items() if key not in ("cpu_s", "max_rss_bytes")}
+        )
     assert found[0] == found[1]

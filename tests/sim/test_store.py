@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fabric.experiment import Collective, Failures, Scenario
-from fabric.record import Record, described
+from fattree.experiment import Collective, Failures, Scenario
+from fattree.record import Record, described
 from sim import store as module
 from sim.errors import StoreError
 from sim.store import Store, run_key
@@ -17,11 +17,25 @@ NEVER = Failures(convergence_rtt=math.inf)
 
 def record_of(scenario: Scenario, cct_ps: int = 11) -> Record:
     layers = (1.0, 2.0, 3.0, 4.0, 5.0)
-    counters = dict.fromkeys(("dropped", "marked", "lost_to_failure", "transmissions", "packet_hops", "redraws"), 0)
+    counters = dict.fromkeys(
+        ("dropped", "marked", "lost_to_failure", "transmissions", "packet_hops", "redraws"), 0
+    )
     queues = {"max_queue_bytes": 5, "max_queue_packets": 1.0, "mean_queue_packets": 0.5}
-    by_layer = {"max_queue_layers": layers, "mean_queue_layers": layers, "utilisation_layers": layers}
-    result = {"cct_ps": cct_ps, "bound_ps": 10, "increase": cct_ps / 10 - 1, "cpu_s": 0.1, "max_rss_bytes": 1}
-    return Record.model_validate({**described(scenario, "sim", 4096, 1), **counters, **queues, **by_layer, **result})
+    by_layer = {
+        "max_queue_layers": layers,
+        "mean_queue_layers": layers,
+        "utilisation_layers": layers,
+    }
+    result = {
+        "cct_ps": cct_ps,
+        "bound_ps": 10,
+        "increase": cct_ps / 10 - 1,
+        "cpu_s": 0.1,
+        "max_rss_bytes": 1,
+    }
+    return Record.model_validate(
+        {**described(scenario, "sim", 4096, 1), **counters, **queues, **by_layer, **result}
+    )
 
 
 @pytest.fixture
@@ -45,7 +59,10 @@ def test_a_run_is_kept_once(store: Store) -> None:
 
 
 def test_the_key_ignores_the_name_only() -> None:
-    keys = [run_key(s) for s in (Scenario(), Scenario(seed=2), Scenario(policy="jsq"), Scenario(failures=NEVER))]
+    keys = [
+        run_key(s)
+        for s in (Scenario(), Scenario(seed=2), Scenario(policy="jsq"), Scenario(failures=NEVER))
+    ]
     assert len(set(keys)) == 4
     assert run_key(Scenario(name="other")) == keys[0]
 
@@ -70,13 +87,17 @@ def test_others_read_while_it_is_open_and_sql_sees_columns(store: Store) -> None
     scenario = Scenario(seed=7)
     store.add(scenario, record_of(scenario))
     with sqlite3.connect(store.path) as other:
-        assert other.execute("SELECT policy, seed, cct_ps FROM results").fetchall() == [("ofan", 7, 11)]
+        assert other.execute("SELECT policy, seed, cct_ps FROM results").fetchall() == [
+            ("ofan", 7, 11)
+        ]
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert json.loads(other.execute("SELECT record FROM runs").fetchone()[0])["k"] == 8
     other.close()
 
 
-@pytest.mark.parametrize("content", [b"no database at all, but long enough to look like one" * 20, b""])
+@pytest.mark.parametrize(
+    "content", [b"no database at all, but long enough to look like one" * 20, b""]
+)
 def test_a_file_that_is_no_store_is_refused_for_reading(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)

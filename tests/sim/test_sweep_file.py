@@ -1,7 +1,7 @@
 import pytest
 
-from fabric.errors import ExperimentError
-from fabric.sweep_file import load_sweep, parse_sweep
+from fattree.errors import ExperimentError
+from fattree.sweep_file import load_sweep, parse_sweep
 
 SWEEP = """name = "x"
 policies = ["ofan", "jsq"]
@@ -17,7 +17,9 @@ k = 4
 
 def test_every_combination_is_run_with_every_policy_and_seed() -> None:
     scenarios = parse_sweep(SWEEP, "x.toml")
-    points = {(s.collective.message_bytes, s.fabric.latency_ns, s.policy, s.seed) for s in scenarios}
+    points = {
+        (s.collective.message_bytes, s.fabric.latency_ns, s.policy, s.seed) for s in scenarios
+    }
     assert len(scenarios) == len(points) == 2 * 3 * 2 * 2
     assert {size for size, *_ in points} == {65_536, 1_048_576}
     assert {scenario.fabric.k for scenario in scenarios} == {4}
@@ -28,7 +30,9 @@ def test_a_file_without_sweep_is_an_experiment() -> None:
 
 
 def test_overrides_change_the_base() -> None:
-    assert {scenario.seed for scenario in parse_sweep(SWEEP, "x.toml", ["seeds=1", "seed=9"])} == {9}
+    assert {scenario.seed for scenario in parse_sweep(SWEEP, "x.toml", ["seeds=1", "seed=9"])} == {
+        9
+    }
 
 
 @pytest.mark.parametrize(
@@ -40,7 +44,10 @@ def test_overrides_change_the_base() -> None:
         (SWEEP + '"fabric.k" = []\n', "x.toml:10: fabric.k: expected a list of values"),
         (SWEEP + "seed = [-1]\n", "x.toml:10: seed = -1"),
         (SWEEP + '"fabric.k.x" = [3]\n', "x.toml:10: fabric.k.x = 3"),
-        (SWEEP + 'policies = [["ofna"]]\n', "x.toml:10: policies = ['ofna']: no load balancer 'ofna'"),
+        (
+            SWEEP + 'policies = [["ofna"]]\n',
+            "x.toml:10: policies = ['ofna']: no load balancer 'ofna'",
+        ),
         (SWEEP + "[packets]\n", "x.toml:6: [sweep] must be the last table"),
         (SWEEP + "seeds", "x.toml: not TOML"),
         (SWEEP + "seeds = [1000000]\n", "x.toml:10: seeds = 1000000"),

@@ -15,9 +15,9 @@ from threading import Thread
 
 import pytest
 
-from fabric.errors import TrafficError
-from fabric.experiment import Collective, Experiment, Fabric, Scenario
-from fabric.record import Record
+from fattree.errors import TrafficError
+from fattree.experiment import Collective, Experiment, Fabric, Scenario
+from fattree.record import Record
 from sim import engine
 from sim.cluster import connected
 from sim.errors import SweepError
@@ -25,7 +25,12 @@ from sim.store import Store
 from sim.sweeps import sweep
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = Experiment(fabric=Fabric(k=4), collective=Collective(message_bytes=8192), seeds=20, policies=("ofan", "rsq"))
+TINY = Experiment(
+    fabric=Fabric(k=4),
+    collective=Collective(message_bytes=8192),
+    seeds=20,
+    policies=("ofan", "rsq"),
+)
 PATIENCE_S = 300
 
 
@@ -56,7 +61,9 @@ def test_records_come_in_the_order_of_the_scenarios() -> None:
 
 def test_equal_scenarios_are_computed_once_and_keep_their_names() -> None:
     run = Counting()
-    first, second = sweep([Scenario(name="a", fabric=Fabric(k=2)), Scenario(name="b", fabric=Fabric(k=2))], run=run)
+    first, second = sweep(
+        [Scenario(name="a", fabric=Fabric(k=2)), Scenario(name="b", fabric=Fabric(k=2))], run=run
+    )
     assert len(run.ran) == 1
     assert (first.name, second.name) == ("a", "b")
     assert first.cct_ps == second.cct_ps
@@ -89,13 +96,18 @@ def test_progress_counts_what_was_there(tmp_path: Path) -> None:
     [
         ("tcp://127.0.0.1:9", "tcp://127.0.0.1:9: Connection refused"),
         ("tcp://no.such.host.invalid:8786", "tcp://no.such.host.invalid:8786: "),
-        ("tpc://127.0.0.1:8786", "'tpc://127.0.0.1:8786': expected an address as in tcp://127.0.0.1:8786"),
+        (
+            "tpc://127.0.0.1:8786",
+            "'tpc://127.0.0.1:8786': expected an address as in tcp://127.0.0.1:8786",
+        ),
         ("localhost", "'localhost': expected an address"),
         ("tcp://127.0.0.1:99999", "'tcp://127.0.0.1:99999': expected an address"),
         ("", "'': expected an address"),
     ],
 )
-def test_a_scheduler_that_is_not_there_is_one_line(address: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_is_not_there_is_one_line(
+    address: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sim.cluster.CONNECT_SECONDS", 0.5)
     with pytest.raises(SweepError) as error:
         sweep(scenarios(1), scheduler=address)
@@ -153,7 +165,13 @@ def wait_for(condition, process: subprocess.Popen[bytes]) -> None:  # type: igno
 
 @contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(arguments, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        arguments,
+        cwd=ROOT,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
     try:
         yield process
     finally:
@@ -180,7 +198,9 @@ def wait_until_gone(group: int) -> None:
 
 
 @pytest.mark.slow
-def test_after_kill_9_in_the_middle_of_200_runs_every_run_is_there_once_and_none_is_computed_twice(tmp_path: Path) -> None:
+def test_after_kill_9_in_the_middle_of_200_runs_every_run_is_there_once_and_none_is_computed_twice(
+    tmp_path: Path,
+) -> None:
     store, file = tmp_path / "x.sqlite", file_of(tmp_path, "4MiB", seeds=100)
     arguments = command("sweep", file, "--jobs", 2, "--store", store)
     with started(*arguments) as process:
@@ -238,8 +258,26 @@ def free_port() -> int:
 def test_a_scheduler_and_two_workers_in_other_processes_run_it(tmp_path: Path) -> None:
     address, dask = f"tcp://127.0.0.1:{free_port()}", (sys.executable, "-m", "dask")
     http = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
-    worker = (*dask, "worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1", *http)
-    scheduler = (*dask, "scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2], *http)
+    worker = (
+        *dask,
+        "worker",
+        address,
+        "--host",
+        "127.0.0.1",
+        "--no-nanny",
+        "--nthreads",
+        "1",
+        *http,
+    )
+    scheduler = (
+        *dask,
+        "scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        address.rpartition(":")[2],
+        *http,
+    )
     with started(*scheduler) as first, started(*worker), started(*worker):
         wait_for(lambda: workers(address) == 2, first)
         records = sweep(scenarios(10), store=tmp_path / "x", scheduler=address)

@@ -1,4 +1,6 @@
-"""Sorting a window's keys, and what the choosers of `sim.lb` promise over many packets (appendix F)."""
+"""Sorting a window's keys, and what the choosers of `sim.lb` promise over many packets (appendix
+F).
+"""
 
 from types import SimpleNamespace
 
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.experiment import Collective, Fabric, Failures, Scenario
+from fattree.experiment import Collective, Fabric, Failures, Scenario
 from sim import lb
 from sim.network import Network, build
 from sim.state import ACK, DATA
@@ -18,7 +20,9 @@ WINDOW_PS = 500_640
 
 @given(times=st.lists(st.integers(0, WINDOW_PS - 1), min_size=17, max_size=200))
 def test_scatter_and_insertion_sort_by_time_then_port(times: list[int]) -> None:
-    keys = np.array([(time << TIME_BITS) | place for place, time in enumerate(times)], dtype=np.int64)
+    keys = np.array(
+        [(time << TIME_BITS) | place for place, time in enumerate(times)], dtype=np.int64
+    )
     out, buckets = np.empty(len(times), dtype=np.int64), np.empty(len(times) + 2, dtype=np.int64)
     scatter(keys, len(times), out, buckets, WINDOW_PS)
     assert (np.diff(out >> TIME_BITS >> 19) >= 0).all()
@@ -28,13 +32,22 @@ def test_scatter_and_insertion_sort_by_time_then_port(times: list[int]) -> None:
 
 def network(policy: str, rate: float = 0, seed: int = 1) -> Network:
     return build(
-        Scenario(policy=policy, seed=seed, fabric=Fabric(k=8), collective=Collective(message_bytes=1), failures=Failures(rate=rate))
+        Scenario(
+            policy=policy,
+            seed=seed,
+            fabric=Fabric(k=8),
+            collective=Collective(message_bytes=1),
+            failures=Failures(rate=rate),
+        )
     )
 
 
 def uplinks(built: Network, group: int, kind: int, count: int, switch: int = 0) -> list[int]:
     packet = SimpleNamespace(hash=0)
-    return [int(lb.uplink(built.world, built.routes[0][1], switch, group, packet, kind, 0)) for _ in range(count)]
+    return [
+        int(lb.uplink(built.world, built.routes[0][1], switch, group, packet, kind, 0))
+        for _ in range(count)
+    ]
 
 
 @given(group=st.integers(1, 31), count=st.integers(1, 90), seed=st.integers(0, 50))
@@ -81,9 +94,12 @@ def test_rsq_is_uniform() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "waiting", "expected"), [("jsq", [5, 3, 9, 3], {1, 3}), ("switch_pkt_ar", [10**6, 0, 39_999, 40_000], {1, 2})]
+    ("policy", "waiting", "expected"),
+    [("jsq", [5, 3, 9, 3], {1, 3}), ("switch_pkt_ar", [10**6, 0, 39_999, 40_000], {1, 2})],
 )
-def test_adaptive_schemes_take_the_least_loaded(policy: str, waiting: list[int], expected: set[int]) -> None:
+def test_adaptive_schemes_take_the_least_loaded(
+    policy: str, waiting: list[int], expected: set[int]
+) -> None:
     built = network(policy)
     for uplink, size in enumerate(waiting):
         built.world.links[4 + uplink].occupancy = size
@@ -102,7 +118,9 @@ def test_ecmp_uses_all_paths_over_labels() -> None:
     base = int(world.flows.table[0].hash_data)
     tree, used = built.scenario.tree, set()
     for label in range(2000):
-        packet = SimpleNamespace(hash=base ^ int(lb.hashing.label_hash(world.hash_low, world.hash_high, label)))
+        packet = SimpleNamespace(
+            hash=base ^ int(lb.hashing.label_hash(world.hash_low, world.hash_high, label))
+        )
         up = int(lb.uplink(world, routes, 0, 0, packet, DATA, 0))
         used.add((up, int(lb.uplink(world, routes, tree.agg(0, up), 0, packet, DATA, 0))))
     assert len(used) == tree.half**2

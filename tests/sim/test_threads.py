@@ -6,8 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, LoadBalancer, Scenario, Transport
-from fabric.policies import POLICIES
+from fattree.experiment import (
+    Collective,
+    Fabric,
+    Failures,
+    LinkEvent,
+    LoadBalancer,
+    Scenario,
+    Transport,
+)
+from fattree.policies import POLICIES
 from sim import network
 from sim.engine import run
 from sim.errors import UnfinishedError
@@ -17,12 +25,18 @@ SMALL = Collective(message_bytes=24 * 4096)
 
 
 def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
-    return Scenario(policy=policy, **{"fabric": Fabric(k=4), "collective": SMALL, "seed": 5, **settings})
+    return Scenario(
+        policy=policy, **{"fabric": Fabric(k=4), "collective": SMALL, "seed": 5, **settings}
+    )
 
 
 def everything(result: Result) -> bytes:
     """Return all that a run has measured, but for its own time and memory."""
-    kept = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name not in ("cpu_s", "scenario", "flows")}
+    kept = {
+        name: getattr(result, name)
+        for name in Result.__dataclass_fields__
+        if name not in ("cpu_s", "scenario", "flows")
+    }
     return pickle.dumps(kept)
 
 
@@ -35,8 +49,17 @@ def test_two_threads_do_what_one_does(policy: str) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"failures": Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),), convergence_rtt=0.5)},
-        {"fabric": Fabric(k=4, queue_bytes=20_000), "transport": Transport(recovery="sack"), "policy": "jsq"},
+        {
+            "failures": Failures(
+                events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
+                convergence_rtt=0.5,
+            )
+        },
+        {
+            "fabric": Fabric(k=4, queue_bytes=20_000),
+            "transport": Transport(recovery="sack"),
+            "policy": "jsq",
+        },
         {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
         {"load_balancer": LoadBalancer(queue_staleness_ns=700), "policy": "switch_pkt_ar"},
     ],
@@ -45,7 +68,9 @@ def test_two_threads_do_what_one_does(policy: str) -> None:
 @pytest.mark.parametrize("threads", [2, 3, 7])
 def test_any_number_of_threads_does_what_one_does(settings: dict[str, Any], threads: int) -> None:
     wanted = scenario(**settings)
-    assert everything(run(wanted, sample_ps=1_000_000, threads=threads)) == everything(run(wanted, sample_ps=1_000_000))
+    assert everything(run(wanted, sample_ps=1_000_000, threads=threads)) == everything(
+        run(wanted, sample_ps=1_000_000)
+    )
 
 
 def test_a_pool_that_grows_again_and_again_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +90,9 @@ def test_threads_end_where_flows_do_not_finish() -> None:
 
 @pytest.mark.slow
 def test_a_thousand_hosts_are_the_same_with_two_threads() -> None:
-    wanted = Scenario(policy="rsq", fabric=Fabric(k=16), collective=Collective(message_bytes=256 * 1024))
+    wanted = Scenario(
+        policy="rsq", fabric=Fabric(k=16), collective=Collective(message_bytes=256 * 1024)
+    )
     results = [run(wanted, threads=threads) for threads in (1, 2, 2, 4)]
     assert len({everything(result) for result in results}) == 1
     assert np.all(results[0].done_ps > 0)

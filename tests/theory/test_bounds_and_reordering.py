@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.experiment import Collective, Fabric, Packets, Scenario
+from fattree.experiment import Collective, Fabric, Packets, Scenario
 from sim import run, theory
 
 DEFAULT = Scenario()
@@ -13,32 +13,52 @@ ALL_TO_ALL = Scenario(collective=Collective(matrix="all_to_all"))
 
 
 class TestLowerBounds:
-    """Appendix B: "we get a lower bound of 17.05694 us"; "i_1 = 78"; "it happens at the ACK for packet 179"."""
+    """Appendix B: "we get a lower bound of 17.05694 us"; "i_1 = 78".
+
+    "it happens at the ACK for packet 179".
+    """
 
     def test_permutation(self) -> None:
         timing = theory.Timing.of(DEFAULT)
-        assert theory.permutation_bound_ps(DEFAULT, 256) == theory.permutation_bound_ps(DEFAULT) == 17_056_940
-        assert (theory.data_only_packets(timing), theory.last_interleaved_ack(timing, 256)) == (78, 179)
+        assert (
+            theory.permutation_bound_ps(DEFAULT, 256)
+            == theory.permutation_bound_ps(DEFAULT)
+            == 17_056_940
+        )
+        assert (theory.data_only_packets(timing), theory.last_interleaved_ack(timing, 256)) == (
+            78,
+            179,
+        )
 
     def test_all_to_all_recursion_and_plain_sum(self) -> None:
         assert round(theory.all_to_all_bound_ps(ALL_TO_ALL) / 1e5) == 13_918
         assert round(theory.all_to_all_plain_sum_ps(ALL_TO_ALL) / 1e5) == 13_646
 
     def test_hosts_send_when_the_formula_says(self) -> None:
-        """The modes of two opposite flows alone: no run sends its last packet earlier, and the fastest hardly later."""
+        """The modes of two opposite flows alone: no run sends its last packet earlier, and the
+        fastest hardly later.
+        """
         from sim.engine import advanced
         from sim.network import build
 
         for packets in (40, 78, 79, 200):
-            pairs = Collective(matrix="pairs", pairs=((0, 15), (15, 0)), message_bytes=4096 * packets)
+            pairs = Collective(
+                matrix="pairs", pairs=((0, 15), (15, 0)), message_bytes=4096 * packets
+            )
             case = Scenario(fabric=Fabric(k=4), collective=pairs, seed=3)
             begun_ps = theory.sent_ps(theory.Timing.of(case), packets) - case.tx_ps(case.data_bytes)
-            sent = [advanced(build(case), begun_ps + late).flows.senders[0].transmissions for late in (-1, case.slot_ps + 17_000)]
+            sent = [
+                advanced(build(case), begun_ps + late).flows.senders[0].transmissions
+                for late in (-1, case.slot_ps + 17_000)
+            ]
             assert sent[0] < packets == sent[1]
 
 
 class TestPacketSize:
-    """Appendix G: minimise P (D/(P - H) + alpha); "zeroing the derivative yields" P - H = sqrt(D H / alpha)."""
+    """Appendix G: minimise P (D/(P - H) + alpha).
+
+    "zeroing the derivative yields" P - H = sqrt(D H / alpha).
+    """
 
     @given(st.floats(1e4, 1e9), st.floats(20, 200), st.floats(1, 100))
     def test_nothing_near_is_better(self, message: float, header: float, queueing: float) -> None:
@@ -49,8 +69,12 @@ class TestPacketSize:
 
     def test_it_grows_with_the_root_and_with_random_spraying_with_the_cube_root(self) -> None:
         """Section 7.1: "optimal packet size only grows as D^(1/3) rather than sqrt(D)"."""
-        assert theory.optimal_payload_bytes(64e6) / theory.optimal_payload_bytes(1e6) == pytest.approx(8)
-        grown = theory.optimal_payload_of_square_root_bytes(64e6) / theory.optimal_payload_of_square_root_bytes(1e6)
+        assert theory.optimal_payload_bytes(64e6) / theory.optimal_payload_bytes(
+            1e6
+        ) == pytest.approx(8)
+        grown = theory.optimal_payload_of_square_root_bytes(
+            64e6
+        ) / theory.optimal_payload_of_square_root_bytes(1e6)
         assert grown == pytest.approx(4)
 
     @pytest.mark.parametrize("message", [1e5, 1e6, 1e8])
@@ -61,7 +85,9 @@ class TestPacketSize:
         assert theory.optimal_payload_of_square_root_bytes(message) == pytest.approx(best, rel=1e-3)
 
     def test_the_modelled_time_has_its_minimum_at_the_optimum(self) -> None:
-        times = {payload: theory.modelled_cct_ps(DEFAULT, payload) for payload in range(512, 9_000, 16)}
+        times = {
+            payload: theory.modelled_cct_ps(DEFAULT, payload) for payload in range(512, 9_000, 16)
+        }
         fastest = min(times, key=times.__getitem__)
         assert fastest == pytest.approx(theory.optimal_payload_bytes(1 << 20), abs=16)
 
@@ -72,7 +98,10 @@ class TestPacketSize:
 
 
 class TestReordering:
-    """Section 7.2: "5 q r / b"; "ranges from 8 packets for ATA to 1,000 for the permutation matrix"."""
+    """Section 7.2: "5 q r / b".
+
+    "ranges from 8 packets for ATA to 1,000 for the permutation matrix".
+    """
 
     def test_printed_thresholds(self) -> None:
         assert theory.reordering_bound(theory.DEFAULT_BUFFER_PACKETS, 1) == 1_000

@@ -1,42 +1,55 @@
-"""N D/D/1 against brute force, the square-root law against a random walk, and how many flows and pointers there are."""
+"""N D/D/1 against brute force, the square-root law against a random walk, and how many flows and
+pointers there are.
+"""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.experiment import Fabric, Scenario
-from fabric.forwarding import NONE, forwarding
-from fabric.matrices import derangement
-from fabric.policies import POLICIES
-from fabric.topology import FatTree
-from fabric.traffic import flows
-from fabric.wecmp import LinkState
+from fattree.experiment import Fabric, Scenario
+from fattree.forwarding import NONE, forwarding
+from fattree.matrices import derangement
+from fattree.policies import POLICIES
+from fattree.topology import FatTree
+from fattree.traffic import flows
+from fattree.wecmp import LinkState
 from sim import theory
-from sim.figures.measure_queues import distinct_destinations
+from sim.report.measures.queues import distinct_destinations
 
 
 def works(count: int, period: int, draws: int, seed: int = 1) -> np.ndarray:  # type: ignore[type-arg]
-    """Work at time 0 of unit jobs that arrive once in each period at random phases, in the periodic steady state."""
-    ages = period * np.sort(np.random.default_rng(seed).random((draws, count)), axis=1)  # time since each flow's last arrival
-    # Work = max over t >= 0 of (arrivals in the last t) - t; a load of at most 1 needs one period only.
+    """Work at time 0 of unit jobs that arrive once in each period at random phases, in the periodic
+    steady state.
+    """
+    ages = period * np.sort(
+        np.random.default_rng(seed).random((draws, count)), axis=1
+    )  # time since each flow's last arrival
+    # Work = max over t >= 0 of (arrivals in the last t) - t; a load of at most 1 needs one period
+    # only.
     return np.maximum((np.arange(1, count + 1) - ages).max(axis=1), 0)
 
 
 class TestPeriodicFlows:
     """Appendix E: "a sum of many periodic flows with random phases", the N D/D/1 model."""
 
-    @pytest.mark.parametrize(("count", "period"), [(1, 1), (1, 4), (4, 4), (7, 8), (15, 16), (60, 64)])
+    @pytest.mark.parametrize(
+        ("count", "period"), [(1, 1), (1, 4), (4, 4), (7, 8), (15, 16), (60, 64)]
+    )
     def test_tail_by_random_phases(self, count: int, period: int) -> None:
         draws = 40_000
         found = works(count, period, draws)
         for work in (0.3, 1, 1.5, 3, 5):
             exact = theory.periodic_tail(count, period, work)
-            assert abs((found > work).mean() - exact) < 4 * np.sqrt(exact * (1 - exact) / draws) + 1e-9
+            assert (
+                abs((found > work).mean() - exact) < 4 * np.sqrt(exact * (1 - exact) / draws) + 1e-9
+            )
 
     def test_mean_packets_by_random_phases(self) -> None:
         found = works(60, 64, 40_000)
-        assert theory.PeriodicFlows(60, 64).mean_packets() == pytest.approx(np.ceil(found).mean(), rel=0.02)
+        assert theory.PeriodicFlows(60, 64).mean_packets() == pytest.approx(
+            np.ceil(found).mean(), rel=0.02
+        )
 
     @given(st.integers(1, 40), st.floats(1, 3), st.floats(0, 40))
     def test_tails_fall_from_the_load_to_0(self, count: int, slack: float, work: float) -> None:
@@ -51,7 +64,9 @@ class TestPeriodicFlows:
         assert 0 < theory.PeriodicFlows(8, 8).mean_packets() < 8
 
     @pytest.mark.parametrize(("count", "period"), [(30, 32), (64, 64), (250, 256)])
-    def test_the_bridge_is_near_the_exact_mean_for_many_flows(self, count: int, period: int) -> None:
+    def test_the_bridge_is_near_the_exact_mean_for_many_flows(
+        self, count: int, period: int
+    ) -> None:
         """ "We model the superposition as a Gaussian process as k increases"."""
         model = theory.PeriodicFlows(count, period)
         assert model.bridge_mean_packets() == pytest.approx(model.mean_packets(), rel=0.1)
@@ -74,24 +89,41 @@ class TestExpectedFlows:
     def test_by_random_permutations(self, k: int) -> None:
         tree, host = FatTree(k), np.arange(FatTree(k).hosts)
         orders = [derangement(seed, tree.hosts) for seed in range(300)]
-        for block, expected in ((tree.half, theory.northbound_flows_of_edge(k)), (tree.half**2, theory.northbound_flows_of_pod(k))):
-            leaving = np.mean([(order // block != host // block).mean() for order in orders]) * block
+        for block, expected in (
+            (tree.half, theory.northbound_flows_of_edge(k)),
+            (tree.half**2, theory.northbound_flows_of_pod(k)),
+        ):
+            leaving = (
+                np.mean([(order // block != host // block).mean() for order in orders]) * block
+            )
             assert leaving == pytest.approx(expected, rel=0.01)
 
 
 class TestPointers:
-    """Section 6 and appendix F: "2K pointers", "63 pointers", "about k/2 - 1/4", "k/2 times" fewer schedules."""
+    """Section 6 and appendix F: "2K pointers", "63 pointers", "about k/2 - 1/4", "k/2 times" fewer
+    schedules.
+    """
 
     @pytest.mark.parametrize("k", [4, 8, 16])
     def test_switches_have_as_many_pointers_and_schedules(self, k: int) -> None:
         state = forwarding(FatTree(k), LinkState.without(FatTree(k)), POLICIES["ofan"], 1)
-        used = [{int(state.group_schedule[group]) for group in state.groups(switch)} - {NONE} for switch in (0, FatTree(k).edges)]
-        pointers = [sum(state.group_schedule[list(state.groups(switch))] != NONE) for switch in (0, FatTree(k).edges)]
+        used = [
+            {int(state.group_schedule[group]) for group in state.groups(switch)} - {NONE}
+            for switch in (0, FatTree(k).edges)
+        ]
+        pointers = [
+            sum(state.group_schedule[list(state.groups(switch))] != NONE)
+            for switch in (0, FatTree(k).edges)
+        ]
         assert pointers == [theory.most_pointers_of_edge(k), theory.pointers_of_agg(k)]
         assert (pointers[0] + 1) / len(used[0]) == theory.schedule_saving(k)
 
     def test_printed_numbers(self) -> None:
-        assert (theory.most_pointers_of_edge(64), theory.pointers_of_agg(64), theory.schedule_saving(64)) == (2047, 63, 32)
+        assert (
+            theory.most_pointers_of_edge(64),
+            theory.pointers_of_agg(64),
+            theory.schedule_saving(64),
+        ) == (2047, 63, 32)
         assert theory.expected_pointers_of_edge(64) == pytest.approx(64 / 2 - 1 / 4, abs=0.01)
 
     @pytest.mark.parametrize("k", [8, 16])
@@ -120,7 +152,9 @@ class TestSquareRootLaw:
         assert queue.mean() == pytest.approx(theory.random_queue_packets(k, packets), rel=0.06)
 
     def test_four_times_the_packets_double_the_queue(self) -> None:
-        assert theory.random_queue_packets(8, 4_096) == pytest.approx(2 * theory.random_queue_packets(8, 1_024))
+        assert theory.random_queue_packets(8, 4_096) == pytest.approx(
+            2 * theory.random_queue_packets(8, 1_024)
+        )
 
 
 def test_models_take_the_papers_flows_and_periods() -> None:

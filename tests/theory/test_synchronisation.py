@@ -6,26 +6,33 @@ from math import comb
 import numpy as np
 import pytest
 
-from fabric.experiment import Collective, Fabric, Scenario
-from fabric.matrices import derangement
-from fabric.topology import FatTree
+from fattree.experiment import Collective, Fabric, Scenario
+from fattree.matrices import derangement
+from fattree.topology import FatTree
 from sim import theory
-from sim.figures.measure_pairs import NOT_STUCK, red_flows, stuck_uplinks, synchronised_pairs
-from sim.figures.statistics import estimate
+from sim.report.measures.pairs import NOT_STUCK, red_flows, stuck_uplinks, synchronised_pairs
+from sim.report.statistics import estimate
 
 
 def drawn(k: int, draws: int) -> np.ndarray:  # type: ignore[type-arg]
-    """Destinations of an edge's hosts if each picks another host than itself and no two the same: (draws, k/2)."""
+    """Destinations of an edge's hosts if each picks another host than itself and no two the same:
+    (draws, k/2).
+    """
     rng, hosts, half = np.random.default_rng(1), FatTree(k).hosts, k // 2
     rows = np.array([rng.choice(hosts, half, replace=False) for _ in range(draws)])
     return rows[(rows != np.arange(half)).all(axis=1)]
 
 
 class TestRedEdges:
-    """Property 1: "(i) no internal traffic"; "(ii) not all its flows are destined to the exact same destination edge"."""
+    """Property 1: "(i) no internal traffic".
+
+    "(ii) not all its flows are destined to the exact same destination edge".
+    """
 
     def test_first_and_second_condition_at_k_4_by_enumeration(self) -> None:
-        """The appendix gives host i 15 - i destinations and takes 14 - i of them as outside, whatever the flows before took."""
+        """The appendix gives host i 15 - i destinations and takes 14 - i of them as outside,
+        whatever the flows before took.
+        """
         outside, same_edge, total = 0, 0, 0
         for first, second in permutations(range(1, 16), 2):  # its own host is 0; edge 0 is {0, 1}
             total += 1
@@ -77,20 +84,31 @@ class TestCollisions:
             aggs = np.concatenate([rng.permutation(half) for _ in range(FatTree(k).edges)])
             found.append(synchronised_pairs(np.where(red_flows(edge, ends), aggs, NOT_STUCK), ends))
         pairs = estimate(found)
-        assert abs(pairs.mean - theory.expected_pairs(k, same_edge=False)) < 2 * pairs.half + 0.03 * pairs.mean
+        assert (
+            abs(pairs.mean - theory.expected_pairs(k, same_edge=False))
+            < 2 * pairs.half + 0.03 * pairs.mean
+        )
         assert theory.expected_pairs(k, same_edge=False) < theory.expected_pairs(k)
 
 
 class TestStickyFlows:
-    """ "Each other flow will have its own sticky port": seen in the simulator, at edges without internal traffic."""
+    """ "Each other flow will have its own sticky port": seen in the simulator, at edges without
+    internal traffic.
+    """
 
     def test_simple_rr_matches_flows_to_uplinks(self) -> None:
-        case = Scenario(policy="simple_rr", fabric=Fabric(k=8), collective=Collective(matrix="inter_pod_permutation"))
+        case = Scenario(
+            policy="simple_rr",
+            fabric=Fabric(k=8),
+            collective=Collective(matrix="inter_pod_permutation"),
+        )
         uplinks = stuck_uplinks(case, 2_000_000).reshape(-1, 4)
         assert (np.sort(uplinks, axis=1) == np.arange(4)).all()
 
     def test_random_spraying_sticks_to_nothing(self) -> None:
-        case = Scenario(policy="rsq", fabric=Fabric(k=8), collective=Collective(matrix="inter_pod_permutation"))
+        case = Scenario(
+            policy="rsq", fabric=Fabric(k=8), collective=Collective(matrix="inter_pod_permutation")
+        )
         assert (stuck_uplinks(case, 2_000_000) == NOT_STUCK).all()
 
     def test_pairs_are_counted_by_agg_and_destination(self) -> None:

@@ -15,6 +15,7 @@ def primitives(flow: ir.Flow) -> list[Json]:
     assembler = _Assembler()
     assembler.add_all(flow)
     assembler.place(END)
+
     return assembler.resolve()
 
 
@@ -51,27 +52,35 @@ class _Assembler:
                 self.code.append(primitive("exit", [], span))
                 self._jump(END, span)
             case ir.Apply(span=span):
-                fail("a table cannot be applied in an action or in a loop that is not unrolled", span)
+                fail(
+                    "a table cannot be applied in an action or in a loop that is not unrolled", span
+                )
             case _:
                 self.code.append(step(item))
 
     def _test(self, item: ir.Test) -> None:
-        otherwise, after = ir.Label("else"), ir.Label("after")
+        otherwise = ir.Label("else")
+        after = ir.Label("after")
         self.jumps[len(self.code)] = otherwise
         self.code.append(primitive("_jump_if_zero", [rvalue(item.condition)], item.span))
         self.add_all(item.then)
+
         if item.otherwise:
             self._jump(after, item.span)
+
         self.place(otherwise)
         self.add_all(item.otherwise)
         self.place(after)
 
     def _jump(self, label: ir.Label, span: Span | None) -> None:
         self.jumps[len(self.code)] = label
-        self.code.append(primitive("_jump", [], span) if span else {"op": "_jump", "parameters": []})
+        self.code.append(
+            primitive("_jump", [], span) if span else {"op": "_jump", "parameters": []}
+        )
 
     def resolve(self) -> list[Json]:
         for position, label in self.jumps.items():
             target = {"type": "hexstr", "value": hexstr(self.positions[label])}
             self.code[position]["parameters"].append(target)
+
         return self.code

@@ -57,7 +57,12 @@ def expression(value: ir.Value) -> Json:  # noqa: C901 one line for each kind of
         case ir.LastField(stack, name, type_):
             return _as_bool({"type": "stack_field", "value": [stack, name]}, type_)
         case ir.ElementField(stack, size, index, offset, type_):
-            access: Json = {"op": "access_field", "left": _element(stack, size, index), "right": offset}
+            access: Json = {
+                "op": "access_field",
+                "left": _element(stack, size, index),
+                "right": offset,
+            }
+
             return _as_bool({"type": "expression", "value": access}, type_)
         case ir.Lookahead(offset, width):
             return {"type": "lookahead", "value": [offset, width]}
@@ -84,10 +89,16 @@ def _as_bool(json: Json, type_: ty.Type) -> Json:
 
 
 def _element(stack: str, size: int, index: ir.Value) -> Json:
-    """Return an element; a read with a wrong index, which is undefined, gets the first: the target would end with it."""
+    """Return an element.
+
+    A read with a wrong index, which is undefined, gets the first: the target would end with it.
+    """
     if not fits(index, size):
         index = ir.Choose(inside(index, size), index, ir.Num(0, index.type), index.type)
-    return operation("dereference_header_stack", {"type": "header_stack", "value": stack}, expression(index))
+
+    return operation(
+        "dereference_header_stack", {"type": "header_stack", "value": stack}, expression(index)
+    )
 
 
 def _valid(value: ir.Valid) -> Json:
@@ -104,9 +115,12 @@ def _valid(value: ir.Valid) -> Json:
 
 
 def rvalue(value: ir.Value) -> Json:
-    """Return a value as an argument that is read: numbers and fields plainly, the rest as a wrapped expression."""
+    """Return a value as an argument that is read: numbers and fields plainly, the rest as a wrapped
+    expression.
+    """
     if bits_of(value.type) == ty.BOOL:
         return wrapped(operation("b2d", None, expression(value)))
+
     match value:
         case ir.RunTime(index):
             return {"type": "runtime_data", "value": index}
@@ -125,7 +139,13 @@ def lvalue(value: ir.FieldRef | ir.ElementField) -> Json:
     """Return a field as an argument that is written."""
     if isinstance(value, ir.FieldRef):
         return field(value.header, value.name)
-    access: Json = {"op": "access_field", "left": _element(value.stack, value.size, value.index), "right": value.offset}
+
+    access: Json = {
+        "op": "access_field",
+        "left": _element(value.stack, value.size, value.index),
+        "right": value.offset,
+    }
+
     return wrapped({"type": "expression", "value": access})
 
 
@@ -163,10 +183,14 @@ def step(item: ir.Step) -> Json:
             return primitive("assign", [lvalue(target), rvalue(value)], span)
         case ir.Primitive("assert" | "assume" as name, (condition,), span):
             return primitive(name, [argument(condition, span)], span)
-        case ir.Primitive("execute_meter" | "register_read" | "modify_field_rng_uniform" as name, args, span):
+        case ir.Primitive(
+            "execute_meter" | "register_read" | "modify_field_rng_uniform" as name, args, span
+        ):
             return primitive(name, [_written(arg, span) for arg in args], span)
         case ir.Primitive("modify_field_with_hash_based_offset" as name, (target, *rest), span):
-            return primitive(name, [_written(target, span), *(argument(arg, span) for arg in rest)], span)
+            return primitive(
+                name, [_written(target, span), *(argument(arg, span) for arg in rest)], span
+            )
         case ir.Primitive(name, args, span):
             return primitive(name, [argument(arg, span) for arg in args], span)
         case ir.Extract(span=span) | ir.Advance(span=span) | ir.Verify(span=span):

@@ -1,8 +1,9 @@
-"""P4Runtime's ids and aliases, by the rules that p4c follows, so that both compilers give one program the same ids.
+"""P4Runtime's ids and aliases, by the rules that p4c follows, so that both compilers give one
+program the same ids.
 
-An id is an 8-bit kind and 24 bits from `@id` or from Jenkins' one-at-a-time hash of the name; the names of a kind are
-hashed in alphabetical order and a taken id moves on to the next free one. An alias is the shortest suffix that no other
-name shares.
+An id is an 8-bit kind and 24 bits from `@id` or from Jenkins' one-at-a-time hash of the name; the
+names of a kind are hashed in alphabetical order and a taken id moves on to the next free one. An
+alias is the shortest suffix that no other name shares.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def jenkins_hash(data: bytes) -> int:
         value = (value + byte) & 0xFFFFFFFF
         value = (value + (value << 10)) & 0xFFFFFFFF
         value ^= value >> 6
+
     value = (value + (value << 3)) & 0xFFFFFFFF
     value ^= value >> 11
     return (value + (value << 15)) & 0xFFFFFFFF
@@ -57,10 +59,14 @@ class Symbols:
         prefix = PREFIXES[kind] << KIND_SHIFT
         if own_id is not None:
             if own_id & ~LOW_BITS not in (0, prefix):
-                raise CompileError(f"the @id of {name} has the wrong 8-bit prefix for a {kind}", span)
+                raise CompileError(
+                    f"the @id of {name} has the wrong 8-bit prefix for a {kind}", span
+                )
+
             own_id |= prefix
             if own_id in self.given.values() and self.given.get((kind, name)) != own_id:
                 raise CompileError(f"@id {own_id} is given twice", span)
+
         self.given.setdefault((kind, name), own_id)
 
     def resolve(self) -> None:
@@ -68,9 +74,12 @@ class Symbols:
         taken = {own for own in self.given.values() if own is not None}
         self.ids = {key: own for key, own in self.given.items() if own is not None}
         for kind in PREFIXES:
-            for name in sorted(name for (of, name), own in self.given.items() if of == kind and own is None):
+            for name in sorted(
+                name for (of, name), own in self.given.items() if of == kind and own is None
+            ):
                 self.ids[kind, name] = _free_id(PREFIXES[kind], name, taken)
                 taken.add(self.ids[kind, name])
+
         self.aliases = aliases({name for _, name in self.given})
 
     def id_of(self, kind: str, name: str) -> int:
@@ -81,13 +90,16 @@ def _free_id(prefix: int, name: str, taken: set[int]) -> int:
     low = jenkins_hash(name.encode())
     while prefix << KIND_SHIFT | low & LOW_BITS in taken or low & LOW_BITS == 0:
         low += 1
+
     return prefix << KIND_SHIFT | low & LOW_BITS
 
 
 def aliases(names: Iterable[str]) -> dict[str, str]:
     """Return the shortest unique suffix, in whole components, of every name."""
     split = {name: name.split(".") for name in names}
-    counts = Counter(tuple(parts[start:]) for parts in split.values() for start in range(len(parts)))
+    counts = Counter(
+        tuple(parts[start:]) for parts in split.values() for start in range(len(parts))
+    )
     return {name: _alias(parts, counts) for name, parts in split.items()}
 
 
@@ -95,6 +107,7 @@ def _alias(parts: list[str], counts: Counter[tuple[str, ...]]) -> str:
     for length in range(1, len(parts) + 1):
         if counts[tuple(parts[-length:])] < 2:
             return ".".join(parts[-length:])
+
     return ".".join(parts)
 
 
@@ -103,13 +116,16 @@ def field_ids(given: list[int | None]) -> list[int]:
     taken = {own for own in given if own is not None}
     ids: list[int] = []
     following = 1
+
     for own in given:
         if own is None:
             while following in taken:
                 following += 1
+
             taken.add(following)
             ids.append(following)
         else:
             ids.append(own)
             following += 1
+
     return ids

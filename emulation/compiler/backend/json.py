@@ -18,10 +18,27 @@ VERSION = [2, 23]
 
 def bmv2_json(switch: ir.Switch, program_name: str) -> Json:
     """Return what simple_switch loads."""
-    actions, numbers = Actions(), Numbers()
+    actions = Actions()
+    numbers = Numbers()
     states = parse_states(switch.states, switch.layout)
-    ingress = pipeline("ingress", 0, switch.ingress, switch.ingress_span, actions, numbers)
-    egress = pipeline("egress", 1, switch.egress, switch.egress_span, actions, numbers)
+    ingress = pipeline(
+        "ingress",
+        number=0,
+        flow=switch.ingress,
+        span=switch.ingress_span,
+        actions=actions,
+        numbers=numbers,
+    )
+
+    egress = pipeline(
+        "egress",
+        number=1,
+        flow=switch.egress,
+        span=switch.egress_span,
+        actions=actions,
+        numbers=numbers,
+    )
+
     calculations, checksums = _checksums(switch)
     return {
         "header_types": _header_types(switch),
@@ -57,7 +74,9 @@ def bmv2_json(switch: ir.Switch, program_name: str) -> Json:
 
 def _used_types(switch: ir.Switch) -> list[ty.Struct]:
     """Return the header types that have instances, in the order of the instances."""
-    used: dict[ty.Struct, None] = {instance.type: None for instance in switch.layout.headers.values()}
+    used: dict[ty.Struct, None] = {
+        instance.type: None for instance in switch.layout.headers.values()
+    }
     return list(used)
 
 
@@ -66,11 +85,16 @@ def _header_types(switch: ir.Switch) -> list[Json]:
     made = [{"name": SCALARS, "id": 0, "fields": _padded(scalars)}]
     standard = [_field(name, type_) for name, type_ in flat_fields(_standard(switch))]
     made.append({"name": STANDARD_METADATA, "id": 1, "fields": _padded(standard)})
+
     for number, header in enumerate(_used_types(switch), start=2):
-        made.append({"name": _type_name(header), "id": number, "fields": _header_fields(header, switch)})
+        made.append(
+            {"name": _type_name(header), "id": number, "fields": _header_fields(header, switch)}
+        )
+
     for json, header in zip(made[2:], _used_types(switch), strict=True):
         if any(isinstance(type_, ty.Varbit) for _, type_ in flat_fields(header)):
             json["max_length"] = ty.width_of(header) // 8
+
     return made
 
 
@@ -83,6 +107,7 @@ def _standard(switch: ir.Switch) -> ty.Struct:
     main = switch.program.main.args[0]
     type_ = main.type.params[3].type  # type: ignore[union-attr]
     assert isinstance(type_, ty.Struct)
+
     return type_
 
 
@@ -90,6 +115,7 @@ def _field(name: str, type_: ty.Type) -> list[object]:
     below = bits_of(type_)
     if isinstance(below, ty.Varbit):
         return [name, "*"]
+
     signed = isinstance(below, ty.Bits) and below.signed
     return [name, ty.width_of(below), signed]
 
@@ -104,7 +130,11 @@ def _header_fields(header: ty.Struct, switch: ir.Switch) -> list[list[object]]:
     flat = flat_fields(header)
     width = sum(ty.width_of(type_) for _, type_ in flat)
     if width % 8:
-        fail(f"header {header.name} has {width} bits, but the target needs whole bytes", _span_of(header, switch))
+        fail(
+            f"header {header.name} has {width} bits, but the target needs whole bytes",
+            _span_of(header, switch),
+        )
+
     return [_field(name, type_) for name, type_ in flat]
 
 
@@ -114,7 +144,9 @@ def _span_of(header: ty.Struct, switch: ir.Switch) -> Span:
 
 def _headers(switch: ir.Switch) -> list[Json]:
     fixed = [(SCALARS, SCALARS, True), (STANDARD_METADATA, STANDARD_METADATA, True)]
-    named = [(item.name, _type_name(item.type), item.metadata) for item in switch.layout.headers.values()]
+    named = [
+        (item.name, _type_name(item.type), item.metadata) for item in switch.layout.headers.values()
+    ]
     return [
         {"name": name, "id": number, "header_type": type_, "metadata": metadata, "pi_omit": True}
         for number, (name, type_, metadata) in enumerate([*fixed, *named])
@@ -128,9 +160,16 @@ def _header_ids(switch: ir.Switch) -> dict[str, int]:
 def _stacks(switch: ir.Switch, kind: str) -> list[Json]:
     """Return the stacks of headers or of unions."""
     union = kind == "header_union"
-    ids = {name: number for number, name in enumerate(switch.layout.unions)} if union else _header_ids(switch)
+    ids = (
+        {name: number for number, name in enumerate(switch.layout.unions)}
+        if union
+        else _header_ids(switch)
+    )
+
     chosen = [stack for stack in switch.layout.stacks.values() if stack.type.element.kind == kind]
-    type_key, ids_key = ("union_type", "header_union_ids") if union else ("header_type", "header_ids")
+    type_key, ids_key = (
+        ("union_type", "header_union_ids") if union else ("header_type", "header_ids")
+    )
     return [
         {
             "name": stack.name,
@@ -149,7 +188,11 @@ def _union_types(switch: ir.Switch) -> list[Json]:
         {
             "name": _type_name(union),
             "id": number,
-            "headers": [[item.name, _type_name(item.type)] for item in union.fields if isinstance(item.type, ty.Struct)],
+            "headers": [
+                [item.name, _type_name(item.type)]
+                for item in union.fields
+                if isinstance(item.type, ty.Struct)
+            ],
         }
         for number, union in enumerate(used)
     ]
@@ -222,7 +265,13 @@ def _value_sets(switch: ir.Switch) -> list[Json]:
 def _deparser(switch: ir.Switch) -> Json:
     span = switch.program.main.args[5].span
     order = [header.name for header in switch.emits]
-    return {"name": "deparser", "id": 0, "source_info": source_info(span), "order": order, "primitives": []}
+    return {
+        "name": "deparser",
+        "id": 0,
+        "source_info": source_info(span),
+        "order": order,
+        "primitives": [],
+    }
 
 
 # Calculations
@@ -232,32 +281,65 @@ def _input(value: ir.Value) -> Json:
     match value:
         case ir.Num(number, type_):
             width = ty.width_of(bits_of(type_))
-            return {"type": "hexstr", "value": hexstr(number & ((1 << width) - 1), width), "bitwidth": width}
+            return {
+                "type": "hexstr",
+                "value": hexstr(number & ((1 << width) - 1), width),
+                "bitwidth": width,
+            }
         case ir.FieldRef(header, name):
             return field(header, name)
+
     raise AssertionError(value)
 
 
 def _checksums(switch: ir.Switch) -> tuple[list[Json], list[Json]]:
     """Return the calculations, those of hashes first, and the checksums that use the others."""
     calculations = [
-        _calculation(item.name, item.algorithm, item.inputs, item.span, False, number)
+        _calculation(
+            item.name,
+            algorithm=item.algorithm,
+            inputs=item.inputs,
+            span=item.span,
+            payload=False,
+            number=number,
+        )
         for number, item in enumerate(switch.calculations)
     ]
+
     checksums = []
     for number, item in enumerate(switch.checksums):
         index = len(calculations)
         name = f"calc_{index}"
-        calculations.append(_calculation(name, item.algorithm, item.inputs, item.span, item.payload, index))
+        calculations.append(
+            _calculation(
+                name,
+                algorithm=item.algorithm,
+                inputs=item.inputs,
+                span=item.span,
+                payload=item.payload,
+                number=index,
+            )
+        )
+
         checksums.append(_checksum(item, name, number))
+
     return calculations, checksums
 
 
-def _calculation(name: str, algorithm: str, inputs: tuple[ir.Value, ...], span: Span, payload: bool, number: int) -> Json:
+def _calculation(
+    name: str, algorithm: str, inputs: tuple[ir.Value, ...], span: Span, payload: bool, number: int
+) -> Json:
     listed = [_input(value) for value in inputs]
     if payload:
         listed.append({"type": "payload", "value": None})
-    return {"name": name, "id": number, "source_info": source_info(span), "algo": algorithm, "input": listed}
+
+    return {
+        "name": name,
+        "id": number,
+        "source_info": source_info(span),
+        "algo": algorithm,
+        "input": listed,
+    }
 
 
 def _checksum(item: ir.Checksum, calculation: str, number: int) -> Json:
@@ -292,9 +374,14 @@ def _registers(switch: ir.Switch) -> list[Json]:
         element = bits_of(item.source.type.args[0])
         if not isinstance(element, ty.Bits) and element != ty.BOOL:
             fail("the target has registers of bit<> and int<> only", item.source.span)
+
         if item.args["size"] == 0:
             fail("a register needs at least one cell", item.source.span)
-        made.append({**_head(item, number), "size": item.args["size"], "bitwidth": ty.width_of(element)})
+
+        made.append(
+            {**_head(item, number), "size": item.args["size"], "bitwidth": ty.width_of(element)}
+        )
+
     return made
 
 
@@ -305,6 +392,7 @@ def _bound_tables(switch: ir.Switch) -> dict[str, ir.Table]:
         for item in (table.counters, table.meters):
             if item is not None and bound.setdefault(item.name, table) is not table:
                 fail(f"'{item.name}' is attached to two tables", table.source.span)
+
     return bound
 
 
@@ -314,8 +402,10 @@ def tables_of(flow: ir.Flow) -> list[ir.Table]:
     for item in flow:
         if isinstance(item, ir.Apply):
             found.setdefault(item.table.name, item.table)
+
         for table in tables_of(ir.parts_of(item)):
             found.setdefault(table.name, table)
+
     return list(found.values())
 
 
@@ -328,6 +418,7 @@ def _counters(switch: ir.Switch) -> list[Json]:
             made.append({**head, "size": item.args["size"], "is_direct": False})
         elif item.name in bound:
             made.append({**head, "is_direct": True, "binding": bound[item.name].name})
+
     return made
 
 
@@ -341,7 +432,11 @@ def _meters(switch: ir.Switch) -> list[Json]:
         elif item.name in bound:
             made.append({**head, **_direct_meter(item, bound[item.name], switch)})
         elif item.name in switch.meter_targets:
-            fail(f"direct meter '{item.name}' is read, but no table has it as 'meters'", item.source.span)
+            fail(
+                f"direct meter '{item.name}' is read, but no table has it as 'meters'",
+                item.source.span,
+            )
+
     return made
 
 
@@ -349,5 +444,6 @@ def _direct_meter(item: ir.Object, table: ir.Table, switch: ir.Switch) -> Json:
     target = switch.meter_targets.get(item.name)
     if target is None:
         fail(f"direct meter '{item.name}' is never read", item.source.span)
+
     result = [target.header, target.name]
     return {"is_direct": True, "size": table.size, "binding": table.name, "result_target": result}

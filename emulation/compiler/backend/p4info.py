@@ -9,7 +9,12 @@ from p4.config.v1 import p4info_pb2, p4types_pb2
 
 from emulation.compiler.backend.identifiers import Symbols, field_ids
 from emulation.compiler.backend.json import tables_of
-from emulation.compiler.backend.typespecs import control_plane_width, struct_name, to_bytes, type_spec
+from emulation.compiler.backend.typespecs import (
+    control_plane_width,
+    struct_name,
+    to_bytes,
+    type_spec,
+)
 from emulation.compiler.diagnostics import CompileError, Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.layout import flat_fields
@@ -48,6 +53,7 @@ def p4info(switch: ir.Switch) -> p4info_pb2.P4Info:
     writer = _Writer(switch, p4info_pb2.P4Info(), Symbols(), _visible_tables(switch))
     writer.collect()
     writer.write()
+
     return writer.info
 
 
@@ -71,25 +77,40 @@ class _Writer:
 
     def collect(self) -> None:
         for table in self.tables:
-            self.symbols.add("table", table.name, _own_id(table.source.annotations), table.source.span)
+            self.symbols.add(
+                "table", table.name, _own_id(table.source.annotations), table.source.span
+            )
+
         for action in self._actions():
             assert action.source is not None
             self.symbols.add("action", action.name, _own_id(action.source.annotations), action.span)
+
         for item in self.switch.objects:
             kind = KIND_OF.get(item.kind, item.kind)
             self.symbols.add(kind, item.name, _own_id(item.source.annotations), item.source.span)
+
         for value_set in self.switch.value_sets:
             span = value_set.source.span
-            self.symbols.add("value_set", value_set.name, _own_id(value_set.source.annotations), span)
+            self.symbols.add(
+                "value_set", value_set.name, _own_id(value_set.source.annotations), span
+            )
+
         for digest in self.switch.digests:
             self.symbols.add("digest", self._digest_name(digest), None, digest.span)
+
         for header in self._controller_headers():
             span = self.switch.program.spans[header]
-            self.symbols.add("controller_header", struct_name(header), _own_id(header.annotations), span)
+            self.symbols.add(
+                "controller_header", struct_name(header), _own_id(header.annotations), span
+            )
+
         self.symbols.resolve()
 
     def _actions(self) -> list[ir.Action]:
-        """Return every visible action once; those with bound arguments exist several times under one name."""
+        """Return every visible action once.
+
+        Those with bound arguments exist several times under one name.
+        """
         found = {action.name: action for table in self.tables for action in table.actions}
         found |= {action.name: action for action in self.switch.called if action.name not in found}
         return [
@@ -101,10 +122,15 @@ class _Writer:
     def _digest_name(self, digest: ir.Digest) -> str:
         if isinstance(digest.type, ty.Struct):
             return struct_name(digest.type)
+
         return f"digest_{self.switch.digests.index(digest)}"
 
     def _controller_headers(self) -> list[ty.Struct]:
-        return [header for header in self.switch.program.headers if has_annotation(header.annotations, "controller_header")]
+        return [
+            header
+            for header in self.switch.program.headers
+            if has_annotation(header.annotations, "controller_header")
+        ]
 
     # Writing
 
@@ -113,40 +139,59 @@ class _Writer:
         self._package()
         for table in self.tables:
             self._table(table)
+
         for action in self._actions():
             self._action(action)
+
         for item in self.switch.objects:
             self._object(item)
+
         for header in self._controller_headers():
             self._controller_header(header)
+
         for value_set in self.switch.value_sets:
             self._value_set(value_set)
+
         self._digests()
 
     def _package(self) -> None:
         annotations = self.switch.program.main.annotations
         note = find_annotation(annotations, "pkginfo")
         for key, token in _pairs(note) if note else ():
-            if key not in ("name", "version", "organization", "contact", "url", "arch") or token.kind is not Kind.STRING:
+            if (
+                key not in ("name", "version", "organization", "contact", "url", "arch")
+                or token.kind is not Kind.STRING
+            ):
                 fail(f"@pkginfo has no text '{key}'", token.span)
+
             setattr(self.info.pkg_info, key, string(token))
+
         note = find_annotation(annotations, "platform_property")
         for key, token in _pairs(note) if note else ():
             properties = self.info.pkg_info.platform_properties
             if key not in properties.DESCRIPTOR.fields_by_name or token.kind is not Kind.NUMBER:
                 fail(f"@platform_property has no number '{key}'", token.span)
+
             setattr(properties, key, number(token).value)
+
         self._annotate(self.info.pkg_info, annotations, ("pkginfo", "platform_property"))
 
     def _preamble(
-        self, preamble: p4info_pb2.Preamble, kind: str, name: str, annotations: Annotations, skip: Iterable[str] = ()
+        self,
+        preamble: p4info_pb2.Preamble,
+        kind: str,
+        name: str,
+        annotations: Annotations,
+        skip: Iterable[str] = (),
     ) -> None:
         preamble.id = self.symbols.id_of(kind, name)
         preamble.name = name
         preamble.alias = self.symbols.aliases[name]
         self._annotate(preamble, annotations, skip)
 
-    def _annotate(self, message: object, annotations: Annotations, skip: Iterable[str] = ()) -> None:
+    def _annotate(
+        self, message: object, annotations: Annotations, skip: Iterable[str] = ()
+    ) -> None:
         """Add annotations and documentation; `@name` and `@id` have places of their own."""
         target: p4info_pb2.Preamble = message
         for item in annotations:
@@ -154,8 +199,14 @@ class _Writer:
                 _structured(item, target.structured_annotations.add())
             elif item.name not in ("name", "id", "brief", "description", *skip):
                 target.annotations.append(write_annotation(item))
+
         for key in ("brief", "description"):
-            text = string_annotation(annotations, key) if "doc" in target.DESCRIPTOR.fields_by_name else None
+            text = (
+                string_annotation(annotations, key)
+                if "doc" in target.DESCRIPTOR.fields_by_name
+                else None
+            )
+
             if text is not None:
                 setattr(target.doc, key, text)
 
@@ -171,24 +222,34 @@ class _Writer:
         source = table.source
         made = self.info.tables.add(size=table.size)
         self._preamble(made.preamble, "table", table.name, source.annotations)
+
         for key, number_ in zip(table.keys, self._key_ids(table), strict=True):
             self._match_field(made.match_fields.add(id=number_), key)
+
         for entry, action in zip(source.actions, table.actions, strict=True):
             reference = made.action_refs.add(id=self.symbols.id_of("action", action.name))
             self._annotate(reference, entry.annotations)
             reference.scope = _scope(entry.annotations, entry.span)
+
         self._default_action(made, table)
         if source.entries_const:
             made.is_const_table = True
+
         made.has_initial_entries = bool(source.entries)
         self._table_resources(made, table)
 
     def _key_ids(self, table: ir.Table) -> list[int]:
         """Return the ids of the match fields; selector keys count but are not listed."""
         all_ids = field_ids([_own_id(key.annotations) for key in table.source.keys])
-        kept = [at for at, key in zip(all_ids, table.source.keys, strict=True) if key.match_kind != "selector"]
+        kept = [
+            at
+            for at, key in zip(all_ids, table.source.keys, strict=True)
+            if key.match_kind != "selector"
+        ]
+
         if len(set(kept)) < len(kept):
             fail("two match fields have the same @id", table.source.span)
+
         return kept
 
     def _match_field(self, made: p4info_pb2.MatchField, key: ir.Key) -> None:
@@ -203,10 +264,12 @@ class _Writer:
         action_id = self.symbols.id_of("action", table.default.name)
         if table.source.default_const:
             made.const_default_action_id = action_id
+
         made.initial_default_action.action_id = action_id
         assert table.default.source is not None
         params = table.default.source.runtime_params
         ids = field_ids([_own_id(param.annotations) for param in params])
+
         for at, param, value in zip(ids, params, table.default_args, strict=True):
             width = control_plane_width(param.type) or ty.width_of(param.type)
             made.initial_default_action.arguments.add(param_id=at, value=to_bytes(value, width))
@@ -214,9 +277,11 @@ class _Writer:
     def _table_resources(self, made: p4info_pb2.Table, table: ir.Table) -> None:
         if table.implementation:
             made.implementation_id = self.symbols.id_of("action_profile", table.implementation.name)
+
         for item in (table.counters, table.meters):
             if item:
                 made.direct_resource_ids.append(self.symbols.id_of(item.kind, item.name))
+
         if table.source.support_timeout:
             made.idle_timeout_behavior = p4info_pb2.Table.NOTIFY_CONTROL
 
@@ -225,8 +290,13 @@ class _Writer:
         made = self.info.actions.add()
         self._preamble(made.preamble, "action", action.name, action.source.annotations)
         params = action.source.runtime_params if action.params else ()
-        for at, param in zip(field_ids([_own_id(param.annotations) for param in params]), params, strict=True):
-            item = made.params.add(id=at, name=param_name(param), bitwidth=control_plane_width(param.type))
+
+        for at, param in zip(
+            field_ids([_own_id(param.annotations) for param in params]), params, strict=True
+        ):
+            item = made.params.add(
+                id=at, name=param_name(param), bitwidth=control_plane_width(param.type)
+            )
             self._annotate(item, param.annotations)
             self._type_name(param.type, item)
 
@@ -280,12 +350,16 @@ class _Writer:
         self._index_type(item, 1, made)
 
     def _index_type(
-        self, item: ir.Object, position: int, made: p4info_pb2.Counter | p4info_pb2.Meter | p4info_pb2.Register
+        self,
+        item: ir.Object,
+        position: int,
+        made: p4info_pb2.Counter | p4info_pb2.Meter | p4info_pb2.Register,
     ) -> None:
         """Name the type of the index where the architecture makes it a parameter."""
         assert isinstance(item.source.type, ty.Extern)
         if len(item.source.type.args) <= position:
             return
+
         index = item.source.type.args[position]
         spec = type_spec(index, self.info.type_info, self.switch.program.errors)
         if spec.HasField("new_type"):
@@ -296,7 +370,14 @@ class _Writer:
         made.with_selector = item.kind == "action_selector"
         annotations = item.source.annotations
         special = ("max_group_size", "selector_size_semantics", "max_member_weight")
-        self._preamble(made.preamble, "action_profile", item.name, annotations, special)
+        self._preamble(
+            made.preamble,
+            kind="action_profile",
+            name=item.name,
+            annotations=annotations,
+            skip=special,
+        )
+
         users = (table for table in self.tables if table.implementation is item)
         made.table_ids.extend(self.symbols.id_of("table", table.name) for table in users)
         if made.with_selector:
@@ -321,9 +402,11 @@ class _Writer:
         notes = {item.name: item.annotations for item in header.fields}
         flat = flat_fields(header)
         ids = field_ids([_own_id(notes.get(name, ())) for name, _ in flat])
+
         for at, (field_name, type_) in zip(ids, flat, strict=True):
             if has_annotation(notes.get(field_name, ()), "hidden"):
                 continue
+
             item = made.metadata.add(id=at, name=field_name, bitwidth=control_plane_width(type_))
             self._annotate(item, notes.get(field_name, ()))
             self._type_name(type_, item)
@@ -333,10 +416,19 @@ class _Writer:
         self._preamble(made.preamble, "value_set", value_set.name, value_set.source.annotations)
         match value_set.source.type:
             case ty.Struct(fields=fields):
-                for at, item in zip(field_ids([_own_id(item.annotations) for item in fields]), fields, strict=True):
-                    made.match.add(id=at, name=item.name, bitwidth=ty.width_of(item.type), match_type=_value_match(item))
+                for at, item in zip(
+                    field_ids([_own_id(item.annotations) for item in fields]), fields, strict=True
+                ):
+                    made.match.add(
+                        id=at,
+                        name=item.name,
+                        bitwidth=ty.width_of(item.type),
+                        match_type=_value_match(item),
+                    )
             case type_:
-                made.match.add(id=1, bitwidth=ty.width_of(type_), match_type=p4info_pb2.MatchField.EXACT)
+                made.match.add(
+                    id=1, bitwidth=ty.width_of(type_), match_type=p4info_pb2.MatchField.EXACT
+                )
 
     def _digests(self) -> None:
         done: set[str] = set()
@@ -344,10 +436,13 @@ class _Writer:
             name = self._digest_name(digest)
             if name in done:
                 continue
+
             done.add(name)
             made = self.info.digests.add()
             self._preamble(made.preamble, "digest", name, ())
-            made.type_spec.CopyFrom(type_spec(digest.type, self.info.type_info, self.switch.program.errors))
+            made.type_spec.CopyFrom(
+                type_spec(digest.type, self.info.type_info, self.switch.program.errors)
+            )
 
 
 def param_name(param: t.Parameter) -> str:
@@ -356,12 +451,19 @@ def param_name(param: t.Parameter) -> str:
 
 
 def _scope(annotations: Annotations, span: Span) -> p4info_pb2.ActionRef.Scope:
-    table_only, default_only = has_annotation(annotations, "tableonly"), has_annotation(annotations, "defaultonly")
+    table_only = has_annotation(annotations, "tableonly")
+    default_only = has_annotation(annotations, "defaultonly")
     if table_only and default_only:
         fail("an action cannot be both @tableonly and @defaultonly", span)
+
     if table_only:
         return p4info_pb2.ActionRef.TABLE_ONLY
-    return p4info_pb2.ActionRef.DEFAULT_ONLY if default_only else p4info_pb2.ActionRef.TABLE_AND_DEFAULT
+
+    return (
+        p4info_pb2.ActionRef.DEFAULT_ONLY
+        if default_only
+        else p4info_pb2.ActionRef.TABLE_AND_DEFAULT
+    )
 
 
 def _value_match(item: ty.StructField) -> p4info_pb2.MatchField.MatchType:
@@ -375,6 +477,7 @@ def _pairs(note: Annotation) -> list[tuple[str, Token]]:
     tokens = note.tokens
     if any(at + 2 >= len(tokens) or tokens[at + 1].text != "=" for at in range(0, len(tokens), 4)):
         fail(f"@{note.name} needs pairs 'key = value'", note.span)
+
     return [(tokens[at].text, tokens[at + 2]) for at in range(0, len(tokens), 4)]
 
 
@@ -407,4 +510,5 @@ def _limit(annotations: Annotations, name: str) -> int:
     item = find_annotation(annotations, name)
     if item is not None and limit >> 31:
         raise CompileError(f"@{name} must be below 2**31, found {limit}", item.span)
+
     return limit

@@ -1,7 +1,8 @@
 """P4Info as text, JSON and binary files.
 
-The published message classes come from an old generator that does not know maps, so protobuf's printers fail on them.
-The classes used here are made anew from the same descriptors; the bytes of a message mean the same to both.
+The published message classes come from an old generator that does not know maps, so protobuf's
+printers fail on them. The classes used here are made anew from the same descriptors; the bytes of a
+message mean the same to both.
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ HEAD = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P
 
 
 def p4info_bytes(info: p4info_pb2.P4Info, suffix: str) -> bytes:
-    """Return the content of a P4Info file: binary for .bin and .pb, JSON for .json, protobuf text for other suffixes."""
+    """Return the content of a P4Info file: binary for .bin and .pb, JSON for .json, protobuf text
+    for other suffixes.
+    """
     if suffix in BINARY_SUFFIXES:
         return bytes(info.SerializeToString(deterministic=True))
-    return f"{MessageToJson(_fresh(info))}\n".encode() if suffix == ".json" else p4info_text(info).encode()
+
+    return (
+        f"{MessageToJson(_fresh(info))}\n".encode()
+        if suffix == ".json"
+        else p4info_text(info).encode()
+    )
 
 
 def p4info_text(info: p4info_pb2.P4Info) -> str:
@@ -46,7 +54,9 @@ def _add(file: Any, pool: DescriptorPool, done: set[str]) -> None:
     """Add a file after those that it imports."""
     if file.name in done:
         return
+
     done.add(file.name)
     for dependency in file.dependencies:
         _add(dependency, pool, done)
+
     pool.AddSerializedFile(file.serialized_pb)

@@ -30,11 +30,14 @@ class Actions:
                 {
                     "name": action.name,
                     "id": self.ids[action],
-                    "runtime_data": [{"name": name, "bitwidth": width} for name, width in action.params],
+                    "runtime_data": [
+                        {"name": name, "bitwidth": width} for name, width in action.params
+                    ],
                     "primitives": primitives(action.flow),
                     "source_info": source_info(action.span),
                 }
             )
+
         return self.ids[action]
 
 
@@ -48,13 +51,17 @@ class Numbers:
     synthetic: set[str] = field(default_factory=set)
 
 
-def pipeline(name: str, number: int, flow: ir.Flow, span: Span | None, actions: Actions, numbers: Numbers) -> Json:
+def pipeline(
+    name: str, number: int, flow: ir.Flow, span: Span | None, actions: Actions, numbers: Numbers
+) -> Json:
     """Return a pipeline of the JSON."""
     linker = _Linker(actions, numbers)
     start = linker.link(flow, None)
     json: Json = {"name": name, "id": number, "init_table": start}
+
     if span is not None:
         json["source_info"] = source_info(span)
+
     return {
         **json,
         "tables": sorted(linker.tables.values(), key=lambda table: int(table["id"])),
@@ -82,12 +89,16 @@ class _Linker:
             if isinstance(item, ir.Step) or _is_loop(item):
                 steps.insert(0, item)
                 continue
+
             assert isinstance(item, ir.Test | ir.Scope | ir.Leave | ir.Stop | ir.Apply)
             after = self._node(item, self._run(steps, after))
             steps = []
+
         return self._run(steps, after)
 
-    def _node(self, item: ir.Test | ir.Scope | ir.Leave | ir.Stop | ir.Apply, after: str | None) -> str | None:
+    def _node(
+        self, item: ir.Test | ir.Scope | ir.Leave | ir.Stop | ir.Apply, after: str | None
+    ) -> str | None:
         match item:
             case ir.Test():
                 return self._test(item, after)
@@ -102,7 +113,8 @@ class _Linker:
                 return self._apply(item, after)
 
     def _test(self, item: ir.Test, after: str | None) -> str:
-        then, otherwise = self.link(item.then, after), self.link(item.otherwise, after)
+        then = self.link(item.then, after)
+        otherwise = self.link(item.otherwise, after)
         number = next(self.numbers.conditionals)
         name = f"node_{number}"
         self.conditionals.append(
@@ -115,19 +127,21 @@ class _Linker:
                 "false_next": otherwise,
             }
         )
+
         return name
 
     def _run(self, steps: list[ir.Item], after: str | None) -> str | None:
         """Add a table without keys that runs steps, named after the place of the first."""
         if not steps:
             return after
+
         span = _span_of(steps)
         name = self._synthetic_name(span)
-        action = ir.Action(name, (), tuple(steps), span, None)
+        action = ir.Action(name, params=(), flow=tuple(steps), span=span, source=None)
         number = next(self.numbers.tables)
         default = {"action_id": self.actions.id_of(action), "action_const": True, "action_data": []}
         self.tables[f"tbl_{name}"] = {
-            **_table_head(f"tbl_{name}", number, span, "exact", []),
+            **_table_head(f"tbl_{name}", number, span, match_type="exact", keys=[]),
             "type": "simple",
             "max_size": 1024,
             "with_counters": False,
@@ -139,26 +153,37 @@ class _Linker:
             "next_tables": {name: after},
             "default_entry": {**default, "action_entry_const": True},
         }
+
         return f"tbl_{name}"
 
     def _synthetic_name(self, span: Span) -> str:
         where = span.location
         base = name = f"{PurePath(where.file).stem}{where.line}"
         number = 0
+
         while name in self.numbers.synthetic:
-            name, number = f"{base}_{number}", number + 1
+            name = f"{base}_{number}"
+            number = number + 1
+
         self.numbers.synthetic.add(name)
         return name
 
     def _apply(self, item: ir.Apply, after: str | None) -> str:
         table = item.table
-        following = self._hit_or_miss(item, after) if not item.by_action else self._by_action(item, after)
+        following = (
+            self._hit_or_miss(item, after) if not item.by_action else self._by_action(item, after)
+        )
         present = self.tables.get(table.name)
+
         if present is not None:
             if {key: present[key] for key in following} != following:
                 message = f"table '{table.source.name}' is applied more than once, which the target cannot do"
-                raise CompileError(message, max(item.span, self.applied[table.name], key=lambda span: span.start))
+                raise CompileError(
+                    message, max(item.span, self.applied[table.name], key=lambda span: span.start)
+                )
+
             return table.name
+
         self.applied[table.name] = item.span
         self.tables[table.name] = {**self._table(table), **following}
         return table.name
@@ -173,6 +198,7 @@ class _Linker:
         for actions, flow in item.cases:
             entry = default if flow is item.default and item.default else self.link(flow, after)
             following.update({action.name: entry for action in actions})
+
         return {"base_default_next": default, "next_tables": following}
 
     # Tables
@@ -180,7 +206,14 @@ class _Linker:
     def _table(self, table: ir.Table) -> Json:
         number = next(self.numbers.tables)
         kinds = [key.match_kind for key in table.keys]
-        head = _table_head(table.name, number, table.source.span, _match_type(kinds), [_key(key) for key in table.keys])
+        head = _table_head(
+            table.name,
+            number,
+            span=table.source.span,
+            match_type=_match_type(kinds),
+            keys=[_key(key) for key in table.keys],
+        )
+
         json: Json = {
             **head,
             **self._implementation(table),
@@ -191,10 +224,13 @@ class _Linker:
             "action_ids": [self.actions.id_of(action) for action in table.actions],
             "actions": [action.name for action in table.actions],
         }
+
         if table.implementation is None:
             json["default_entry"] = self._default(table)
+
         if table.entries:
             json["entries"] = [self._entry(entry, table) for entry in table.entries]
+
         return json
 
     def _default(self, table: ir.Table) -> Json:
@@ -207,7 +243,11 @@ class _Linker:
 
     def _entry(self, entry: ir.Entry, table: ir.Table) -> Json:
         keys = [_match(match, key) for match, key in zip(entry.matches, table.keys, strict=True)]
-        action = {"action_id": self.actions.id_of(entry.action), "action_data": _data(entry.action, entry.args)}
+        action = {
+            "action_id": self.actions.id_of(entry.action),
+            "action_data": _data(entry.action, entry.args),
+        }
+
         return {
             "source_info": source_info(entry.span),
             "match_key": keys,
@@ -219,30 +259,47 @@ class _Linker:
         owner = table.implementation
         if owner is None:
             return {"type": "simple"}
+
         if table.entries:
             fail("a table with an action profile cannot have entries", table.source.span)
+
         profile: Json = {"name": owner.name, "max_size": owner.args["size"]}
         if owner.kind == "action_selector":
             profile["selector"] = _selector(owner, table)
+
         present = self.profiles.get(owner.name)
         if present is None:
             info = source_info(owner.source.span)
-            self.profiles[owner.name] = {**profile, "id": next(self.numbers.profiles), "source_info": info}
+            self.profiles[owner.name] = {
+                **profile,
+                "id": next(self.numbers.profiles),
+                "source_info": info,
+            }
         elif present.get("selector") != profile.get("selector"):
-            fail(f"tables that share '{owner.name}' must have the same selector keys", table.source.span)
+            fail(
+                f"tables that share '{owner.name}' must have the same selector keys",
+                table.source.span,
+            )
+
         kind = "indirect_ws" if owner.kind == "action_selector" else "indirect"
         return {"type": kind, "action_profile": owner.name}
 
 
 def _is_loop(item: ir.Item) -> bool:
-    """Say whether an item is a loop that runs within one action: the graph of a pipeline has no way back."""
+    """Say whether an item is a loop that runs within one action: the graph of a pipeline has no way
+    back.
+    """
     if isinstance(item, ir.Repeat):
         return True
+
     return isinstance(item, ir.Scope) and _loops_in(item.body, item.label)
 
 
 def _loops_in(flow: ir.Flow, label: ir.Label) -> bool:
-    """Say whether a loop in a flow can be left to the label; the loop itself stands in the flow of its own scope."""
+    """Say whether a loop in a flow can be left to the label.
+
+    The loop itself stands in the flow of its own scope.
+    """
     return any(
         (_is_loop(item) and (isinstance(item, ir.Repeat) or ir.leaves(item, label)))
         or (isinstance(item, ir.Test | ir.Scope) and _loops_in(ir.parts_of(item), label))
@@ -261,17 +318,25 @@ def _reachable(flow: ir.Flow) -> ir.Flow:
     for index, item in enumerate(flow):
         if isinstance(item, ir.Leave | ir.Stop):
             return flow[: index + 1]
+
     return flow
 
 
 def _table_head(name: str, number: int, span: Span, match_type: str, keys: list[Json]) -> Json:
-    return {"name": name, "id": number, "source_info": source_info(span), "key": keys, "match_type": match_type}
+    return {
+        "name": name,
+        "id": number,
+        "source_info": source_info(span),
+        "key": keys,
+        "match_type": match_type,
+    }
 
 
 def _match_type(kinds: list[str]) -> str:
     for kind in ("range", "ternary", "optional", "lpm"):
         if kind in kinds:
             return "ternary" if kind == "optional" else kind
+
     return "exact"
 
 
@@ -286,6 +351,7 @@ def _target(operand: ir.Value) -> list[str]:
             return [header, name]
         case ir.Valid(ir.HeaderAt(name)):
             return [name, "$valid$"]
+
     raise AssertionError(operand)
 
 
@@ -296,7 +362,9 @@ def _selector(owner: ir.Object, table: ir.Table) -> Json:
 
 def _match(match: ir.Match, key: ir.Key) -> Json:
     width = ty.width_of(key.operand.type)
-    value, other = hexstr(match.value, width), hexstr(match.other, width)
+    value = hexstr(match.value, width)
+    other = hexstr(match.other, width)
+
     match key.match_kind:
         case "exact":
             return {"match_type": "exact", "key": value}
@@ -310,4 +378,7 @@ def _match(match: ir.Match, key: ir.Key) -> Json:
 
 def _data(action: ir.Action, args: tuple[int, ...]) -> list[str]:
     """Return run-time arguments; negative numbers in two's complement."""
-    return [hexstr(value & ((1 << width) - 1), width) for value, (_, width) in zip(args, action.params, strict=True)]
+    return [
+        hexstr(value & ((1 << width) - 1), width)
+        for value, (_, width) in zip(args, action.params, strict=True)
+    ]

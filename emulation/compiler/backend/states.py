@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from emulation.compiler.backend.encode import Json, argument, expression, hexstr, lvalue, primitive, rvalue, source_info
+from emulation.compiler.backend.encode import (
+    Json,
+    argument,
+    expression,
+    hexstr,
+    lvalue,
+    primitive,
+    rvalue,
+    source_info,
+)
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.layout import SCALARS
@@ -22,8 +31,10 @@ def parse_states(states: list[ir.State], layout: ir.Layout) -> list[Json]:
         opened = builder.open(state.name)
         opened["source_info"] = source_info(state.span)
         last = builder.add_all(state.flow, opened, state.name)
+
         if last is not None:
             builder.close(last, state)
+
     return [{**state, "id": number} for number, state in enumerate(builder.states)]
 
 
@@ -34,7 +45,14 @@ class _Builder:
     labels: dict[ir.Label, str] = field(default_factory=dict)
 
     def open(self, name: str) -> Json:
-        state: Json = {"name": name, "id": 0, "parser_ops": [], "transitions": [], "transition_key": []}
+        state: Json = {
+            "name": name,
+            "id": 0,
+            "parser_ops": [],
+            "transitions": [],
+            "transition_key": [],
+        }
+
         self.states.append(state)
         return state
 
@@ -42,12 +60,17 @@ class _Builder:
         return f"{base}_{len(self.states)}"
 
     def add_all(self, flow: ir.Flow, state: Json, base: str) -> Json | None:
-        """Add a flow to an open state; return the state that is open afterwards, None if the flow jumped away."""
+        """Add a flow to an open state.
+
+        Return the state that is open afterwards, None if the flow jumped away.
+        """
         current: Json | None = state
         for item in flow:
             if current is None:
                 return None
+
             current = self._add(item, current, base)
+
         return current
 
     def _add(self, item: ir.Item, state: Json, base: str) -> Json | None:
@@ -58,8 +81,10 @@ class _Builder:
                 self.labels[label] = self.fresh(base)
                 joined = self.open(self.labels[label])
                 last = self.add_all(body, state, base)
+
                 if last is not None:
                     self._go(last, joined["name"])
+
                 return joined
             case ir.Leave(label):
                 self._go(state, self.labels[label])
@@ -68,8 +93,10 @@ class _Builder:
                 top = self.open(self.fresh(base))
                 self._go(state, top["name"])
                 end = self.add_all(body, top, base)
+
                 if end is not None:
                     self._go(end, top["name"])
+
                 return None
             case ir.Stop(span) | ir.Apply(span=span):
                 return fail("this is not possible in a parser", span)
@@ -82,7 +109,9 @@ class _Builder:
 
     def _test(self, item: ir.Test, state: Json, base: str) -> Json:
         self.layout.scalars[BRANCH.name] = BRANCH.type
-        state["parser_ops"].append({"op": "set", "parameters": [lvalue(BRANCH), rvalue(item.condition)]})
+        state["parser_ops"].append(
+            {"op": "set", "parameters": [lvalue(BRANCH), rvalue(item.condition)]}
+        )
         joined = self.open(self.fresh(base))
         names = [self._side(flow, joined["name"], base) for flow in (item.then, item.otherwise)]
         state["transition_key"] = [expression(BRANCH)]
@@ -90,15 +119,18 @@ class _Builder:
             _transition("hexstr", "0x01", None, names[0]),
             _transition("default", None, None, names[1]),
         ]
+
         return joined
 
     def _side(self, flow: ir.Flow, joined: str, base: str) -> str:
         if not flow:
             return joined
+
         opened = self.open(self.fresh(base))
         last = self.add_all(flow, opened, base)
         if last is not None:
             self._go(last, joined)
+
         name: str = opened["name"]
         return name
 
@@ -110,13 +142,17 @@ class _Builder:
         state["transitions"] = _transitions(source.cases, widths)
 
     def _key(self, key: ir.Value, state: Json, span: Span) -> ir.Value:
-        """Return a key that the target can select on: a field, or a temporary with the computed value."""
+        """Return a key that the target can select on: a field, or a temporary with the computed
+        value.
+        """
         if isinstance(key, ir.FieldRef | ir.LastField):
             return key
+
         name = f"$key_{len(self.layout.scalars)}"
         self.layout.scalars[name] = key.type
         copy = ir.FieldRef(SCALARS, name, key.type)
         state["parser_ops"].append(_operation(ir.Assign(copy, key, span)))
+
         return copy
 
 
@@ -127,11 +163,14 @@ def expression_key(key: ir.Value) -> Json:
             return lvalue(key)
         case ir.LastField(stack, name):
             return {"type": "stack_field", "value": [stack, name]}
+
     raise AssertionError(key)
 
 
 def _transitions(cases: tuple[ir.Case, ...], widths: list[int]) -> list[Json]:
-    """Return the transitions up to the first that always applies: the target tries its default last."""
+    """Return the transitions up to the first that always applies: the target tries its default
+    last.
+    """
     made: list[Json] = []
     for case in cases:
         if case.value_set is not None:
@@ -140,6 +179,7 @@ def _transitions(cases: tuple[ir.Case, ...], widths: list[int]) -> list[Json]:
             return [*made, _transition("default", None, None, case.state)]
         else:
             made.append(_value_transition(case, widths))
+
     return made
 
 
@@ -149,9 +189,14 @@ def _value_transition(case: ir.Case, widths: list[int]) -> Json:
     exact = True
     for match, width in zip(case.matches, widths, strict=True):
         padded = 8 * ((width + 7) // 8)
-        value, mask, total = value << padded | match.value, mask << padded | match.other, total + padded
+        value = value << padded | match.value
+        mask = mask << padded | match.other
+        total = total + padded
         exact = exact and match.other == (1 << width) - 1
-    return _transition("hexstr", hexstr(value, total), None if exact else hexstr(mask, total), case.state)
+
+    return _transition(
+        "hexstr", hexstr(value, total), None if exact else hexstr(mask, total), case.state
+    )
 
 
 def _transition(kind: str, value: str | None, mask: str | None, state: str | None) -> Json:
@@ -184,7 +229,9 @@ def _extract(item: ir.Extract) -> Json:
             target = {"type": "stack", "value": stack.name}
         case ir.NextMember(stack, member):
             target = {"type": "union_stack", "value": [stack.name, member]}
+
     if item.length is None:
         return {"op": "extract", "parameters": [target]}
+
     length = {"type": "expression", "value": expression(item.length)}
     return {"op": "extract_VL", "parameters": [target, length]}

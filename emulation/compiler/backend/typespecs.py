@@ -8,7 +8,11 @@ from p4.config.v1 import p4types_pb2
 
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.annotations import find_annotation, string_annotation, write_annotation
+from emulation.compiler.semantics.annotations import (
+    find_annotation,
+    string_annotation,
+    write_annotation,
+)
 from emulation.compiler.syntax.lexer import Kind, number, string
 
 
@@ -41,15 +45,22 @@ def type_spec(  # noqa: C901 one case for each type
         case ty.Stack(element, size):
             target = spec.header_stack if element.kind == "header" else spec.header_union_stack
             inner = type_spec(element, info, errors)
-            (target.header if element.kind == "header" else target.header_union).name = inner.header.name or inner.header_union.name
+            (target.header if element.kind == "header" else target.header_union).name = (
+                inner.header.name or inner.header_union.name
+            )
             target.size = size
+
     return spec
 
 
 def _entry(entries: Any, name: str) -> Any:
-    """Return an entry of a map, new if need be; the published message classes show their maps as lists of pairs."""
+    """Return an entry of a map, new if need be.
+
+    The published message classes show their maps as lists of pairs.
+    """
     if not hasattr(entries, "add"):
         return entries[name]
+
     found = next((pair for pair in entries if pair.key == name), None)
     return (entries.add(key=name) if found is None else found).value
 
@@ -66,7 +77,10 @@ def struct_name(struct: ty.Struct) -> str:
 
 
 def _struct_spec(
-    struct: ty.Struct, spec: p4types_pb2.P4DataTypeSpec, info: p4types_pb2.P4TypeInfo, errors: tuple[str, ...]
+    struct: ty.Struct,
+    spec: p4types_pb2.P4DataTypeSpec,
+    info: p4types_pb2.P4TypeInfo,
+    errors: tuple[str, ...],
 ) -> None:
     name = struct_name(struct)
     match struct.kind:
@@ -74,7 +88,10 @@ def _struct_spec(
             spec.struct.name = name
             made = p4types_pb2.P4StructTypeSpec()
             for item in struct.fields:
-                made.members.add(name=item.name).type_spec.CopyFrom(type_spec(item.type, info, errors))
+                made.members.add(name=item.name).type_spec.CopyFrom(
+                    type_spec(item.type, info, errors)
+                )
+
             _entry(info.structs, name).CopyFrom(made)
         case "header":
             spec.header.name = name
@@ -82,12 +99,16 @@ def _struct_spec(
             for item in struct.fields:
                 bits = type_spec(ty.underlying(item.type), info, errors).bitstring
                 header.members.add(name=item.name).type_spec.CopyFrom(bits)
+
             _entry(info.headers, name).CopyFrom(header)
         case _:
             spec.header_union.name = name
             union = p4types_pb2.P4HeaderUnionTypeSpec()
             for item in struct.fields:
-                union.members.add(name=item.name).header.CopyFrom(type_spec(item.type, info, errors).header)
+                union.members.add(name=item.name).header.CopyFrom(
+                    type_spec(item.type, info, errors).header
+                )
+
             _entry(info.header_unions, name).CopyFrom(union)
 
 
@@ -97,12 +118,17 @@ def _add_enum(enum: ty.Enum, info: p4types_pb2.P4TypeInfo) -> None:
         made.ClearField("members")
         for member in enum.members:
             made.members.add(name=member)
+
         return
+
     serializable = _entry(info.serializable_enums, enum.name)
     serializable.ClearField("members")
     serializable.underlying_type.bitwidth = enum.underlying.width
+
     for member in enum.members:
-        serializable.members.add(name=member, value=to_bytes(enum.value(member), enum.underlying.width))
+        serializable.members.add(
+            name=member, value=to_bytes(enum.value(member), enum.underlying.width)
+        )
 
 
 def add_new_type(type_: ty.NewType, info: p4types_pb2.P4TypeInfo, errors: tuple[str, ...]) -> None:
@@ -117,9 +143,11 @@ def add_new_type(type_: ty.NewType, info: p4types_pb2.P4TypeInfo, errors: tuple[
             made.translated_type.sdn_string.SetInParent()
         else:
             made.translated_type.sdn_bitwidth = width
+
     for note in type_.annotations:
         if not note.structured and note.name != "p4runtime_translation":
             made.annotations.append(write_annotation(note))
+
     _entry(info.new_types, type_.name).CopyFrom(made)
 
 
@@ -128,14 +156,17 @@ def translation(type_: ty.NewType) -> tuple[str, int | None] | None:
     note = find_annotation(type_.annotations, "p4runtime_translation")
     if note is None:
         return None
+
     tokens = note.tokens
     if len(tokens) < 3 or tokens[0].kind is not Kind.STRING or tokens[1].text != ",":
         raise CompileError("@p4runtime_translation needs a URI and a width or 'string'", note.span)
+
     kind = tokens[2]
     if kind.kind is Kind.NUMBER:
         return string(tokens[0]), number(kind).value
     if kind.text == "bit" and len(tokens) > 4:
         return string(tokens[0]), number(tokens[4]).value
+
     return string(tokens[0]), None
 
 
@@ -143,6 +174,7 @@ def control_plane_width(type_: ty.Type) -> int:
     """Return the width that P4Info gives a field; 0 for what the control plane sees as a string."""
     if isinstance(type_, ty.NewType) and (translated := translation(type_)) is not None:
         return translated[1] or 0
+
     return 0 if type_ == ty.ERROR else ty.width_of(type_)
 
 

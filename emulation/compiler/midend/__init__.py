@@ -1,1 +1,3 @@
-"""Typed tree to the intermediate representation: everything inlined, variables become fields, calls become steps."""
+"""Typed tree to the intermediate representation: everything inlined, variables become fields, calls
+become steps.
+"""

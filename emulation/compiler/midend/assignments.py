@@ -21,7 +21,10 @@ def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> N
 
 
 def in_bounds(place: ir.Operand) -> ir.Value | None:
-    """Return whether the element of a stack exists that a place is or lies in; None where it surely does."""
+    """Return whether the element of a stack exists that a place is or lies in.
+
+    None where it surely does.
+    """
     match place:
         case ir.ElementAt(stack, index):
             size = len(stack.elements)
@@ -29,24 +32,30 @@ def in_bounds(place: ir.Operand) -> ir.Value | None:
             pass
         case _:
             return None
+
     return None if fits(index, size) else inside(index, size)
 
 
 @contextmanager
 def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
-    """Emit what the body emits, to be run only where the place exists: the target would end with a wrong index."""
+    """Emit what the body emits, to be run only where the place exists: the target would end with a
+    wrong index.
+    """
     condition = in_bounds(place)
     if condition is None:
         yield frame
         return
+
     with frame.collect() as inner:
         yield inner
+
     frame.emit(ir.Test(condition, tuple(inner.out), (), span))
 
 
 def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:  # noqa: C901 one case for each pair
     if isinstance(value, ir.LastAt):
         value = ir.ElementAt(value.stack, ir.LastIndex(value.stack.name))
+
     match target, value:
         case ir.FieldRef(_, _, ty.Varbit()), ir.FieldRef():
             frame.emit(ir.Primitive("assign_VL", (target, value), span))
@@ -81,15 +90,18 @@ def as_value(operand: ir.Operand, span: Span) -> ir.Value:
     """Return an operand that must be a single value."""
     if not isinstance(operand, ir.Value):
         fail("the target needs a single value here", span)
+
     return operand
 
 
 def _assign_struct(target: ir.StructAt, value: ir.StructAt, span: Span, frame: Frame) -> None:
     if target == value:
         return
+
     items = value.items
     if overlap(target, value):
         items = tuple(freeze(item, span, frame) for item in items)
+
     for place, item in zip(target.items, items, strict=True):
         assign(place, item, span, frame)
 
@@ -98,6 +110,7 @@ def _assign_fields(target: ir.HeaderAt, value: ir.StructAt, span: Span, frame: F
     items = value.items
     if overlap(target, value):
         items = tuple(freeze(item, span, frame) for item in items)
+
     frame.emit(ir.Primitive("add_header", (target,), span))
     for name, item in zip(value.names, items, strict=True):
         assign(header_field(target, name), item, span, frame)
@@ -107,10 +120,15 @@ def freeze(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:
     """Return an operand with the same value that later steps cannot change."""
     if is_constant(operand):
         return operand
+
     if isinstance(operand, ir.StructAt):
-        return ir.StructAt(operand.type, operand.names, tuple(freeze(item, span, frame) for item in operand.items))
+        return ir.StructAt(
+            operand.type, operand.names, tuple(freeze(item, span, frame) for item in operand.items)
+        )
+
     if isinstance(operand.type, ty.Simple) and operand.type == ty.INT:
         return operand
+
     copy = frame.temporary(operand.type, span)
     assign(copy, operand, span, frame)
     return copy
@@ -122,7 +140,13 @@ def freeze_index(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:
         case ir.ElementAt(stack, index):
             return ir.ElementAt(stack, as_value(freeze(index, span, frame), span))
         case ir.ElementField(stack_name, size, index, offset, type_):
-            return ir.ElementField(stack_name, size, as_value(freeze(index, span, frame), span), offset, type_)
+            return ir.ElementField(
+                stack_name,
+                size,
+                index=as_value(freeze(index, span, frame), span),
+                offset=offset,
+                type=type_,
+            )
         case _:
             return operand
 

@@ -1,4 +1,6 @@
-"""Controls and extern instances: what exists at compile time, and how a control is inlined where it is applied."""
+"""Controls and extern instances: what exists at compile time, and how a control is inlined where it
+is applied.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,21 @@ if TYPE_CHECKING:
 
 
 def make_block(
-    block: t.Control | t.ParserBlock, args: tuple[t.Expression | t.Instance, ...], name: str, frame: Frame
+    block: t.Control | t.ParserBlock,
+    args: tuple[t.Expression | t.Instance, ...],
+    name: str,
+    frame: Frame,
 ) -> BlockObject:
     """Make an instance of a control or parser with all the instances that it holds."""
     bindings: Bindings = dict(frame.builder.globals)
     for param, arg in zip(block.constructor, args, strict=True):
         bindings[param] = _constructor_argument(arg, frame)
+
     inner = frame.inner(path=name, bindings=bindings, tables={}, actions={})
     for item in block.locals:
         if isinstance(item, t.Instance):
             bindings[item] = make_instance(item, inner)
+
     return BlockObject(name, block, bindings)
 
 
@@ -35,6 +42,7 @@ def _constructor_argument(arg: t.Expression | t.Instance, frame: Frame) -> Bindi
         return frame.bindings[arg] if arg in frame.bindings else make_instance(arg, frame)
     if isinstance(arg, t.Ref):
         return frame.bindings[arg.declaration]
+
     return lower(arg, frame)
 
 
@@ -43,20 +51,34 @@ def make_instance(instance: t.Instance, frame: Frame) -> ir.Object | BlockObject
     if isinstance(instance.type, t.Control | t.ParserBlock):
         name = frame.builder.unique_path(frame.qualify(instance.name, instance.annotations))
         return make_block(instance.type, instance.args, name, frame)
+
     return make_object(instance, frame)
 
 
 def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
     """Make an extern object with its evaluated constructor arguments."""
     assert isinstance(instance.type, ty.Extern)
-    name = instance.name if instance.anonymous else frame.qualify(instance.name, instance.annotations)
-    signature = next(made for made in instance.type.definition.constructors if len(made.params) == len(instance.args))
+    name = (
+        instance.name if instance.anonymous else frame.qualify(instance.name, instance.annotations)
+    )
+    signature = next(
+        made
+        for made in instance.type.definition.constructors
+        if len(made.params) == len(instance.args)
+    )
+
     args = {
-        param.name: _object_argument(arg, param.name, frame) for param, arg in zip(signature.params, instance.args, strict=True)
+        param.name: _object_argument(arg, param.name, frame)
+        for param, arg in zip(signature.params, instance.args, strict=True)
     }
+
     made = ir.Object(name, instance, args)
-    if any(present.name == name and present.kind == made.kind for present in frame.builder.switch.objects):
+    if any(
+        present.name == name and present.kind == made.kind
+        for present in frame.builder.switch.objects
+    ):
         fail(f"there is more than one {made.kind} '{name}'", instance.span)
+
     frame.builder.switch.objects.append(made)
     return made
 
@@ -64,9 +86,15 @@ def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
 def _object_argument(arg: t.Expression | t.Instance, name: str, frame: Frame) -> int | str:
     if isinstance(arg, t.Literal) and isinstance(arg.value, str):
         return arg.value
+
     if isinstance(arg, t.Instance):
         fail("a constructor argument must be known at compile time", arg.span)
-    return size_of(arg, frame, "'size'") if name == "size" else constant(arg, frame, "a constructor argument")
+
+    return (
+        size_of(arg, frame, "'size'")
+        if name == "size"
+        else constant(arg, frame, "a constructor argument")
+    )
 
 
 def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) -> None:
@@ -75,16 +103,26 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
     from emulation.compiler.midend.statements import declare, lower_body
 
     assert isinstance(block.source, t.Control)
+
     if block.applied and _has_tables(block.source):
-        fail(f"'{block.name}' has tables and is applied more than once, which the target cannot do", span)
+        fail(
+            f"'{block.name}' has tables and is applied more than once, which the target cannot do",
+            span,
+        )
+
     block.applied = True
     label = ir.Label("return")
     bindings: Bindings = {**block.bindings, **args.bindings}
-    with frame.collect(bindings=bindings, path=block.name, end=label, tables={}, actions={}, loop=None) as inner:
+
+    with frame.collect(
+        bindings=bindings, path=block.name, end=label, tables={}, actions={}, loop=None
+    ) as inner:
         for item in block.source.locals:
             if isinstance(item, t.Variable):
                 declare(item, item.span, inner)
+
         lower_body(block.source.body, inner)
+
     refuse_exit(args, inner.out, span)
     frame.emit(*close(label, inner.out))
     copy_out(args, span, frame)
@@ -92,6 +130,11 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
 
 def _has_tables(control: t.Control) -> bool:
     return any(
-        isinstance(item, t.Table) or (isinstance(item, t.Instance) and isinstance(item.type, t.Control) and _has_tables(item.type))
+        isinstance(item, t.Table)
+        or (
+            isinstance(item, t.Instance)
+            and isinstance(item.type, t.Control)
+            and _has_tables(item.type)
+        )
         for item in control.locals
     )

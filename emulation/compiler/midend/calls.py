@@ -1,4 +1,6 @@
-"""Calls, inlined: parameters are bound to the arguments themselves, or to copies where the arguments overlap."""
+"""Calls, inlined: parameters are bound to the arguments themselves, or to copies where the
+arguments overlap.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +40,7 @@ def lower_call(node: t.Expression, frame: Frame) -> ir.Operand:
             from emulation.compiler.midend.externs import lower_method
 
             return lower_method(node, frame) or NOTHING
+
     raise AssertionError(node)
 
 
@@ -49,7 +52,9 @@ NOTHING = number(0, ty.INT)
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A result to be copied to its argument: the place of that was fixed before the call, unless it is a slice."""
+    """A result to be copied to its argument: the place of that was fixed before the call, unless it
+    is a slice.
+    """
 
     target: t.Expression
     place: ir.Operand
@@ -64,23 +69,37 @@ class Bound:
     copies: tuple[Copy, ...]
 
 
-def bind(params: tuple[t.Parameter, ...], args: t.Args, span: Span, frame: Frame, body: t.Body = ()) -> Bound:
-    """Bind parameters to arguments; `body` is given where it can use the caller's variables, as actions do."""
+def bind(
+    params: tuple[t.Parameter, ...], args: t.Args, span: Span, frame: Frame, body: t.Body = ()
+) -> Bound:
+    """Bind parameters to arguments.
+
+    `body` is given where it can use the caller's variables, as actions do.
+    """
     operands = [_argument(param, arg, span, frame) for param, arg in zip(params, args, strict=True)]
     used = _used_outside(body, frame)
     bindings: Bindings = {}
     copies: list[Copy] = []
+
     for index, (param, arg, operand) in enumerate(zip(params, args, operands, strict=True)):
         if not isinstance(operand, ir.Operand):
             bindings[param] = operand
         elif param.direction in ("out", "inout"):
-            others = [other for at, other in enumerate(operands) if at != index and isinstance(other, ir.Operand)]
+            others = [
+                other
+                for at, other in enumerate(operands)
+                if at != index and isinstance(other, ir.Operand)
+            ]
+
             others += used
-            bindings[param] = place = _writable(param, arg, operand, others, span, frame)
+            bindings[param] = place = _writable(
+                param, arg, operand, others=others, span=span, frame=frame
+            )
             if place is not operand and arg is not None:
                 copies.append(Copy(arg, operand, place))
         else:
-            bindings[param] = _readable(index, params, operands, used, span, frame)
+            bindings[param] = _readable(index, params, operands, used=used, span=span, frame=frame)
+
     return Bound(bindings, tuple(copies))
 
 
@@ -89,6 +108,7 @@ def _argument(param: t.Parameter, arg: t.Expression | None, span: Span, frame: F
         return frame.temporary(param.type, span, param.name)
     if isinstance(param.type, ty.Extern) and isinstance(arg, t.Ref):
         return frame.bindings[arg.declaration]
+
     return freeze_index(lower(arg, frame), span, frame)
 
 
@@ -100,13 +120,18 @@ def _writable(
     span: Span,
     frame: Frame,
 ) -> ir.Operand:
-    """Return the argument's own place, or a copy if it is part of a field or shared with another argument."""
-    own = isinstance(operand, ir.FieldRef | ir.Place) and not any(overlap(operand, other) for other in others)
+    """Return the argument's own place, or a copy if it is part of a field or shared with another
+    argument.
+    """
+    own = isinstance(operand, ir.FieldRef | ir.Place) and not any(
+        overlap(operand, other) for other in others
+    )
     place = operand if own else frame.temporary(param.type, span, param.name)
     if param.direction == "out":
         reset(place, span, frame)
     elif not own:
         assign(place, operand, span, frame)
+
     return place
 
 
@@ -122,14 +147,17 @@ def _readable(
     assert isinstance(operand, ir.Operand)
     if is_constant(operand):
         return operand
+
     written = used + [
         other
         for param, other in zip(params, operands, strict=True)
         if param.direction in ("out", "inout") and isinstance(other, ir.Operand)
     ]
+
     computed = isinstance(operand, ir.Compute | ir.Choose)
     if computed or any(overlap(operand, other) for other in written):
         return freeze(operand, span, frame)
+
     return operand
 
 
@@ -167,38 +195,79 @@ def _inline_function(node: t.FunctionCall, frame: Frame) -> ir.Operand:
     function = node.function
     args = bind(function.params, node.args, node.span, frame)
     bindings = {**frame.builder.globals, **args.bindings}
-    if len(function.body) == 1 and isinstance(only := function.body[0], t.Return) and only.value and not args.copies:
+
+    if (
+        len(function.body) == 1
+        and isinstance(only := function.body[0], t.Return)
+        and only.value
+        and not args.copies
+    ):
         return lower(only.value, frame.inner(bindings=bindings, loop=None))
-    result = frame.temporary(function.returns, node.span, function.name) if function.returns != ty.VOID else NOTHING
-    _inline_body(function.body, args, node.span, frame, bindings, result)
+
+    result = (
+        frame.temporary(function.returns, node.span, function.name)
+        if function.returns != ty.VOID
+        else NOTHING
+    )
+
+    _inline_body(function.body, args, span=node.span, frame=frame, bindings=bindings, result=result)
     return result
 
 
 def _inline_action(node: t.ActionCall, frame: Frame) -> ir.Operand:
-    args = bind(node.action.params, node.args, node.span, frame, node.action.body)
+    args = bind(
+        node.action.params, args=node.args, span=node.span, frame=frame, body=node.action.body
+    )
     if not frame.in_action:
-        called = ir.Action(frame.action_name(node.action), (), (), node.action.span, node.action)
+        called = ir.Action(
+            frame.action_name(node.action),
+            params=(),
+            flow=(),
+            span=node.action.span,
+            source=node.action,
+        )
+
         frame.builder.switch.called.append(called)
-    _inline_body(node.action.body, args, node.span, frame, {**frame.bindings, **args.bindings}, NOTHING)
+
+    _inline_body(
+        node.action.body,
+        args,
+        span=node.span,
+        frame=frame,
+        bindings={**frame.bindings, **args.bindings},
+        result=NOTHING,
+    )
+
     return NOTHING
 
 
-def _inline_body(body: t.Body, args: Bound, span: Span, frame: Frame, bindings: Bindings, result: ir.Operand) -> None:
+def _inline_body(
+    body: t.Body, args: Bound, span: Span, frame: Frame, bindings: Bindings, result: ir.Operand
+) -> None:
     from emulation.compiler.midend.statements import lower_body
 
     label = ir.Label("return")
     with frame.collect(bindings=bindings, end=label, result=result, loop=None) as inner:
         lower_body(body, inner)
+
     refuse_exit(args, inner.out, span)
     frame.emit(*close(label, inner.out))
     copy_out(args, span, frame)
 
 
 def close(label: ir.Label, items: list[ir.Item]) -> tuple[ir.Item, ...]:
-    """Return flow whose label ends here; without a scope when nothing jumps to the label from the middle."""
+    """Return flow whose label ends here.
+
+    Without a scope when nothing jumps to the label from the middle.
+    """
     if items and items[-1] == ir.Leave(label):
         items = items[:-1]
-    return (ir.Scope(label, tuple(items)),) if any(ir.leaves(item, label) for item in items) else tuple(items)
+
+    return (
+        (ir.Scope(label, tuple(items)),)
+        if any(ir.leaves(item, label) for item in items)
+        else tuple(items)
+    )
 
 
 # Headers and stacks
@@ -216,6 +285,7 @@ def _header_method(node: t.HeaderMethod, frame: Frame) -> ir.Operand:
             frame.emit(ir.Primitive(node.name.removesuffix("_front"), (base, amount), node.span))
         case _:
             fail(f"the target cannot do {node.name}() here", node.span)
+
     return NOTHING
 
 
@@ -229,19 +299,24 @@ def _table_result(node: t.TableApply, frame: Frame) -> ir.Operand:
     if not node.member:
         apply_table(node.table, node.span, frame)
         return NOTHING
+
     result = frame.temporary(ty.BOOL, node.span, "hit")
     assert isinstance(result, ir.FieldRef)
     flag = node.member == "hit"
     hit = (ir.Assign(result, ir.Flag(flag), node.span),)
     miss = (ir.Assign(result, ir.Flag(not flag), node.span),)
     apply_table(node.table, node.span, frame, hit=hit, miss=miss)
+
     return result
 
 
-def _apply_block(instance: t.Instance | t.Parameter, args: t.Args, span: Span, frame: Frame) -> None:
+def _apply_block(
+    instance: t.Instance | t.Parameter, args: t.Args, span: Span, frame: Frame
+) -> None:
     block = frame.bindings.get(instance)
     if not isinstance(block, BlockObject):
         fail(f"'{instance.name}' cannot be applied here", span)
+
     assert isinstance(block.source, t.Control), "parsers are applied by the lowering of states"
     from emulation.compiler.midend.blocks import inline_control
 

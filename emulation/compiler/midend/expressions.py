@@ -1,4 +1,7 @@
-"""Expressions to operands; what has effects is emitted into the frame's flow on the way, left to right."""
+"""Expressions to operands.
+
+What has effects is emitted into the frame's flow on the way, left to right.
+"""
 
 from __future__ import annotations
 
@@ -60,13 +63,18 @@ def lower_value(node: t.Expression, frame: Frame) -> ir.Value:
 
 
 def lower_all(nodes: Sequence[t.Expression], frame: Frame) -> list[ir.Operand]:
-    """Lower operands left to right; effects of a later one cannot change what an earlier one read."""
+    """Lower operands left to right.
+
+    Effects of a later one cannot change what an earlier one read.
+    """
     operands: list[ir.Operand] = []
     for index, node in enumerate(nodes):
         operand = lower(node, frame)
         if any(has_effects(later) for later in nodes[index + 1 :]):
             operand = freeze(operand, node.span, frame)
+
         operands.append(operand)
+
     return operands
 
 
@@ -75,6 +83,7 @@ def constant(node: t.Expression, frame: Frame, what: str) -> int:
     value = lower(node, frame)
     if not isinstance(value, ir.Num | ir.Flag):
         fail(f"{what} must be known at compile time", node.span)
+
     return int(value.value)
 
 
@@ -83,19 +92,26 @@ def size_of(node: t.Expression, frame: Frame, what: str) -> int:
     size = constant(node, frame, what)
     if not 0 <= size <= MAX_SIZE:
         fail(f"{what} must be between 0 and {MAX_SIZE}, found {size}", node.span)
+
     return size
 
 
-def bound(declaration: t.Parameter | t.Variable | t.Instance, span: Span, frame: Frame) -> ir.Operand:
+def bound(
+    declaration: t.Parameter | t.Variable | t.Instance, span: Span, frame: Frame
+) -> ir.Operand:
     """Return the operand that a name is bound to."""
     binding = frame.bindings.get(declaration)
     if binding is None or isinstance(binding, ir.Object | BlockObject | Packet):
         fail(f"'{declaration.name}' has no value here", span)
+
     return binding
 
 
 def static_place(node: t.Expression, frame: Frame) -> ir.Operand | None:
-    """Return the storage that a path names, or the whole of which it is a part; None for what the body declares."""
+    """Return the storage that a path names, or the whole of which it is a part.
+
+    None for what the body declares.
+    """
     match node:
         case t.Ref(_, _, declaration):
             binding = frame.bindings.get(declaration)
@@ -106,8 +122,13 @@ def static_place(node: t.Expression, frame: Frame) -> ir.Operand | None:
             return member(place, name, span) if place is not None and known else place
         case t.Element(_, _, base, index):
             place = static_place(base, frame)
-            if isinstance(place, ir.StackAt) and isinstance(index, t.Literal) and int(index.value) < len(place.elements):
+            if (
+                isinstance(place, ir.StackAt)
+                and isinstance(index, t.Literal)
+                and int(index.value) < len(place.elements)
+            ):
                 return place.elements[int(index.value)]
+
             return place
         case t.StackMember(_, _, base) | t.Slice(_, _, base):
             return static_place(base, frame)
@@ -125,6 +146,7 @@ def _literal(node: t.Literal, frame: Frame) -> ir.Operand:
             return number(enum.value(name), enum.underlying or ty.Bits(32))
         case type_, int(value):
             return number(value, type_)
+
     return fail("the target has no strings", node.span)
 
 
@@ -134,6 +156,7 @@ def _names(type_: ty.Type) -> tuple[str, ...]:
             return tuple(item.name for item in fields)
         case ty.Tuple(elements):
             return tuple(str(index) for index in range(len(elements)))
+
     return ()
 
 
@@ -158,7 +181,14 @@ def member(base: ir.Operand, name: str, span: Span) -> ir.Operand:
         case ir.ElementAt(stack, index) if base.type.kind == "header":
             names = [field for field, _ in flat_fields(base.type)]
             plain = _plain_type(base.type, name, span)
-            return ir.ElementField(stack.name, len(stack.elements), index, names.index(name), plain)
+            return ir.ElementField(
+                stack.name,
+                size=len(stack.elements),
+                index=index,
+                offset=names.index(name),
+                type=plain,
+            )
+
     return fail("the target cannot reach this field", span)
 
 
@@ -166,20 +196,24 @@ def _plain_type(header: ty.Struct, name: str, span: Span) -> ty.Type:
     type_ = header.field_type(name)
     if type_ is None or isinstance(type_, ty.Struct | ty.Varbit):
         fail("the target cannot reach this field", span)
+
     return type_
 
 
 def _element(node: t.Element, frame: Frame) -> ir.Operand:
-    base, index = lower(node.base, frame), lower(node.index, frame)
+    base = lower(node.base, frame)
+    index = lower(node.index, frame)
     match base, index:
         case ir.StructAt(), ir.Num(value):
             return base.items[value]
         case ir.StackAt(), ir.Num(value):
             if not 0 <= value < len(base.elements):
                 fail(f"index {value} is outside of 0 .. {len(base.elements) - 1}", node.span)
+
             return base.elements[value]
         case ir.StackAt(), _:
             return ir.ElementAt(base, as_value(index, node.span))
+
     return fail("the target cannot index this", node.span)
 
 
@@ -188,6 +222,7 @@ def _stack_member(node: t.StackMember, frame: Frame) -> ir.Operand:
     assert isinstance(stack, ir.StackAt)
     if frame.where != "parser":
         fail(f"'{node.which}' can be used in a parser only", node.span)
+
     match node.which:
         case "next":
             return ir.NextAt(stack)
@@ -201,13 +236,14 @@ def is_valid(operand: ir.Operand, span: Span) -> ir.Value:
     """Return whether a header or union is valid."""
     match operand:
         case ir.ElementAt() if (exists := in_bounds(operand)) is not None:
-            return binary("&&", exists, ir.Valid(operand), ty.BOOL, span)
+            return binary("&&", left=exists, right=ir.Valid(operand), type_=ty.BOOL, span=span)
         case ir.HeaderAt() | ir.UnionAt() | ir.ElementAt():
             return ir.Valid(operand)
         case ir.Invalid():
             return ir.Flag(False)
         case ir.StructAt():
             return ir.Flag(True)
+
     return fail("the target cannot tell whether this is valid", span)
 
 
@@ -217,12 +253,26 @@ def is_valid(operand: ir.Operand, span: Span) -> ir.Value:
 def _binary(node: t.Binary, frame: Frame) -> ir.Operand:
     if node.op in ("&&", "||") and has_effects(node.right):
         return _short_circuit(node, frame)
+
     left, right = lower_all((node.left, node.right), frame)
     if node.op in ("==", "!="):
         equal = equality(left, right, node.span)
-        return equal if node.op == "==" else unary("!", equal, ty.BOOL) if _negated(left) else _unequal(node, left, right)
+        return (
+            equal
+            if node.op == "=="
+            else unary("!", equal, ty.BOOL)
+            if _negated(left)
+            else _unequal(node, left, right)
+        )
+
     type_ = node.left.type if node.type == ty.BOOL and node.op not in ("&&", "||") else node.type
-    return binary(node.op, as_value(left, node.span), as_value(right, node.span), type_, node.span)
+    return binary(
+        node.op,
+        left=as_value(left, node.span),
+        right=as_value(right, node.span),
+        type_=type_,
+        span=node.span,
+    )
 
 
 def _negated(left: ir.Operand) -> bool:
@@ -230,7 +280,13 @@ def _negated(left: ir.Operand) -> bool:
 
 
 def _unequal(node: t.Binary, left: ir.Operand, right: ir.Operand) -> ir.Value:
-    return binary("!=", as_value(left, node.span), as_value(right, node.span), ty.BOOL, node.span)
+    return binary(
+        "!=",
+        left=as_value(left, node.span),
+        right=as_value(right, node.span),
+        type_=ty.BOOL,
+        span=node.span,
+    )
 
 
 def _short_circuit(node: t.Binary, frame: Frame) -> ir.Operand:
@@ -239,23 +295,32 @@ def _short_circuit(node: t.Binary, frame: Frame) -> ir.Operand:
     assign(result, lower(node.left, frame), node.span, frame)
     with frame.collect() as inner:
         assign(result, lower(node.right, inner), node.span, inner)
+
     then, otherwise = (tuple(inner.out), ()) if node.op == "&&" else ((), tuple(inner.out))
     frame.emit(ir.Test(as_value(result, node.span), then, otherwise, node.span))
     return result
 
 
 def equality(left: ir.Operand, right: ir.Operand, span: Span) -> ir.Value:
-    """Return whether two operands are equal; headers are if both are invalid, or both valid with equal fields."""
+    """Return whether two operands are equal.
+
+    Headers are if both are invalid, or both valid with equal fields.
+    """
     match left, right:
         case ir.StructAt(), ir.StructAt():
-            return _all(equality(one, other, span) for one, other in zip(left.items, right.items, strict=True))
+            return _all(
+                equality(one, other, span)
+                for one, other in zip(left.items, right.items, strict=True)
+            )
         case ir.HeaderAt(), ir.HeaderAt():
             return _headers_equal(left, right, span)
         case ir.HeaderAt(), ir.StructAt():
             fields = _all(
-                equality(header_field(left, name), item, span) for name, item in zip(right.names, right.items, strict=True)
+                equality(header_field(left, name), item, span)
+                for name, item in zip(right.names, right.items, strict=True)
             )
-            return binary("&&", ir.Valid(left), fields, ty.BOOL, span)
+
+            return binary("&&", left=ir.Valid(left), right=fields, type_=ty.BOOL, span=span)
         case ir.StructAt(), ir.HeaderAt():
             return equality(right, left, span)
         case (ir.HeaderAt() | ir.UnionAt()) as header, ir.Invalid():
@@ -263,23 +328,41 @@ def equality(left: ir.Operand, right: ir.Operand, span: Span) -> ir.Value:
         case ir.Invalid(), _:
             return equality(right, left, span)
         case ir.StackAt(), ir.StackAt():
-            return _all(equality(one, other, span) for one, other in zip(left.elements, right.elements, strict=True))
+            return _all(
+                equality(one, other, span)
+                for one, other in zip(left.elements, right.elements, strict=True)
+            )
         case _:
-            return binary("==", as_value(left, span), as_value(right, span), left.type, span)
+            return binary(
+                "==",
+                left=as_value(left, span),
+                right=as_value(right, span),
+                type_=left.type,
+                span=span,
+            )
 
 
 def _all(conditions: object) -> ir.Value:
     result: ir.Value = ir.Flag(True)
     for condition in conditions:  # type: ignore[attr-defined]
-        result = condition if result == ir.Flag(True) else ir.Compute("and", result, condition, ty.BOOL)
+        result = (
+            condition if result == ir.Flag(True) else ir.Compute("and", result, condition, ty.BOOL)
+        )
+
     return result
 
 
 def _headers_equal(left: ir.HeaderAt, right: ir.HeaderAt, span: Span) -> ir.Value:
-    fields = _all(equality(header_field(left, item.name), header_field(right, item.name), span) for item in left.type.fields)
-    valid, other = ir.Valid(left), ir.Valid(right)
+    fields = _all(
+        equality(header_field(left, item.name), header_field(right, item.name), span)
+        for item in left.type.fields
+    )
+
+    valid = ir.Valid(left)
+    other = ir.Valid(right)
     both = ir.Compute("and", ir.Compute("and", valid, other, ty.BOOL), fields, ty.BOOL)
     neither = ir.Compute("and", unary("!", valid, ty.BOOL), unary("!", other, ty.BOOL), ty.BOOL)
+
     return ir.Compute("or", neither, both, ty.BOOL)
 
 
@@ -287,14 +370,18 @@ def _ternary(node: t.Ternary, frame: Frame) -> ir.Operand:
     condition = lower_value(node.condition, frame)
     if isinstance(condition, ir.Flag):
         return lower(node.then if condition.value else node.otherwise, frame)
+
     simple = not has_effects(node.then) and not has_effects(node.otherwise)
     with frame.collect() as then, frame.collect() as otherwise:
-        left, right = lower(node.then, then), lower(node.otherwise, otherwise)
+        left = lower(node.then, then)
+        right = lower(node.otherwise, otherwise)
         if simple and isinstance(left, ir.Value) and isinstance(right, ir.Value):
             return ir.Choose(condition, left, right, node.type)
+
         result = frame.temporary(node.type, node.span)
         assign(result, left, node.span, then)
         assign(result, right, node.span, otherwise)
+
     frame.emit(ir.Test(condition, tuple(then.out), tuple(otherwise.out), node.span))
     return result
 
@@ -307,9 +394,21 @@ def has_effects(node: t.Expression) -> bool:
     match node:
         case t.MethodCall(_, _, _, method) if method.name == "lookahead":
             return False
-        case t.FunctionCall() | t.ExternCall() | t.MethodCall() | t.TableApply() | t.ActionCall() | t.BlockApply():
+        case (
+            t.FunctionCall()
+            | t.ExternCall()
+            | t.MethodCall()
+            | t.TableApply()
+            | t.ActionCall()
+            | t.BlockApply()
+        ):
             return True
-        case t.Field(_, _, base) | t.StackMember(_, _, base) | t.Slice(_, _, base) | t.HeaderMethod(_, _, base):
+        case (
+            t.Field(_, _, base)
+            | t.StackMember(_, _, base)
+            | t.Slice(_, _, base)
+            | t.HeaderMethod(_, _, base)
+        ):
             return has_effects(base)
         case t.Unary(_, _, _, operand) | t.Cast(_, _, operand):
             return has_effects(operand)

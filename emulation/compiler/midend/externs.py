@@ -18,7 +18,16 @@ from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
 
 PIPELINES = ("ingress", "egress")
-ALGORITHMS = ("crc32", "crc32_custom", "crc16", "crc16_custom", "random", "identity", "csum16", "xor16")
+ALGORITHMS = (
+    "crc32",
+    "crc32_custom",
+    "crc16",
+    "crc16_custom",
+    "random",
+    "identity",
+    "csum16",
+    "xor16",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,43 +58,76 @@ def lower_function(node: t.ExternCall, frame: Frame) -> ir.Operand | None:
     handler = FUNCTIONS.get(node.function.name)
     if handler is None:
         fail(f"the target does not know the function '{node.function.name}'", node.span)
+
     places, function = handler
     if frame.where not in places:
-        fail(f"'{node.function.name}' cannot be called here, only in {' or '.join(places)}", node.span)
-    return function(Call(node.span, node.function.name, node.args, node.type_args, frame))
+        fail(
+            f"'{node.function.name}' cannot be called here, only in {' or '.join(places)}",
+            node.span,
+        )
+
+    return function(
+        Call(node.span, name=node.function.name, args=node.args, types=node.type_args, frame=frame)
+    )
 
 
 def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
     """Emit the call of a method of an extern object."""
     target = frame.bindings.get(node.object)
     if isinstance(target, Packet):
-        kind, owner = "packet", None
+        kind = "packet"
+        owner = None
     elif isinstance(target, ir.Object):
-        kind, owner = target.kind, target
+        kind = target.kind
+        owner = target
     else:
         fail(f"'{node.object.name}' cannot be used here", node.span)
+
     handler = METHODS.get((kind, node.method.name))
     if handler is None:
         fail(f"the target does not know the method '{node.method.name}' of {kind}", node.span)
+
     places, function = handler
     if frame.where not in places:
-        fail(f"'{node.method.name}' cannot be called here, only in {' or '.join(places)}", node.span)
-    return function(Call(node.span, node.method.name, node.args, node.type_args, frame, owner))
+        fail(
+            f"'{node.method.name}' cannot be called here, only in {' or '.join(places)}", node.span
+        )
+
+    return function(
+        Call(
+            node.span,
+            name=node.method.name,
+            args=node.args,
+            types=node.type_args,
+            frame=frame,
+            object=owner,
+        )
+    )
 
 
 def _to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> None:
-    """Run a step that writes an out argument; the target writes to fields only, so others get a copy afterwards."""
+    """Run a step that writes an out argument.
+
+    The target writes to fields only, so others get a copy afterwards.
+    """
     arg = call.args[index]
     is_place = arg is not None and not isinstance(arg, t.Slice)
-    place = freeze_index(lower(arg, call.frame), call.span, call.frame) if arg is not None and is_place else None
+    place = (
+        freeze_index(lower(arg, call.frame), call.span, call.frame)
+        if arg is not None and is_place
+        else None
+    )
+
     if isinstance(place, ir.FieldRef):
         step(place)
         _with_sign(place, call)
         return
+
     type_ = arg.type if arg is not None else ty.Bits(32)
     copy = call.frame.temporary(type_, call.span)
     if not isinstance(copy, ir.FieldRef):
         fail("the target writes this result to a single field only", call.span)
+
     step(copy)
     _with_sign(copy, call)
     if place is not None:
@@ -95,7 +137,9 @@ def _to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> No
 
 
 def _with_sign(field: ir.FieldRef, call: Call) -> None:
-    """Bring a signed field into its range: what the target writes there, from a register or a hash, has no sign."""
+    """Bring a signed field into its range: what the target writes there, from a register or a hash,
+    has no sign.
+    """
     if is_signed(field.type):
         call.frame.emit(ir.Assign(field, reduce_to(field, field.type), call.span))
 
@@ -109,7 +153,11 @@ def flatten(operand: ir.Operand, span: Span) -> list[ir.Value]:
         case ir.StructAt(_, _, items):
             return [value for item in items for value in flatten(item, span)]
         case ir.HeaderAt(_, header):
-            return [value for item in header.fields for value in flatten(header_field(operand, item.name), span)]
+            return [
+                value
+                for item in header.fields
+                for value in flatten(header_field(operand, item.name), span)
+            ]
         case _:
             return [as_value(operand, span)]
 
@@ -120,8 +168,10 @@ def _fields(operand: ir.Operand, span: Span, frame: Frame) -> tuple[ir.Value, ..
     for value in flatten(operand, span):
         if isinstance(value, ir.Num) and value.type == ty.INT:
             fail(f"the number {value.value} needs a width here", span)
+
         plain = isinstance(value, ir.Num | ir.FieldRef)
         found.append(value if plain else as_value(freeze_value(value, span, frame), span))
+
     return tuple(found)
 
 
@@ -139,11 +189,13 @@ def _mark_to_drop(call: Call) -> None:
     if not call.args:
         call.emit("mark_to_drop", ir.Named("header", STANDARD_METADATA))
         return
+
     place = lower(call.arg(0), call.frame)
     assert isinstance(place, ir.StructAt)
     if isinstance(place.items[0], ir.FieldRef) and place.items[0].header == STANDARD_METADATA:
         call.emit("mark_to_drop", ir.Named("header", STANDARD_METADATA))
         return
+
     for field, value in (("egress_spec", 511), ("mcast_grp", 0)):
         target = place.item(field)
         assign(target, number(value, target.type), call.span, call.frame)
@@ -153,10 +205,13 @@ def _hash(call: Call) -> None:
     """`result = base + hash(data) % max`, or base where max is 0."""
     algorithm = _algorithm(call.arg(1))
     base, data, size = lower_all((call.arg(2), call.arg(3), call.arg(4)), call.frame)
-    base_value, size_value = as_value(base, call.span), as_value(size, call.span)
+    base_value = as_value(base, call.span)
+    size_value = as_value(size, call.span)
+
     if isinstance(size_value, ir.Num) and size_value.value == 0:
         _to_field(call, 0, lambda field: assign(field, base_value, call.span, call.frame))
         return
+
     inputs = _fields(data, call.arg(3).span, call.frame)
     switch = call.frame.builder.switch
     name = f"calc_{len(switch.calculations)}"
@@ -169,13 +224,17 @@ def _hash(call: Call) -> None:
 def _algorithm(node: t.Expression) -> str:
     if not isinstance(node, t.Literal) or node.value not in ALGORITHMS:
         fail("the hash algorithm must be known at compile time", node.span)
+
     if node.value == "random":
         fail("the target has no hash algorithm 'random'; use the function random()", node.span)
+
     return str(node.value)
 
 
 def _random(call: Call) -> None:
-    low, high = (as_value(item, call.span) for item in lower_all((call.arg(1), call.arg(2)), call.frame))
+    low, high = (
+        as_value(item, call.span) for item in lower_all((call.arg(1), call.arg(2)), call.frame)
+    )
     _to_field(call, 0, lambda field: call.emit("modify_field_rng_uniform", field, low, high))
 
 
@@ -183,8 +242,10 @@ def _digest(call: Call) -> None:
     """The target sends the fields when the pipeline ends, so what the digest holds now is copied."""
     data = lower(call.arg(1), call.frame)
     fields = tuple(
-        as_value(freeze_value(value, call.span, call.frame), call.span) for value in _fields(data, call.arg(1).span, call.frame)
+        as_value(freeze_value(value, call.span, call.frame), call.span)
+        for value in _fields(data, call.arg(1).span, call.frame)
     )
+
     type_ = call.arg(1).type
     name = type_.name if isinstance(type_, ty.Struct) else "digest"
     digests = call.frame.builder.switch.digests
@@ -197,22 +258,31 @@ def _clone(call: Call) -> None:
     kind = call.arg(0)
     if not isinstance(kind, t.Literal):
         fail("the type of the clone must be known at compile time", kind.span)
+
     name, place = CLONES[str(kind.value)]
     if call.frame.where != place:
         fail(f"CloneType.{kind.value} is possible in {place} only", kind.span)
+
     kept = _data_list if call.name == "clone3" else _field_list
     list_id = kept(call, 2) if len(call.args) > 2 else _empty_list(call)
     call.emit(name, call.value(1), number(list_id, ty.Bits(32)))
 
 
-CLONES = {"I2E": ("clone_ingress_pkt_to_egress", "ingress"), "E2E": ("clone_egress_pkt_to_egress", "egress")}
+CLONES = {
+    "I2E": ("clone_ingress_pkt_to_egress", "ingress"),
+    "E2E": ("clone_egress_pkt_to_egress", "egress"),
+}
 
 
 def _field_list(call: Call, index: int) -> int:
-    """Return the target's id of a field list; ids start at 1, since 0 says that nothing is to be done."""
+    """Return the target's id of a field list.
+
+    Ids start at 1, since 0 says that nothing is to be done.
+    """
     chosen = constant(call.arg(index), call.frame, "the index of the field list")
     lists = call.frame.builder.switch.field_lists
     lists.setdefault(chosen, [])
+
     return list(lists).index(chosen) + 1
 
 
@@ -223,16 +293,22 @@ def _empty_list(call: Call) -> int:
 
 
 def _preserving(call: Call) -> None:
-    call.emit(call.name.removesuffix("_preserving_field_list"), number(_field_list(call, 0), ty.Bits(32)))
+    call.emit(
+        call.name.removesuffix("_preserving_field_list"), number(_field_list(call, 0), ty.Bits(32))
+    )
 
 
 def _data_list(call: Call, index: int) -> int:
-    """Return the id of a field list of the fields that an old call names, under an index that no annotation has."""
+    """Return the id of a field list of the fields that an old call names, under an index that no
+    annotation has.
+    """
     fields = []
     for value in flatten(lower(call.arg(index), call.frame), call.arg(index).span):
         if not isinstance(value, ir.FieldRef) or value.header not in (SCALARS, STANDARD_METADATA):
             fail(f"'{call.name}' can preserve fields of metadata only", call.arg(index).span)
+
         fields.append(value)
+
     lists = call.frame.builder.switch.field_lists
     lists[-len(lists) - 2] = fields
     return len(lists)
@@ -246,21 +322,27 @@ def collect_field_lists(metadata: ir.Operand, struct: ty.Type, switch: ir.Switch
     """Fill the field lists that the annotations @field_list of the user metadata describe."""
     if not isinstance(struct, ty.Struct) or not isinstance(metadata, ir.StructAt):
         return
+
     for item in struct.fields:
         if not item.field_lists:
             continue
+
         fields = flatten(metadata.item(item.name), item.annotations[0].span)
         for index in item.field_lists:
-            switch.field_lists.setdefault(index, []).extend(value for value in fields if isinstance(value, ir.FieldRef))
+            switch.field_lists.setdefault(index, []).extend(
+                value for value in fields if isinstance(value, ir.FieldRef)
+            )
 
 
 def _log_msg(call: Call) -> None:
     message = call.arg(0)
     if not isinstance(message, t.Literal):
         fail("the message must be a string", message.span)
+
     values: tuple[ir.Value, ...] = ()
     if len(call.args) > 1:
         values = tuple(flatten(lower(call.arg(1), call.frame), call.arg(1).span))
+
     call.emit("log_msg", ir.Text(str(message.value)), ir.Vector(values))
 
 
@@ -273,7 +355,9 @@ def _truncate(call: Call) -> None:
 
 
 def _verify(call: Call) -> None:
-    condition, error = (as_value(item, call.span) for item in lower_all((call.arg(0), call.arg(1)), call.frame))
+    condition, error = (
+        as_value(item, call.span) for item in lower_all((call.arg(0), call.arg(1)), call.frame)
+    )
     call.frame.emit(ir.Verify(condition, error, call.span))
 
 
@@ -282,19 +366,24 @@ def _checksum(call: Call) -> None:
     condition, data, target = (lower(call.arg(index), call.frame) for index in range(3))
     if not isinstance(target, ir.FieldRef):
         fail("the target needs a field for the checksum", call.arg(2).span)
+
     inputs = tuple(flatten(data, call.arg(1).span))
     for value in inputs:
         if not isinstance(value, ir.FieldRef | ir.Num) or value.type == ty.INT:
-            fail("the target computes checksums of fields and of numbers with a width only", call.arg(1).span)
+            fail(
+                "the target computes checksums of fields and of numbers with a width only",
+                call.arg(1).span,
+            )
+
     call.frame.builder.switch.checksums.append(
         ir.Checksum(
             call.name.startswith("verify"),
-            as_value(condition, call.span),
-            inputs,
-            target,
-            _algorithm(call.arg(3)),
-            call.name.endswith("_with_payload"),
-            call.span,
+            condition=as_value(condition, call.span),
+            inputs=inputs,
+            target=target,
+            algorithm=_algorithm(call.arg(3)),
+            payload=call.name.endswith("_with_payload"),
+            span=call.span,
         )
     )
 
@@ -334,16 +423,23 @@ def _extract(call: Call) -> None:
         header_type = call.types[0]
         if header_type == ty.DONT_CARE:
             fail("the type of the header to skip is missing: write extract<T>(_)", call.span)
+
         call.frame.emit(ir.Advance(number(ty.width_of(header_type), ty.Bits(32)), call.span))
         return
+
     place = lower(arg, call.frame)
-    if not isinstance(place, ir.HeaderAt | ir.NextAt | ir.NextMember) or place.type.kind != "header":
+    if (
+        not isinstance(place, ir.HeaderAt | ir.NextAt | ir.NextMember)
+        or place.type.kind != "header"
+    ):
         fail("the target extracts to named headers and to 'next' of a stack only", arg.span)
+
     length = call.value(1) if len(call.args) > 1 else None
     has_varbit = any(isinstance(item.type, ty.Varbit) for item in place.type.fields)
     if has_varbit != (length is not None):
         wanted = "needs" if has_varbit else "has no varbit field for"
         fail(f"header {place.type.name} {wanted} the length of its varbit field", call.span)
+
     call.frame.emit(ir.Extract(place, length, call.span))
 
 
@@ -362,14 +458,19 @@ def _look(type_: ty.Type, offset: int, call: Call) -> tuple[ir.Operand, int]:
                 operand, width = _look(item.type, offset, call)
                 items.append(operand)
                 offset += width
-            return ir.StructAt(type_, tuple(item.name for item in fields), tuple(items)), offset - start
+
+            return ir.StructAt(
+                type_, tuple(item.name for item in fields), tuple(items)
+            ), offset - start
         case (ty.Bits() | ty.Simple("bool")) as plain:
             bits = ty.width_of(plain)
             ahead: ir.Value = ir.Lookahead(offset, bits, type_)
             copy = call.frame.temporary(type_, call.span, "ahead")
             assert isinstance(copy, ir.FieldRef)
             call.frame.emit(ir.Assign(copy, ahead, call.span))
+
             return copy, bits
+
     return fail(f"the target cannot look ahead for {ty.show(type_)}", call.span)
 
 
@@ -389,6 +490,7 @@ def headers_of(operand: ir.Operand, span: Span) -> list[ir.HeaderAt]:
             return [operand]
         case ir.UnionAt(_, _, parts) | ir.StackAt(_, _, parts) | ir.StructAt(_, _, parts):
             return [header for part in parts for header in headers_of(part, span)]
+
     return fail("only headers can be emitted", span)
 
 
@@ -399,7 +501,9 @@ def _register_read(call: Call) -> None:
 
 
 def _register_write(call: Call) -> None:
-    index, value = (as_value(item, call.span) for item in lower_all((call.arg(0), call.arg(1)), call.frame))
+    index, value = (
+        as_value(item, call.span) for item in lower_all((call.arg(0), call.arg(1)), call.frame)
+    )
     call.emit("register_write", ir.Named("register_array", _owner(call).name), index, value)
 
 
@@ -418,10 +522,13 @@ def _execute_meter(call: Call) -> None:
 
 
 def _meter_read(call: Call) -> None:
-    """The target runs a direct meter when its table is applied, and always writes to the same field."""
+    """The target runs a direct meter when its table is applied, and always writes to the same
+    field.
+    """
     place = None if call.args[0] is None else lower(call.arg(0), call.frame)
     if not isinstance(place, ir.FieldRef):
         fail("the target needs a field for the colour of a direct meter", call.span)
+
     targets = call.frame.builder.switch.meter_targets
     name = _owner(call).name
     if targets.setdefault(name, place) != place:

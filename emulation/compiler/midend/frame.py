@@ -1,4 +1,6 @@
-"""What the lowering knows while it walks the typed tree: bindings, names, and what it has made so far."""
+"""What the lowering knows while it walks the typed tree: bindings, names, and what it has made so
+far.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,12 @@ class Builder:
 
     def unique_path(self, path: str) -> str:
         """Return a path that nothing else has; anonymous instances of one control get numbers."""
-        candidate, number = path, 0
+        candidate = path
+        number = 0
         while candidate in self.paths:
-            candidate, number = f"{path}_{number}", number + 1
+            candidate = f"{path}_{number}"
+            number = number + 1
+
         self.paths.add(candidate)
         return candidate
 
@@ -61,7 +66,9 @@ class Builder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """One inlined block: `where` is `parser`, `ingress`, `egress`, `deparser`, `verify` or `compute`."""
+    """One inlined block: `where` is `parser`, `ingress`, `egress`, `deparser`, `verify` or
+    `compute`.
+    """
 
     builder: Builder
     where: str
@@ -88,16 +95,20 @@ class Frame:
         yield replace(self, out=[], **changes)  # type: ignore[arg-type]
 
     def qualify(self, name: str, annotations: Annotations) -> str:
-        """Return the control plane name of something declared here: `@name`, or the path and its own name."""
+        """Return the control plane name of something declared here: `@name`, or the path and its
+        own name.
+        """
         given = string_annotation(annotations, "name") or name
         if given.startswith("."):
             return given[1:]
+
         return f"{self.path}.{given}" if self.path else given
 
     def action_name(self, action: t.Action) -> str:
         """Return the control plane name of an action; those of the top level have no path."""
         if action.top_level:
             return (string_annotation(action.annotations, "name") or action.name).removeprefix(".")
+
         return self.qualify(action.name, action.annotations)
 
     def temporary(self, type_: ty.Type, span: Span, name: str = "tmp") -> ir.Operand:

@@ -1,8 +1,8 @@
 """The intermediate representation: operands, steps, flow, and the objects of a v1model switch.
 
-It has what BMv2 has: fields of named headers, no local variables, no calls. One lowering of statements produces `Flow`;
-three linkers of the back end turn it into the primitives of an action, the states of a parser or the graph of a
-pipeline.
+It has what BMv2 has: fields of named headers, no local variables, no calls. One lowering of
+statements produces `Flow`; three linkers of the back end turn it into the primitives of an action,
+the states of a parser or the graph of a pipeline.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ class Valid:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """`left op right`, exact; `left` is None for an unary operator. Results are in the range of `type`."""
+    """`left op right`, exact; `left` is None for an unary operator.
+
+    Results are in the range of `type`.
+    """
 
     op: str
     left: Value | None
@@ -92,7 +95,10 @@ class LastField:
 
 @dataclass(frozen=True, slots=True)
 class ElementField:
-    """A field of an element of a stack of so many, whose index is computed; `offset` is the field's place in the header."""
+    """A field of an element of a stack of so many, whose index is computed.
+
+    `offset` is the field's place in the header.
+    """
 
     stack: str
     size: int
@@ -110,7 +116,19 @@ class Lookahead:
     type: Type
 
 
-Value = Num | Flag | FieldRef | RunTime | Valid | Compute | Choose | LastIndex | LastField | ElementField | Lookahead
+Value = (
+    Num
+    | Flag
+    | FieldRef
+    | RunTime
+    | Valid
+    | Compute
+    | Choose
+    | LastIndex
+    | LastField
+    | ElementField
+    | Lookahead
+)
 
 # Operands: places
 
@@ -344,7 +362,11 @@ def parts_of(item: Item) -> Flow:
 
 def leaves(item: Item, label: Label) -> bool:
     """Say whether an item contains a `Leave` of a label."""
-    return item.label is label if isinstance(item, Leave) else any(leaves(part, label) for part in parts_of(item))
+    return (
+        item.label is label
+        if isinstance(item, Leave)
+        else any(leaves(part, label) for part in parts_of(item))
+    )
 
 
 # Objects
@@ -352,7 +374,10 @@ def leaves(item: Item, label: Label) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Action:
-    """An action with its flow; `source` is None for the synthetic ones, which the control plane does not see."""
+    """An action with its flow.
+
+    `source` is None for the synthetic ones, which the control plane does not see.
+    """
 
     name: str
     params: tuple[tuple[str, int], ...]
@@ -404,7 +429,10 @@ class Object:
 
 @dataclass(slots=True, eq=False)
 class Table:
-    """A table; `actions` are in the order of the program, `key_flow` computes keys that are expressions."""
+    """A table.
+
+    `actions` are in the order of the program, `key_flow` computes keys that are expressions.
+    """
 
     name: str
     source: t.Table
@@ -430,7 +458,10 @@ class ValueSet:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A select case: value and mask per key, or the name of a value set; `state` None ends the parser."""
+    """A select case: value and mask per key, or the name of a value set.
+
+    `state` None ends the parser.
+    """
 
     matches: tuple[Match, ...]
     value_set: str | None
@@ -490,7 +521,9 @@ class HeaderInstance:
 
 @dataclass(slots=True)
 class Layout:
-    """All storage of a program: scalars in one metadata header, and named headers, stacks and unions."""
+    """All storage of a program: scalars in one metadata header, and named headers, stacks and
+    unions.
+    """
 
     scalars: dict[str, Type] = field(default_factory=dict)
     headers: dict[str, HeaderInstance] = field(default_factory=dict)

@@ -1,4 +1,6 @@
-"""Where values live: every scalar a field of the `scalars` metadata, every header an instance of its own."""
+"""Where values live: every scalar a field of the `scalars` metadata, every header an instance of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ STANDARD_METADATA = "standard_metadata"
 
 
 def allocate(layout: ir.Layout, name: str, type_: ty.Type, span: Span) -> ir.Operand:
-    """Give a variable of any type storage under `name`; structs and tuples get one piece per field."""
+    """Give a variable of any type storage under `name`.
+
+    Structs and tuples get one piece per field.
+    """
     match ty.underlying(type_):
         case ty.Struct(kind="header") as header:
             return _header(layout, _unique(layout, name), header)
@@ -30,13 +35,19 @@ def allocate(layout: ir.Layout, name: str, type_: ty.Type, span: Span) -> ir.Ope
                 allocate(layout, f"{name}.{part}" if name else part, item.type, span)
                 for part, item in zip(parts, struct.fields, strict=True)
             )
+
             return ir.StructAt(type_, names, tuple(items))
         case ty.Tuple(elements):
             names = tuple(str(index) for index in range(len(elements)))
-            items = (allocate(layout, f"{name}.{index}", item, span) for index, item in enumerate(elements))
+            items = (
+                allocate(layout, f"{name}.{index}", item, span)
+                for index, item in enumerate(elements)
+            )
+
             return ir.StructAt(type_, names, tuple(items))
         case ty.Varbit() as varbit:
             return _varbit(layout, name, varbit, span)
+
     unique = _unique(layout, name)
     layout.scalars[unique] = type_
     return ir.FieldRef(SCALARS, unique, type_)
@@ -48,9 +59,13 @@ def _field_name(item: ty.StructField) -> str:
 
 def _unique(layout: ir.Layout, name: str) -> str:
     taken = (layout.scalars, layout.headers, layout.stacks, layout.unions)
-    candidate, number = name, 0
+    candidate = name
+    number = 0
+
     while any(candidate in names for names in taken) or candidate in (SCALARS, STANDARD_METADATA):
-        candidate, number = f"{name}_{number}", number + 1
+        candidate = f"{name}_{number}"
+        number = number + 1
+
     return candidate
 
 
@@ -64,6 +79,7 @@ def _union(layout: ir.Layout, name: str, union: ty.Struct) -> ir.UnionAt:
     for item in union.fields:
         assert isinstance(item.type, ty.Struct)
         members.append(_header(layout, f"{name}.{item.name}", item.type))
+
     placed = ir.UnionAt(name, union, tuple(members))
     layout.unions[name] = placed
     return placed
@@ -74,13 +90,17 @@ def _stack(layout: ir.Layout, name: str, stack: ty.Stack) -> ir.StackAt:
     elements = tuple(make(layout, f"{name}[{index}]", stack.element) for index in range(stack.size))
     placed = ir.StackAt(name, stack, elements)
     layout.stacks[name] = placed
+
     return placed
 
 
 def _varbit(layout: ir.Layout, name: str, type_: ty.Varbit, span: Span) -> ir.FieldRef:
-    """Give a varbit a metadata header of its own: the target allows one in a header, and none in a struct."""
+    """Give a varbit a metadata header of its own: the target allows one in a header, and none in a
+    struct.
+    """
     if type_.width % 8:
         fail(f"the target stores whole bytes, not varbit<{type_.width}>", span)
+
     unique = _unique(layout, name)
     layout.headers[unique] = ir.HeaderInstance(unique, _varbit_header(type_.width), metadata=True)
     return ir.FieldRef(unique, "field", type_)
@@ -92,7 +112,10 @@ def _varbit_header(width: int) -> ty.Struct:
 
 
 def header_field(header: ir.HeaderAt, name: str) -> ir.Operand:
-    """Return a field of a header; a field that is a struct has its own fields in the header, joined by dots."""
+    """Return a field of a header.
+
+    A field that is a struct has its own fields in the header, joined by dots.
+    """
     field_type = header.type.field_type(name)
     assert field_type is not None
     return _nested(header.name, name, field_type)
@@ -103,6 +126,7 @@ def _nested(header: str, name: str, type_: ty.Type) -> ir.Operand:
         names = tuple(item.name for item in type_.fields)
         items = tuple(_nested(header, f"{name}.{item.name}", item.type) for item in type_.fields)
         return ir.StructAt(type_, names, items)
+
     return ir.FieldRef(header, name, type_)
 
 
@@ -114,10 +138,15 @@ def flat_fields(struct: ty.Struct, prefix: str = "") -> list[tuple[str, ty.Type]
             flat.extend(flat_fields(item.type, f"{prefix}{item.name}."))
         else:
             flat.append((prefix + item.name, item.type))
+
     return flat
 
 
 def standard_metadata(struct: ty.Struct) -> ir.StructAt:
     """Return the storage that the switch itself fills."""
     names = tuple(item.name for item in struct.fields)
-    return ir.StructAt(struct, names, tuple(ir.FieldRef(STANDARD_METADATA, item.name, item.type) for item in struct.fields))
+    return ir.StructAt(
+        struct,
+        names,
+        tuple(ir.FieldRef(STANDARD_METADATA, item.name, item.type) for item in struct.fields),
+    )

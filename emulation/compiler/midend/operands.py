@@ -1,7 +1,8 @@
-"""Arithmetic on operands: computed now where possible, else expressions whose results stay in the range of their type.
+"""Arithmetic on operands: computed now where possible, else expressions whose results stay in the
+range of their type.
 
-BMv2 computes with unlimited precision, so whatever can leave the range is reduced: by a mask, or, for signed types, by
-the operation two_comp_mod.
+BMv2 computes with unlimited precision, so whatever can leave the range is reduced: by a mask, or,
+for signed types, by the operation two_comp_mod.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def reduce_to(value: ir.Value, type_: ty.Type) -> ir.Value:
             return ir.Compute("two_comp_mod", value, number(width, ty.INT), type_)
         case ty.Bits(width) as bits:
             return ir.Compute("&", value, number((1 << width) - 1, bits), type_)
+
     return value
 
 
@@ -51,6 +53,7 @@ def unary(op: str, operand: ir.Value, type_: ty.Type) -> ir.Value:
         return ir.Flag(not operand.value)
     if isinstance(operand, ir.Num):
         return number(folding.fold_unary(op, operand.value, type_), type_)
+
     match op:
         case "!":
             return ir.Compute("not", None, operand, ty.BOOL)
@@ -63,11 +66,15 @@ def unary(op: str, operand: ir.Value, type_: ty.Type) -> ir.Value:
 def binary(  # noqa: C901 one line for each kind of operator
     op: str, left: ir.Value, right: ir.Value, type_: ty.Type, span: Span
 ) -> ir.Value:
-    """Return `left op right`; both operands have the same type but for shifts and concatenations."""
+    """Return `left op right`.
+
+    Both operands have the same type but for shifts and concatenations.
+    """
     if op in ("&&", "||"):
         return _logical(op, left, right)
     if isinstance(left, ir.Num | ir.Flag) and isinstance(right, ir.Num | ir.Flag) and op != "++":
-        return _fold(op, left, right, type_, span)
+        return _fold(op, left, right, type_=type_, span=span)
+
     match op:
         case "==" | "!=" | "<" | "<=" | ">" | ">=":
             return ir.Compute(op, left, right, ty.BOOL)
@@ -82,19 +89,28 @@ def binary(  # noqa: C901 one line for each kind of operator
         case "++":
             return _concatenation(left, right, type_)
         case _:
-            return _division(op, left, right, type_, span)
+            return _division(op, left, right, type_=type_, span=span)
 
 
-def _fold(op: str, left: ir.Num | ir.Flag, right: ir.Num | ir.Flag, type_: ty.Type, span: Span) -> ir.Value:
+def _fold(
+    op: str, left: ir.Num | ir.Flag, right: ir.Num | ir.Flag, type_: ty.Type, span: Span
+) -> ir.Value:
     if op in folding.COMPARISONS:
         return ir.Flag(folding.fold_comparison(op, int(left.value), int(right.value)))
-    return number(folding.fold_binary(op, int(left.value), int(right.value), type_, span), type_)
+
+    return number(
+        folding.fold_binary(
+            op, left=int(left.value), right=int(right.value), type_=type_, span=span
+        ),
+        type_,
+    )
 
 
 def _logical(op: str, left: ir.Value, right: ir.Value) -> ir.Value:
     for known, other in ((left, right), (right, left)):
         if isinstance(known, ir.Flag):
             return known if known.value == (op == "||") else other
+
     return ir.Compute("and" if op == "&&" else "or", left, right, ty.BOOL)
 
 
@@ -109,13 +125,21 @@ def _shift(op: str, left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value
     if isinstance(right, ir.Num):
         if right.value >= width and not (op == ">>" and is_signed(type_)):
             return number(0, type_)
+
         right = number(min(right.value, width), right.type)
+
     shifted: ir.Value = ir.Compute(op, left, right, type_)
     shifted = reduce_to(shifted, type_) if op == "<<" else shifted
     if isinstance(right, ir.Num) or ty.width_of(right.type) <= MAX_SHIFT_WIDTH:
         return shifted
+
     too_far = ir.Compute(">=", right, number(width, right.type), ty.BOOL)
-    filled = ir.Compute(op, left, number(width, ty.INT), type_) if op == ">>" and is_signed(type_) else number(0, type_)
+    filled = (
+        ir.Compute(op, left, number(width, ty.INT), type_)
+        if op == ">>" and is_signed(type_)
+        else number(0, type_)
+    )
+
     return ir.Choose(too_far, filled, shifted, type_)
 
 
@@ -125,6 +149,7 @@ def _concatenation(left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value:
     if isinstance(left, ir.Num) and isinstance(right, ir.Num):
         joined = (left.value << width) | (right.value & ((1 << width) - 1))
         return number(folding.wrap(joined, type_), type_)
+
     return ir.Compute("|", ir.Compute("<<", left, number(width, ty.INT), type_), low, type_)
 
 
@@ -132,12 +157,19 @@ def _division(op: str, left: ir.Value, right: ir.Value, type_: ty.Type, span: Sp
     """The target divides by powers of two only, by shift and mask."""
     if isinstance(left, ir.Num) and left.value == 0:
         return number(0, type_)
+
     if not isinstance(right, ir.Num):
         fail(f"the right side of '{op}' must be known at compile time", span)
+
     if right.value <= 0 or right.value & (right.value - 1):
-        fail(f"the target can compute '{op}' of run-time values only with a power of two on the right", span)
+        fail(
+            f"the target can compute '{op}' of run-time values only with a power of two on the right",
+            span,
+        )
+
     if op == "%":
         return ir.Compute("&", left, number(right.value - 1, type_), type_)
+
     return _shift(">>", left, number(right.value.bit_length() - 1, ty.INT), type_)
 
 
@@ -148,9 +180,11 @@ def slice_of(value: ir.Value, high: int, low: int) -> ir.Value:
         return number((value.value >> low) & ((1 << type_.width) - 1), type_)
     if low == 0 and ty.width_of(value.type) == type_.width and not is_signed(value.type):
         return value
+
     shifted = ir.Compute(">>", value, number(low, ty.INT), value.type) if low else value
     if high == ty.width_of(value.type) - 1 and not is_signed(value.type):
         return shifted
+
     return reduce_to(shifted, type_)
 
 
@@ -160,7 +194,12 @@ def with_slice(base: ir.Value, high: int, low: int, value: ir.Value) -> ir.Value
     plain = ty.Bits(width)
     hole = ((1 << width) - 1) & ~(((1 << (high - low + 1)) - 1) << low)
     kept = ir.Compute("&", base, number(hole, plain), plain)
-    moved = number(value.value << low, plain) if isinstance(value, ir.Num) else _moved(value, low, plain)
+    moved = (
+        number(value.value << low, plain)
+        if isinstance(value, ir.Num)
+        else _moved(value, low, plain)
+    )
+
     joined: ir.Value = ir.Compute("|", kept, moved, plain) if hole else moved
     return reduce_to(joined, base.type) if is_signed(base.type) else joined
 
@@ -171,10 +210,14 @@ def _moved(value: ir.Value, low: int, type_: ty.Bits) -> ir.Value:
 
 def cast(value: ir.Value, target: ty.Type) -> ir.Value:
     """Convert explicitly; what is allowed was checked before."""
-    goal, source = bits_of(target), bits_of(value.type)
+    goal = bits_of(target)
+    source = bits_of(value.type)
     if isinstance(value, ir.Num | ir.Flag):
         plain = int(value.value)
-        return ir.Flag(bool(plain)) if goal == ty.BOOL else number(folding.wrap(plain, goal), target)
+        return (
+            ir.Flag(bool(plain)) if goal == ty.BOOL else number(folding.wrap(plain, goal), target)
+        )
+
     if goal == ty.BOOL:
         return value if source == ty.BOOL else ir.Compute("!=", value, number(0, source), ty.BOOL)
     if source == ty.BOOL:
@@ -183,6 +226,7 @@ def cast(value: ir.Value, target: ty.Type) -> ir.Value:
         return value
     if goal == source or (goal.signed == source.signed and goal.width > source.width):
         return value
+
     return reduce_to(value, target)
 
 
@@ -245,7 +289,10 @@ def inside(index: ir.Value, size: int) -> ir.Value:
     below: ir.Value = ir.Compute("<", index, number(size, index.type), ty.BOOL)
     if not is_signed(index.type):
         return below
-    return ir.Compute("and", ir.Compute(">=", index, number(0, index.type), ty.BOOL), below, ty.BOOL)
+
+    return ir.Compute(
+        "and", ir.Compute(">=", index, number(0, index.type), ty.BOOL), below, ty.BOOL
+    )
 
 
 def overlap(first: ir.Operand, second: ir.Operand) -> bool:
@@ -253,7 +300,8 @@ def overlap(first: ir.Operand, second: ir.Operand) -> bool:
     ours = set(leaves(first))
     headers = {header for header, _ in ours}
     return any(
-        (header, name) in ours or (header, None) in ours or (name is None and header in headers) for header, name in leaves(second)
+        (header, name) in ours or (header, None) in ours or (name is None and header in headers)
+        for header, name in leaves(second)
     )
 
 

@@ -24,11 +24,14 @@ def lower_program(program: t.Program) -> ir.Switch:
     assert isinstance(main.type, ty.BlockDefinition)
     if main.type.name != "V1Switch" or len(main.args) != len(ROLES):
         fail(f"'main' must be a V1Switch, not {main.type.name}", main.span)
+
     switch = ir.Switch(program, ir.Layout())
     builder = Builder(switch)
-    frame = Frame(builder, "top", "", builder.globals, [])
+    frame = Frame(builder, where="top", path="", bindings=builder.globals, out=[])
+
     for instance in program.instances:
         builder.globals[instance] = make_object(instance, frame)
+
     blocks = {role: _block(arg, frame) for role, arg in zip(ROLES, main.args, strict=True)}
     _lower_blocks(blocks, frame, switch)
     return switch
@@ -37,6 +40,7 @@ def lower_program(program: t.Program) -> ir.Switch:
 def _block(arg: t.Expression | t.Instance, frame: Frame) -> BlockObject:
     if not isinstance(arg, t.Instance) or not isinstance(arg.type, t.Control | t.ParserBlock):
         fail("expected a parser or control", arg.span)
+
     frame.builder.paths.add(arg.type.name)
     return make_block(arg.type, arg.args, arg.type.name, frame)
 
@@ -50,6 +54,7 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switc
         metadata.type: _user_metadata(metadata, headers, switch),
         standard.type: standard_metadata(standard.type),
     }
+
     collect_field_lists(storage[metadata.type], metadata.type, switch)
     for role, block in blocks.items():
         bindings = _parameters(block, storage)
@@ -57,6 +62,7 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switc
         if role == "parser":
             switch.states = lower_parser(block, bindings, inner)
             continue
+
         inline_control(block, Bound(bindings, ()), block.source.span, inner)
         _keep(role, block, tuple(inner.out), switch)
 
@@ -64,6 +70,7 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switc
 def _user_metadata(metadata: t.Parameter, headers: t.Parameter, switch: ir.Switch) -> ir.Operand:
     if metadata.type == headers.type:
         fail("headers and metadata must have different types", metadata.span)
+
     return allocate(switch.layout, "userMetadata", metadata.type, metadata.span)
 
 
@@ -72,6 +79,7 @@ def _parameters(block: BlockObject, storage: dict[ty.Type, ir.Operand]) -> Bindi
     bindings: Bindings = {}
     for param in block.source.params:
         bindings[param] = Packet() if isinstance(param.type, ty.Extern) else storage[param.type]
+
     return bindings
 
 
@@ -79,9 +87,11 @@ def _keep(role: str, block: BlockObject, flow: ir.Flow, switch: ir.Switch) -> No
     span: Span = block.source.span
     match role:
         case "ingress":
-            switch.ingress, switch.ingress_span = flow, span
+            switch.ingress = flow
+            switch.ingress_span = span
         case "egress":
-            switch.egress, switch.egress_span = flow, span
+            switch.egress = flow
+            switch.egress_span = span
         case _:
             _refuse_steps(role, flow, span)
 
@@ -99,4 +109,5 @@ def _first_span(flow: ir.Flow) -> Span | None:
             return _first_span(item.body)
         if not isinstance(item, ir.Leave):
             return item.span
+
     return None

@@ -9,7 +9,13 @@ from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.assignments import as_value, assign, freeze, freeze_index, reset
 from emulation.compiler.midend.calls import close
-from emulation.compiler.midend.expressions import equality, has_effects, lower, lower_all, lower_value
+from emulation.compiler.midend.expressions import (
+    equality,
+    has_effects,
+    lower,
+    lower_all,
+    lower_value,
+)
 from emulation.compiler.midend.frame import Frame
 from emulation.compiler.midend.operands import binary, slice_of, with_slice
 from emulation.compiler.midend.tables import apply_table, table_actions
@@ -69,9 +75,11 @@ def declare(variable: t.Variable, span: Span, frame: Frame) -> None:
     value = lower(variable.value, frame) if variable.value is not None else None
     name = f"{frame.path}.{variable.name}" if frame.path else variable.name
     place = frame.bindings.get(variable)
+
     if not isinstance(place, ir.Operand):
         place = frame.temporary(variable.type, span, name)
         frame.bindings[variable] = place
+
     if value is None:
         reset(place, span, frame)
     else:
@@ -85,9 +93,11 @@ def _assign(target: t.Expression, value: t.Expression, span: Span, frame: Frame)
     if isinstance(target, t.Slice):
         store(target, lower(value, frame), span, frame)
         return
+
     place = lower(target, frame)
     if has_effects(value):
         place = freeze_index(place, span, frame)
+
     assign(place, lower(value, frame), span, frame)
 
 
@@ -98,6 +108,7 @@ def _update(node: t.Update, frame: Frame) -> None:
     while isinstance(target, t.Slice):
         slices.append(target)
         target = target.base
+
     place = freeze_index(lower(target, frame), node.span, frame)
     frame.bindings[node.old] = _slice_of(place, slices, node.span)
     value = lower(node.value, frame)
@@ -107,23 +118,36 @@ def _update(node: t.Update, frame: Frame) -> None:
 def _slice_of(place: ir.Operand, slices: list[t.Slice], span: Span) -> ir.Operand:
     for part in reversed(slices):
         place = slice_of(as_value(place, span), part.high, part.low)
+
     return place
 
 
-def _replaced(place: ir.Operand, slices: list[t.Slice], value: ir.Operand, span: Span) -> ir.Operand:
+def _replaced(
+    place: ir.Operand, slices: list[t.Slice], value: ir.Operand, span: Span
+) -> ir.Operand:
     """Return `place` with the slice of a slice of ... replaced by a value."""
     if not slices:
         return value
-    inner, outer = slices[0], slices[1:]
+
+    inner = slices[0]
+    outer = slices[1:]
     base = as_value(_slice_of(place, outer, span), span)
-    return _replaced(place, outer, with_slice(base, inner.high, inner.low, as_value(value, span)), span)
+
+    return _replaced(
+        place, outer, with_slice(base, inner.high, inner.low, as_value(value, span)), span
+    )
 
 
 def store(target: t.Expression, value: ir.Operand, span: Span, frame: Frame) -> None:
     """Emit the assignment to a left value, which may be a slice (of a slice ...) of a field."""
     if isinstance(target, t.Slice):
         base = lower_value(target.base, frame)
-        store(target.base, with_slice(base, target.high, target.low, as_value(value, span)), span, frame)
+        store(
+            target.base,
+            with_slice(base, target.high, target.low, as_value(value, span)),
+            span,
+            frame,
+        )
     else:
         assign(lower(target, frame), value, span, frame)
 
@@ -132,6 +156,7 @@ def _return(node: t.Return, frame: Frame) -> None:
     if node.value is not None:
         assert frame.result is not None
         assign(frame.result, lower(node.value, frame), node.span, frame)
+
     assert frame.end is not None
     frame.emit(ir.Leave(frame.end))
 
@@ -140,25 +165,35 @@ def _return(node: t.Return, frame: Frame) -> None:
 
 
 def _if(node: t.If, frame: Frame) -> None:
-    condition, then, otherwise = node.condition, node.then, node.otherwise
+    condition = node.condition
+    then = node.then
+    otherwise = node.otherwise
+
     while isinstance(condition, t.Unary) and condition.op == "!":
         condition, then, otherwise = condition.operand, otherwise, then
+
     if isinstance(condition, t.TableApply):
         if condition.member == "miss":
             then, otherwise = otherwise, then
-        hit, miss = _branch(then, frame), _branch(otherwise, frame)
+
+        hit = _branch(then, frame)
+        miss = _branch(otherwise, frame)
         apply_table(condition.table, condition.span, frame, hit=hit, miss=miss)
+
         return
+
     value = lower_value(condition, frame)
     if isinstance(value, ir.Flag):
         lower_body(then if value.value else otherwise, frame)
         return
+
     frame.emit(ir.Test(value, _branch(then, frame), _branch(otherwise, frame), condition.span))
 
 
 def _branch(body: t.Body, frame: Frame) -> ir.Flow:
     with frame.collect() as inner:
         lower_body(body, inner)
+
     return tuple(inner.out)
 
 
@@ -167,11 +202,14 @@ def _switch_action(node: t.SwitchAction, frame: Frame) -> None:
     named = dict(zip((entry.action.name for entry in node.table.actions), actions, strict=True))
     cases = []
     default: ir.Flow = ()
+
     for case in node.cases:
         flow = _branch(case.body, frame)
         if "" in case.labels:
             default = flow
+
         cases.append((tuple(named[label] for label in case.labels if label), flow))
+
     apply_table(node.table, node.span, frame, cases=tuple(cases), default=default)
 
 
@@ -180,24 +218,38 @@ def _switch_value(node: t.SwitchValue, frame: Frame) -> None:
     subject = lower_value(node.subject, frame)
     default: t.Body = ()
     chain: list[tuple[ir.Value, ir.Flow]] = []
+
     for case in node.cases:
         labels = [label for label in case.labels if not isinstance(label, t.Everything)]
         if len(labels) < len(case.labels):
             default = case.body
+
         if labels:
             chain.append((_any_equal(subject, labels, node.span, frame), _branch(case.body, frame)))
+
     flow = _branch(default, frame)
     for condition, body in reversed(chain):
         flow = (ir.Test(condition, body, flow, node.span),)
+
     frame.emit(*flow)
 
 
-def _any_equal(subject: ir.Value, labels: Sequence[t.Expression], span: Span, frame: Frame) -> ir.Value:
+def _any_equal(
+    subject: ir.Value, labels: Sequence[t.Expression], span: Span, frame: Frame
+) -> ir.Value:
     result: ir.Value = ir.Flag(False)
     for label in labels:
         if isinstance(label, t.Masked | t.Range):
             fail("a label of 'switch' must be a single value", label.span)
-        result = binary("||", result, equality(subject, lower_value(label, frame), span), ty.BOOL, span)
+
+        result = binary(
+            "||",
+            left=result,
+            right=equality(subject, lower_value(label, frame), span),
+            type_=ty.BOOL,
+            span=span,
+        )
+
     return result
 
 
@@ -213,7 +265,8 @@ def _for(node: t.For, frame: Frame) -> None:
         if counter is None or values is None:
             _run_time_loop(node, out, inner)
         else:
-            _unroll(node.body, counter, values, out, inner)
+            _unroll(node.body, counter, values, out=out, frame=inner)
+
     frame.emit(*close(out, inner.out))
 
 
@@ -222,14 +275,17 @@ def _for_in(node: t.ForIn, frame: Frame) -> None:
     out = ir.Label("break")
     with frame.collect(bindings=dict(frame.bindings)) as inner:
         values = [freeze(value, node.span, inner) for value in lower_all(node.values, inner)]
-        _unroll(node.body, node.variable, values, out, inner)
+        _unroll(node.body, counter=node.variable, values=values, out=out, frame=inner)
+
     frame.emit(*close(out, inner.out))
 
 
 def _counter(node: t.For) -> t.Variable | None:
     """Return the variable that the loop declares, and that nothing but its update assigns."""
     match node.init, node.update:
-        case (t.Declare(variable=counter),), (t.Assign(_, t.Ref(declaration=target)) | t.Update(_, t.Ref(declaration=target)),):
+        case (t.Declare(variable=counter),), (
+            t.Assign(_, t.Ref(declaration=target)) | t.Update(_, t.Ref(declaration=target)),
+        ):
             return counter if target is counter and not _assigns(node.body, counter) else None
         case _:
             return None
@@ -240,21 +296,29 @@ def _values(node: t.For, counter: t.Variable, frame: Frame) -> list[ir.Operand] 
     (update,) = node.update
     if counter.value is None or not isinstance(update, t.Assign | t.Update):
         return None
+
     known = {counter, update.old} if isinstance(update, t.Update) else {counter}
-    if not all(_is_known(part, known, frame) for part in (node.condition, update.value, counter.value)):
+    if not all(
+        _is_known(part, known, frame) for part in (node.condition, update.value, counter.value)
+    ):
         return None
+
     values: list[ir.Operand] = []
     value = lower(counter.value, frame)
     while len(values) <= MAX_UNROLLED:
         frame.bindings[counter] = value
         condition = lower_value(node.condition, frame)
         assert isinstance(condition, ir.Flag)
+
         if not condition.value:
             return values
+
         values.append(value)
         if isinstance(update, t.Update):
             frame.bindings[update.old] = value
+
         value = lower(update.value, frame)
+
     return None
 
 
@@ -262,24 +326,35 @@ def _is_known(node: t.Expression, known: set[t.Variable], frame: Frame) -> bool:
     """Say whether an expression is made of some variables and constants only."""
     return not has_effects(node) and all(
         isinstance(path, t.Ref)
-        and (path.declaration in known or isinstance(frame.bindings.get(path.declaration), ir.Num | ir.Flag))
+        and (
+            path.declaration in known
+            or isinstance(frame.bindings.get(path.declaration), ir.Num | ir.Flag)
+        )
         for path in paths(node)
     )
 
 
 def _assigns(node: object, variable: t.Variable) -> bool:
-    """Say whether code may write to a variable: an assignment to it or a part of it, or an argument of a call."""
+    """Say whether code may write to a variable: an assignment to it or a part of it, or an argument
+    of a call.
+    """
     match node:
         case t.Assign(_, target) | t.Update(_, target) if _is_of(target, variable):
             return True
         case t.FunctionCall() | t.ActionCall() | t.ExternCall() | t.MethodCall() | t.BlockApply():
             return any(
-                argument is not None and (_is_of(argument, variable) or _assigns(argument, variable)) for argument in node.args
+                argument is not None
+                and (_is_of(argument, variable) or _assigns(argument, variable))
+                for argument in node.args
             )
         case tuple():
             return any(_assigns(item, variable) for item in node)
         case _ if is_dataclass(node) and not isinstance(node, DECLARATIONS):
-            return any(_assigns(getattr(node, item.name), variable) for item in fields(node) if item.name not in ("span", "type"))
+            return any(
+                _assigns(getattr(node, item.name), variable)
+                for item in fields(node)
+                if item.name not in ("span", "type")
+            )
         case _:
             return False
 
@@ -288,6 +363,7 @@ def _is_of(target: t.Expression, variable: t.Variable) -> bool:
     """Say whether an expression is a variable or a part of it."""
     while isinstance(target, t.Slice | t.Field | t.Element):
         target = target.base
+
     return isinstance(target, t.Ref) and target.declaration is variable
 
 
@@ -300,15 +376,20 @@ def _run_time_loop(node: t.For, out: ir.Label, frame: Frame) -> None:
         turn.emit(ir.Test(condition, (), (ir.Leave(out),), node.condition.span))
         with turn.collect(loop=(out, again)) as body:
             lower_body(node.body, body)
+
         turn.emit(*close(again, body.out))
         lower_body(node.update, turn)
+
     frame.emit(ir.Repeat(tuple(turn.out), node.span))
 
 
-def _unroll(body: t.Body, counter: t.Variable, values: Sequence[ir.Operand], out: ir.Label, frame: Frame) -> None:
+def _unroll(
+    body: t.Body, counter: t.Variable, values: Sequence[ir.Operand], out: ir.Label, frame: Frame
+) -> None:
     for value in values:
         frame.bindings[counter] = value
         again = ir.Label("continue")
         with frame.collect(loop=(out, again)) as turn:
             lower_body(body, turn)
+
         frame.emit(*close(again, turn.out))

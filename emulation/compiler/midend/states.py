@@ -31,8 +31,10 @@ class _Parser:
     def state_name(self, name: str) -> str | None:
         if name == "accept":
             return self.accept
+
         if name == "start":
             name = self.start
+
         return None if name == "reject" else f"{self.prefix}{name}"
 
 
@@ -51,11 +53,18 @@ def _lower_states(block: BlockObject, parser: _Parser) -> list[ir.State]:
                 declare(item, item.span, opening)
             elif isinstance(item, t.ValueSet):
                 _value_set(item, opening)
+
     if opening.out:
         parser.start = "start_"
-        parser.made.append(_jump(f"{parser.prefix}start", tuple(opening.out), f"{parser.prefix}start_", source.span))
+        parser.made.append(
+            _jump(
+                f"{parser.prefix}start", tuple(opening.out), f"{parser.prefix}start_", source.span
+            )
+        )
+
     for state in sorted(source.states, key=lambda state: state.name != "start"):
         _lower_state(state, parser)
+
     return parser.made
 
 
@@ -63,6 +72,7 @@ def _value_set(item: t.ValueSet, frame: Frame) -> None:
     name = frame.qualify(item.name, item.annotations)
     if any(present.name == name for present in frame.builder.switch.value_sets):
         return
+
     size = size_of(item.size, frame, "the size of a value set")
     frame.builder.switch.value_sets.append(ir.ValueSet(name, ty.width_of(item.type), size, item))
 
@@ -77,51 +87,77 @@ def _lower_state(state: t.State, parser: _Parser) -> None:
             if call is None:
                 lower_statement(statement, body)
                 continue
-            before, after = name, f"{name}_{number}"
+
+            before = name
+            after = f"{name}_{number}"
             following = body.inner(out=[])
-            entry = _apply_parser(call, after, parser, body, following)
+            entry = _apply_parser(call, after, parser, frame=body, following=following)
             parser.made.append(_jump(before, tuple(body.out), entry, statement.span))
-            name, body = after, following
+            name = after
+            body = following
+
         parser.made.extend(_with_transition(name, state, parser, body))
 
 
 def _parser_call(statement: t.Statement) -> t.BlockApply | None:
     if isinstance(statement, t.Evaluate) and isinstance(statement.call, t.BlockApply):
         return statement.call
+
     return None
 
 
-def _apply_parser(call: t.BlockApply, after: str, parser: _Parser, frame: Frame, following: Frame) -> str:
-    """Add the states of an applied parser, which goes on with `after`; return the name of its first state."""
+def _apply_parser(
+    call: t.BlockApply, after: str, parser: _Parser, frame: Frame, following: Frame
+) -> str:
+    """Add the states of an applied parser, which goes on with `after`.
+
+    Return the name of its first state.
+    """
     block = frame.bindings.get(call.instance)
     if not isinstance(block, BlockObject) or not isinstance(block.source, t.ParserBlock):
         fail(f"'{call.instance.name}' cannot be applied here", call.span)
+
     args = bind(block.source.params, call.args, call.span, frame)
     copy_out(args, call.span, following)
     inner = frame.inner(bindings={**block.bindings, **args.bindings}, path=block.name, out=[])
     prefix = f"{frame.builder.unique_path(f'{block.name}.states')}."
     parser.made.extend(_lower_states(block, _Parser(inner, prefix, after)))
+
     return f"{prefix}start"
 
 
 def _jump(name: str, flow: ir.Flow, target: str | None, span: Span) -> ir.State:
-    return ir.State(name, flow, (), (ir.Case((), None, target),), span)
+    return ir.State(name, flow, keys=(), cases=(ir.Case((), None, target),), span=span)
 
 
 def _with_transition(name: str, state: t.State, parser: _Parser, body: Frame) -> list[ir.State]:
     transition = state.transition
     if not transition.keys:
-        return [_jump(name, tuple(body.out), parser.state_name(transition.cases[0].state), state.span)]
+        return [
+            _jump(name, tuple(body.out), parser.state_name(transition.cases[0].state), state.span)
+        ]
+
     keys = [as_value(key, transition.span) for key in lower_all(transition.keys, body)]
     cases: list[ir.Case] = []
     for case in transition.cases:
         cases.extend(_cases(case, keys, parser))
+
     complete = any(_matches_all(case) for case in cases)
-    made = [ir.State(name, tuple(body.out), tuple(keys), tuple(cases), state.span)]
+    made = [
+        ir.State(name, flow=tuple(body.out), keys=tuple(keys), cases=tuple(cases), span=state.span)
+    ]
     if not complete:
         unmatched = f"{name}_no_match"
-        made[0] = ir.State(name, tuple(body.out), tuple(keys), (*cases, _default(unmatched, keys)), state.span)
+        made[0] = ir.State(
+            name,
+            flow=tuple(body.out),
+            keys=tuple(keys),
+            cases=(*cases, _default(unmatched, keys)),
+            span=state.span,
+        )
+
         made.append(_no_match(unmatched, transition.span, parser))
+
     return made
 
 
@@ -134,10 +170,13 @@ def _matches_all(case: ir.Case) -> bool:
 
 
 def _no_match(name: str, span: Span, parser: _Parser) -> ir.State:
-    """A select without a case for a packet raises error.NoMatch, which the target does not do by itself."""
+    """A select without a case for a packet raises error.NoMatch, which the target does not do by
+    itself.
+    """
     errors = parser.frame.builder.switch.program.errors
     if NO_MATCH not in errors:
         fail("this select needs a default case, since error.NoMatch is not declared", span)
+
     flow = (ir.Verify(ir.Flag(False), ir.Num(errors.index(NO_MATCH), ty.Bits(32)), span),)
     return _jump(name, flow, None, span)
 
@@ -150,13 +189,19 @@ def _cases(case: t.SelectCase, keys: list[ir.Value], parser: _Parser) -> list[ir
     state = parser.state_name(case.state)
     only = case.keys[0] if len(case.keys) == 1 else None
     if isinstance(only, t.ValueSetRef):
-        return [ir.Case((), parser.frame.qualify(only.declaration.name, only.declaration.annotations), state)]
+        return [
+            ir.Case(
+                (), parser.frame.qualify(only.declaration.name, only.declaration.annotations), state
+            )
+        ]
+
     combined: list[tuple[ir.Match, ...]] = [()]
     for written, key in zip(case.keys, keys, strict=True):
         matches = _matches(written, ty.width_of(key.type), parser.frame)
         combined = [(*before, match) for before in combined for match in matches]
         if len(combined) > MAX_CASES:
             fail("this case becomes too many cases of the target", case.span)
+
     return [ir.Case(matches, None, state) for matches in combined]
 
 
@@ -175,6 +220,7 @@ def _matches(written: t.Expression, width: int, frame: Frame) -> list[ir.Match]:
             bounds = constant(low, frame, "a bound") & full, constant(high, frame, "a bound") & full
             if bounds[0] > bounds[1]:
                 fail(f"the range {bounds[0]} .. {bounds[1]} is empty", written.span)
+
             return prefixes(bounds[0], bounds[1], width)
         case t.ValueSetRef():
             return fail("the target can match a value set only as the whole key", written.span)
@@ -190,6 +236,8 @@ def prefixes(low: int, high: int, width: int) -> list[ir.Match]:
         size = low & -low if low else 1 << width
         while size > high - low + 1:
             size >>= 1
+
         found.append(ir.Match(low, full & ~(size - 1)))
         low += size
+
     return found

@@ -31,17 +31,28 @@ def apply_table(
     cases: Cases = (),
     default: ir.Flow = (),
 ) -> None:
-    """Emit the application of a table; the branches go by hit and miss, or by the action that ran."""
+    """Emit the application of a table.
+
+    The branches go by hit and miss, or by the action that ran.
+    """
     table = frame.tables.get(node)
     if table is None:
         table = frame.tables[node] = _table(node, frame)
     else:
         _reapply(table, node, span, frame)
-    frame.emit(ir.Apply(table, hit, miss, cases, default, not (hit or miss), span))
+
+    frame.emit(
+        ir.Apply(
+            table, hit, miss, cases=cases, default=default, by_action=not (hit or miss), span=span
+        )
+    )
 
 
 def _reapply(table: ir.Table, node: t.Table, span: Span, frame: Frame) -> None:
-    """A second application must look up the very same fields; the back end decides whether it is possible at all."""
+    """A second application must look up the very same fields.
+
+    The back end decides whether it is possible at all.
+    """
     if _keys(node, frame)[0] != table.keys:
         fail(f"table '{node.name}' is applied more than once, which the target cannot do", span)
 
@@ -55,33 +66,37 @@ def _table(node: t.Table, frame: Frame) -> ir.Table:
     name = frame.qualify(node.name, node.annotations)
     if name in frame.builder.table_names:
         fail(f"there is more than one table '{name}'", node.span)
+
     frame.builder.table_names.add(name)
     keys, selectors = _keys(node, frame)
     actions = table_actions(node, frame)
     by_entry = dict(zip(node.actions, actions, strict=True))
     size = size_of(node.size, frame, "'size'") if node.size else 0
+
     return ir.Table(
         name,
-        node,
-        keys,
-        selectors,
-        actions,
-        by_entry[node.default.entry],
-        _arguments(node.default, frame),
-        _entries(node, by_entry, frame),
-        size or DEFAULT_SIZE,
-        _object(node.implementation, frame),
-        _object(node.counters, frame),
-        _object(node.meters, frame),
+        source=node,
+        keys=keys,
+        selectors=selectors,
+        actions=actions,
+        default=by_entry[node.default.entry],
+        default_args=_arguments(node.default, frame),
+        entries=_entries(node, by_entry, frame),
+        size=size or DEFAULT_SIZE,
+        implementation=_object(node.implementation, frame),
+        counters=_object(node.counters, frame),
+        meters=_object(node.meters, frame),
     )
 
 
 def _object(instance: t.Instance | None, frame: Frame) -> ir.Object | None:
     if instance is None:
         return None
+
     found = frame.bindings.get(instance)
     if isinstance(found, ir.Object):
         return found
+
     return make_object(instance, frame)
 
 
@@ -99,11 +114,15 @@ def _keys(node: t.Table, frame: Frame) -> tuple[tuple[ir.Key, ...], tuple[ir.Val
             keys.append(ir.Key(key.match_kind, operand, key.name, key))
         else:
             fail(f"the target does not know the match kind '{key.match_kind}'", key.span)
+
     return tuple(keys), tuple(selectors)
 
 
 def _key_operand(operand: ir.Value, key: t.Key, frame: Frame) -> ir.Value:
-    """Return a field or validity bit; anything else is computed into a temporary before the lookup."""
+    """Return a field or validity bit.
+
+    Anything else is computed into a temporary before the lookup.
+    """
     match operand:
         case ir.FieldRef():
             return operand
@@ -113,7 +132,9 @@ def _key_operand(operand: ir.Value, key: t.Key, frame: Frame) -> ir.Value:
             copy = frame.temporary(key.expression.type, key.span, "key")
             assert isinstance(copy, ir.FieldRef)
             frame.emit(ir.Assign(copy, operand, key.span))
+
             return copy
+
     return as_value(freeze(operand, key.span, frame), key.span)
 
 
@@ -125,9 +146,11 @@ def _action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
     shared = not entry.args
     if shared and entry.action in frame.actions:
         return frame.actions[entry.action]
+
     made = _make_action(entry, frame)
     if shared:
         frame.actions[entry.action] = made
+
     return made
 
 
@@ -137,20 +160,30 @@ def _make_action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
 
     action = entry.action
     label = ir.Label("return")
+
     with frame.collect(in_action=True, end=label, loop=None) as inner:
-        bound = bind(action.bound_params, entry.args, entry.span, inner, action.body)
-        run_time: Bindings = {param: _run_time(index, param) for index, param in enumerate(action.runtime_params)}
+        bound = bind(
+            action.bound_params, args=entry.args, span=entry.span, frame=inner, body=action.body
+        )
+        run_time: Bindings = {
+            param: _run_time(index, param) for index, param in enumerate(action.runtime_params)
+        }
         with inner.collect(bindings={**frame.bindings, **bound.bindings, **run_time}) as body:
             lower_body(action.body, body)
+
         inner.emit(*close(label, body.out))
         copy_out(bound, entry.span, inner)
+
     name = frame.action_name(action)
     if frame.builder.action_names.setdefault(name, action) is not action:
         fail(f"there is more than one action '{name}'", action.span)
+
     params = tuple(
-        (string_annotation(param.annotations, "name") or param.name, ty.width_of(param.type)) for param in action.runtime_params
+        (string_annotation(param.annotations, "name") or param.name, ty.width_of(param.type))
+        for param in action.runtime_params
     )
-    return ir.Action(name, params, tuple(inner.out), action.span, action)
+
+    return ir.Action(name, params, flow=tuple(inner.out), span=action.span, source=action)
 
 
 def _run_time(index: int, param: t.Parameter) -> ir.Value:
@@ -166,28 +199,48 @@ def _arguments(choice: t.ActionChoice, frame: Frame) -> tuple[int, ...]:
 # Entries
 
 
-def _entries(node: t.Table, actions: dict[t.ActionEntry, ir.Action], frame: Frame) -> tuple[ir.Entry, ...]:
+def _entries(
+    node: t.Table, actions: dict[t.ActionEntry, ir.Action], frame: Frame
+) -> tuple[ir.Entry, ...]:
     if not node.entries:
         return ()
+
     matched = [key for key in node.keys if key.match_kind != "selector"]
     made = []
     for priority, entry in enumerate(node.entries, start=1):
         if entry.priority is not None:
             priority = constant(entry.priority, frame, "a priority")
-        matches = tuple(_match(written, key, frame) for written, key in zip(entry.keys, matched, strict=True))
+
+        matches = tuple(
+            _match(written, key, frame) for written, key in zip(entry.keys, matched, strict=True)
+        )
         action = actions[entry.choice.entry]
-        made.append(ir.Entry(matches, action, _arguments(entry.choice, frame), priority, entry.span))
+        made.append(
+            ir.Entry(
+                matches,
+                action,
+                args=_arguments(entry.choice, frame),
+                priority=priority,
+                span=entry.span,
+            )
+        )
+
     _refuse_twins(made, any(key.match_kind not in ("exact", "lpm") for key in matched))
     return tuple(made)
 
 
 def _refuse_twins(entries: Sequence[ir.Entry], have_priorities: bool) -> None:
-    """The target does not start with two entries that match the same, unless they have different priorities."""
+    """The target does not start with two entries that match the same, unless they have different
+    priorities.
+    """
     seen: dict[tuple[tuple[ir.Match, ...], int], ir.Entry] = {}
     for entry in entries:
         twin = seen.setdefault((entry.matches, entry.priority if have_priorities else 0), entry)
         if twin is not entry:
-            fail(f"this entry matches the same as the one of line {twin.span.location.line}", entry.span)
+            fail(
+                f"this entry matches the same as the one of line {twin.span.location.line}",
+                entry.span,
+            )
 
 
 def _match(written: t.Expression, key: t.Key, frame: Frame) -> ir.Match:
@@ -198,11 +251,16 @@ def _match(written: t.Expression, key: t.Key, frame: Frame) -> ir.Match:
             return ir.Match(0, full if key.match_kind == "range" else 0)
         case t.Masked(_, _, value, mask):
             bits = constant(mask, frame, "a mask") & full
-            if key.match_kind == "lpm" and bits not in {full ^ ((1 << tail) - 1) for tail in range(width + 1)}:
+            if key.match_kind == "lpm" and bits not in {
+                full ^ ((1 << tail) - 1) for tail in range(width + 1)
+            }:
                 fail("the mask of an lpm key must be a prefix", written.span)
+
             return ir.Match(constant(value, frame, "a key") & bits, bits)
         case t.Range(_, _, low, high):
-            return _range(constant(low, frame, "a key") & full, constant(high, frame, "a key") & full, written)
+            return _range(
+                constant(low, frame, "a key") & full, constant(high, frame, "a key") & full, written
+            )
         case _:
             exact = constant(written, frame, "a key") & full
             return ir.Match(exact, exact if key.match_kind == "range" else full)
@@ -211,4 +269,5 @@ def _match(written: t.Expression, key: t.Key, frame: Frame) -> ir.Match:
 def _range(low: int, high: int, written: t.Expression) -> ir.Match:
     if low > high:
         fail(f"the range {low} .. {high} is empty", written.span)
+
     return ir.Match(low, high)

@@ -19,6 +19,7 @@ def string_annotation(annotations: Annotations, name: str) -> str | None:
         return None
     if len(item.tokens) != 1 or item.tokens[0].kind is not Kind.STRING:
         raise CompileError(f"@{name} needs one string", item.span)
+
     return string(item.tokens[0])
 
 
@@ -27,17 +28,22 @@ def int_annotation(annotations: Annotations, name: str) -> int | None:
     item = find_annotation(annotations, name)
     if item is None:
         return None
+
     numbers = int_list(item)
     if len(numbers) != 1:
         raise CompileError(f"@{name} needs one number", item.span)
+
     return numbers[0]
 
 
 def int_list(item: Annotation) -> tuple[int, ...]:
     """Return the numbers of `@name(1, 2, ...)`."""
     values = item.tokens[::2]
-    if any(token.kind is not Kind.NUMBER for token in values) or any(token.text != "," for token in item.tokens[1::2]):
+    if any(token.kind is not Kind.NUMBER for token in values) or any(
+        token.text != "," for token in item.tokens[1::2]
+    ):
         raise CompileError(f"@{item.name} needs numbers", item.span)
+
     return tuple(number(token).value for token in values)
 
 
@@ -50,4 +56,5 @@ def write_annotation(item: Annotation) -> str:
     """Return an unstructured annotation as P4Info keeps it."""
     if not item.tokens:
         return f"@{item.name}"
+
     return f"@{item.name}({' '.join(token.text for token in item.tokens)})"

@@ -32,6 +32,7 @@ def check_call(node: n.Call, context: Context) -> t.Expression:
         return _member_call(node, node.function, context)
     if not isinstance(node.function, n.Name):
         return fail("this cannot be called", node.function.span)
+
     name = node.function
     symbol = (context.scope.root() if name.absolute else context.scope).find(name.name)
     match symbol:
@@ -53,24 +54,35 @@ def check_call(node: n.Call, context: Context) -> t.Expression:
 # Arguments
 
 
-def align(params: tuple[t.Parameter, ...], args: Iterable[n.Argument], span: Span) -> list[n.Argument | None]:
+def align(
+    params: tuple[t.Parameter, ...], args: Iterable[n.Argument], span: Span
+) -> list[n.Argument | None]:
     """Return the argument of every parameter, None where its default is to be used."""
     positional = [arg for arg in args if arg.name is None]
     named = {arg.name: arg for arg in args if arg.name is not None}
     if len(positional) > len(params):
-        fail(f"expected {len(params)} arguments, found {len(positional)}", positional[len(params)].span)
+        fail(
+            f"expected {len(params)} arguments, found {len(positional)}",
+            positional[len(params)].span,
+        )
+
     aligned: list[n.Argument | None] = []
     for index, param in enumerate(params):
         arg = positional[index] if index < len(positional) else named.pop(param.name, None)
         if arg is None and param.default is None:
             fail(f"the argument for '{param.name}' is missing", span)
+
         aligned.append(arg)
+
     for name, arg in named.items():
         fail(f"there is no parameter '{name}' left", arg.span)
+
     return aligned
 
 
-def _match_args(params: tuple[t.Parameter, ...], node: n.Call, context: Context, bound: Bound) -> t.Args:
+def _match_args(
+    params: tuple[t.Parameter, ...], node: n.Call, context: Context, bound: Bound
+) -> t.Args:
     """Check the arguments against the parameters, binding the type variables in `bound`."""
     aligned = align(params, node.args, node.span)
     raw = [_raw_argument(arg, param, context) for arg, param in zip(aligned, params, strict=True)]
@@ -78,49 +90,72 @@ def _match_args(params: tuple[t.Parameter, ...], node: n.Call, context: Context,
         for value, param in zip(raw, params, strict=True):
             if value is not None and (value.type != ty.INT) == known_only:
                 unify(param.type, value.type, bound)
+
     return tuple(_argument(value, param, bound) for value, param in zip(raw, params, strict=True))
 
 
-def _raw_argument(arg: n.Argument | None, param: t.Parameter, context: Context) -> t.Expression | None:
+def _raw_argument(
+    arg: n.Argument | None, param: t.Parameter, context: Context
+) -> t.Expression | None:
     if arg is None:
         return param.default
     if isinstance(arg.value, n.DefaultExpression) and param.direction == "out":
         return None
+
     value = check_value(arg.value, context)
     if param.direction in ("out", "inout") and not is_left_value(value):
-        fail(f"the argument for {param.direction} parameter '{param.name}' must be writable", arg.span)
+        fail(
+            f"the argument for {param.direction} parameter '{param.name}' must be writable",
+            arg.span,
+        )
+
     if isinstance(value, t.StackMember) and value.which == "next" and param.direction != "out":
         fail("'next' may only be written to", arg.span)
+
     return value
 
 
 def _argument(value: t.Expression | None, param: t.Parameter, bound: Bound) -> t.Expression | None:
     if value is None:
         return None
+
     wanted = ty.substitute(param.type, bound)
     if param.direction in ("out", "inout") and value.type != wanted:
         fail(f"expected {ty.show(wanted)}, found {ty.show(value.type)}", value.span)
+
     if wanted == ty.DONT_CARE:
         fail(f"cannot infer the type of '{param.name}'", value.span)
+
     return coerce(value, wanted)
 
 
-def bind_types(params: tuple[ty.TypeVariable, ...], args: tuple[n.TypeExpression, ...], context: Context, span: Span) -> Bound:
+def bind_types(
+    params: tuple[ty.TypeVariable, ...],
+    args: tuple[n.TypeExpression, ...],
+    context: Context,
+    span: Span,
+) -> Bound:
     """Start the inference with the type arguments that are given."""
     if args and len(args) != len(params):
         fail(f"expected {len(params)} type arguments, found {len(args)}", span)
+
     given = [resolve_type(arg, context) for arg in args] or [ty.DONT_CARE] * len(params)
     return dict(zip(params, given, strict=True))
 
 
-def pick(signatures: Iterable[ty.Signature], args: tuple[n.Argument, ...], span: Span) -> ty.Signature:
+def pick(
+    signatures: Iterable[ty.Signature], args: tuple[n.Argument, ...], span: Span
+) -> ty.Signature:
     """Choose the overload whose parameters take these arguments."""
     candidates = list(signatures)
     for signature in candidates:
         required = sum(param.default is None for param in signature.params)
         names = {param.name for param in signature.params}
-        if required <= len(args) <= len(signature.params) and all(arg.name in (None, *names) for arg in args):
+        if required <= len(args) <= len(signature.params) and all(
+            arg.name in (None, *names) for arg in args
+        ):
             return signature
+
     counts = " or ".join(sorted({str(len(signature.params)) for signature in candidates}))
     return fail(f"'{candidates[0].name}' takes {counts} arguments, found {len(args)}", span)
 
@@ -132,8 +167,10 @@ def _extern_call(node: n.Call, signatures: list[ty.Signature], context: Context)
     signature = pick(signatures, node.args, node.span)
     bound = bind_types(signature.type_params, node.type_args, context, node.span)
     args = _match_args(signature.params, node, context, bound)
+
     if signature.name == "static_assert":
         return _static_assert(node, args)
+
     returns = ty.substitute(signature.returns, bound)
     types = tuple(bound[param] for param in signature.type_params)
     return t.ExternCall(node.span, returns, signature, types, args)
@@ -143,9 +180,11 @@ def _static_assert(node: n.Call, args: t.Args) -> t.Expression:
     condition = args[0]
     if not isinstance(condition, t.Literal):
         fail("the condition of static_assert must be known at compile time", node.span)
+
     if not condition.value:
         message = args[1].value if len(args) > 1 and isinstance(args[1], t.Literal) else "failed"
         fail(f"static_assert: {message}", node.span)
+
     return t.Literal(node.span, ty.BOOL, 1)
 
 
@@ -156,8 +195,10 @@ def _generic_call(node: n.Call, symbol: GenericFunction, context: Context) -> t.
     bound = bind_types(signature.type_params, node.type_args, context, node.span)
     args = _match_args(signature.params, node, context, bound)
     types = tuple(bound[param] for param in signature.type_params)
+
     if ty.DONT_CARE in types or ty.INT in types:
         fail(f"cannot infer the type arguments of '{signature.name}'", node.span)
+
     function = instantiate_function(symbol, types, context)
     return t.FunctionCall(node.span, function.returns, function, args)
 
@@ -165,6 +206,7 @@ def _generic_call(node: n.Call, symbol: GenericFunction, context: Context) -> t.
 def _action_call(node: n.Call, action: t.Action, context: Context) -> t.Expression:
     if context.place not in ("control", "action"):
         fail("actions can be called in controls and actions only", node.span)
+
     return t.ActionCall(node.span, ty.VOID, action, _match_args(action.params, node, context, {}))
 
 
@@ -177,23 +219,32 @@ def _member_call(node: n.Call, member: n.Member, context: Context) -> t.Expressi
         handled = _symbol_call(node, member, symbol, context)
         if handled is not None:
             return handled
+
     return _value_method(node, member, context)
 
 
-def _symbol_call(node: n.Call, member: n.Member, symbol: Symbol | None, context: Context) -> t.Expression | None:
-    """Calls on something that is not a value: a table, an instance, a control, an extern parameter, a type."""
+def _symbol_call(
+    node: n.Call, member: n.Member, symbol: Symbol | None, context: Context
+) -> t.Expression | None:
+    """Calls on something that is not a value: a table, an instance, a control, an extern parameter,
+    a type.
+    """
     match symbol:
         case t.Table() if member.name == "apply":
             return _table_apply(node, symbol, context)
         case t.Instance(type=ty.Extern() as extern) | t.Parameter(type=ty.Extern() as extern):
-            return _extern_method(node, member, symbol, extern, context)
+            return _extern_method(node, member, target=symbol, extern=extern, context=context)
         case t.Instance(type=t.Control() | t.ParserBlock() as block) if member.name == "apply":
             kind = "control" if isinstance(block, t.Control) else "parser"
-            return _block_apply(node, symbol, kind, block.params, context)
+            return _block_apply(
+                node, instance=symbol, kind=kind, params=block.params, context=context
+            )
         case t.Parameter(type=ty.Block(definition, args)) if member.name == "apply":
             types = dict(zip(definition.type_params, args, strict=True))
             params = tuple(_specialised(param, types) for param in definition.params)
-            return _block_apply(node, symbol, definition.kind, params, context)
+            return _block_apply(
+                node, instance=symbol, kind=definition.kind, params=params, context=context
+            )
         case t.Control() | t.ParserBlock() if member.name == "apply":
             return _direct_application(node, member, symbol, context)
         case TypeName(type_) if member.name in SIZES:
@@ -207,52 +258,78 @@ def _symbol_call(node: n.Call, member: n.Member, symbol: Symbol | None, context:
 def _table_apply(node: n.Call, table: t.Table, context: Context) -> t.Expression:
     if context.place != "control":
         fail("tables can be applied in the apply block of a control only", node.span)
+
     if node.args:
         fail("apply() of a table takes no arguments", node.args[0].span)
+
     return t.TableApply(node.span, t.RESULT, table, "")
 
 
 def _block_apply(
-    node: n.Call, instance: t.Instance | t.Parameter, kind: str, params: tuple[t.Parameter, ...], context: Context
+    node: n.Call,
+    instance: t.Instance | t.Parameter,
+    kind: str,
+    params: tuple[t.Parameter, ...],
+    context: Context,
 ) -> t.Expression:
     if context.place != kind:
         where = "apply block" if kind == "control" else "states"
         fail(f"a {kind} can be applied in the {where} of a {kind} only", node.span)
+
     return t.BlockApply(node.span, ty.VOID, instance, _match_args(params, node, context, {}))
 
 
-def _direct_application(node: n.Call, member: n.Member, block: t.Control | t.ParserBlock, context: Context) -> t.Expression:
+def _direct_application(
+    node: n.Call, member: n.Member, block: t.Control | t.ParserBlock, context: Context
+) -> t.Expression:
     """`C.apply(...)`: an instance without a name of its own, made for this call."""
     if block.constructor:
         fail(f"{block.name} has constructor parameters, so it needs an instance", member.span)
-    instance = t.Instance(member.span, block.name, block, (), (), anonymous=True)
+
+    instance = t.Instance(
+        member.span, name=block.name, type=block, args=(), annotations=(), anonymous=True
+    )
     if context.direct_applications is None:
         fail(f"{block.name} cannot be applied here", node.span)
+
     context.direct_applications.append(instance)
     kind = "control" if isinstance(block, t.Control) else "parser"
-    return _block_apply(node, instance, kind, block.params, context)
+    return _block_apply(node, instance, kind, params=block.params, context=context)
 
 
 def _extern_method(
-    node: n.Call, member: n.Member, target: t.Instance | t.Parameter, extern: ty.Extern, context: Context
+    node: n.Call,
+    member: n.Member,
+    target: t.Instance | t.Parameter,
+    extern: ty.Extern,
+    context: Context,
 ) -> t.Expression:
     methods = [method for method in extern.definition.methods if method.name == member.name]
     if not methods:
         fail(f"extern {extern.name} has no method '{member.name}'", member.name_span)
+
     method = pick(methods, node.args, node.span)
     outer = dict(zip(extern.definition.type_params, extern.args, strict=True))
     own = bind_types(method.type_params, node.type_args, context, node.span)
     params = tuple(_specialised(param, outer) for param in method.params)
     args = _match_args(params, node, context, own)
     returns = ty.substitute(ty.substitute(method.returns, outer), own)
+
     if returns == ty.DONT_CARE:
         fail(f"the type argument of '{method.name}' is missing", node.span)
+
     types = tuple(own[param] for param in method.type_params)
     return t.MethodCall(node.span, returns, target, method, types, args)
 
 
 def _specialised(param: t.Parameter, bound: Bound) -> t.Parameter:
-    return t.Parameter(param.span, param.name, param.direction, ty.substitute(param.type, bound), param.default)
+    return t.Parameter(
+        param.span,
+        name=param.name,
+        direction=param.direction,
+        type=ty.substitute(param.type, bound),
+        default=param.default,
+    )
 
 
 def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Expression:
@@ -260,20 +337,28 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Express
     base = check(member.base, context)
     if member.name in SIZES:
         return t.Literal(node.span, ty.INT, _size(member.name, base.type))
+
     match base.type:
         case ty.Struct(kind="header" | "header_union" as kind) if member.name in HEADER_METHODS:
             if node.args:
                 fail(f"{member.name}() takes no arguments", node.args[0].span)
+
             if member.name != "isValid" and (kind == "header_union" or not is_left_value(base)):
                 fail(f"{member.name}() needs a header that can be written to", member.base.span)
+
             return t.HeaderMethod(node.span, HEADER_METHODS[member.name], base, member.name, 0)
         case ty.Stack(_, size) if member.name in STACK_METHODS:
             if len(node.args) != 1:
                 fail(f"{member.name}() takes one argument", node.span)
-            amount = constant_int(node.args[0].value, context, "the number of headers", 0, 1 << 16)
+
+            amount = constant_int(
+                node.args[0].value, context, what="the number of headers", low=0, high=1 << 16
+            )
             if not is_left_value(base):
                 fail(f"{member.name}() needs a stack that can be written to", member.base.span)
+
             return t.HeaderMethod(node.span, ty.VOID, base, member.name, min(amount, size))
+
     return fail(f"{ty.show(base.type)} has no method '{member.name}'", member.name_span)
 
 

@@ -1,4 +1,6 @@
-"""Constructors: externs, controls, parsers and packages made at compile time, and what is known by then."""
+"""Constructors: externs, controls, parsers and packages made at compile time, and what is known by
+then.
+"""
 
 from __future__ import annotations
 
@@ -19,32 +21,45 @@ def check_constructor(
     symbol = context.scope.find(node.name) if isinstance(node, n.NamedType) else None
     if isinstance(symbol, TypeName) and isinstance(symbol.type, ty.Extern):
         return _extern_object(symbol.type, args, span, context)
+
     match symbol:
         case None if isinstance(node, n.NamedType):
             return fail(f"unknown type '{node.name}'", node.span)
         case t.Control() | t.ParserBlock():
-            return symbol, _constructor_args(symbol.constructor, args, span, context, {})
+            return symbol, _constructor_args(
+                symbol.constructor, args, span, context=context, bound={}
+            )
         case ty.BlockDefinition(kind="package"):
             assert isinstance(node, n.NamedType)
             bound = bind_types(symbol.type_params, node.args, context, span)
-            return symbol, _constructor_args(symbol.params, args, span, context, bound)
+            return symbol, _constructor_args(
+                symbol.params, args, span, context=context, bound=bound
+            )
         case ty.ExternDefinition():
             assert isinstance(node, n.NamedType)
-            return _extern_constructor(symbol, node, args, span, context)
+            return _extern_constructor(symbol, node, args, span=span, context=context)
+
     return fail("expected the constructor of an extern, control or parser", node.span)
 
 
 def _extern_constructor(
-    definition: ty.ExternDefinition, node: n.NamedType, args: tuple[n.Argument, ...], span: Span, context: Context
+    definition: ty.ExternDefinition,
+    node: n.NamedType,
+    args: tuple[n.Argument, ...],
+    span: Span,
+    context: Context,
 ) -> tuple[ty.Extern, tuple[t.Expression | t.Instance, ...]]:
     if not definition.constructors:
         fail(f"extern {definition.name} has no constructor", node.span)
+
     signature = pick(definition.constructors, args, span)
     bound = bind_types(definition.type_params, node.args, context, node.span)
-    values = _constructor_args(signature.params, args, span, context, bound)
+    values = _constructor_args(signature.params, args, span, context=context, bound=bound)
     types = tuple(bound[param] for param in definition.type_params)
+
     if ty.DONT_CARE in types:
         fail(f"{definition.name} needs {len(types)} type arguments", node.span)
+
     return ty.Extern(definition, types), values
 
 
@@ -54,14 +69,21 @@ def _extern_object(
     """Type the constructor of an extern whose type arguments a typedef gives."""
     signature = pick(extern.definition.constructors, args, span)
     bound = dict(zip(extern.definition.type_params, extern.args, strict=True))
-    return extern, _constructor_args(signature.params, args, span, context, bound)
+    return extern, _constructor_args(signature.params, args, span, context=context, bound=bound)
 
 
 def _constructor_args(
-    params: tuple[t.Parameter, ...], args: tuple[n.Argument, ...], span: Span, context: Context, bound: Bound
+    params: tuple[t.Parameter, ...],
+    args: tuple[n.Argument, ...],
+    span: Span,
+    context: Context,
+    bound: Bound,
 ) -> tuple[t.Expression | t.Instance, ...]:
     aligned = align(params, args, span)
-    return tuple(_constructor_arg(arg, param, context, bound, span) for arg, param in zip(aligned, params, strict=True))
+    return tuple(
+        _constructor_arg(arg, param, context, bound=bound, span=span)
+        for arg, param in zip(aligned, params, strict=True)
+    )
 
 
 def _constructor_arg(
@@ -70,15 +92,19 @@ def _constructor_arg(
     if arg is None:
         assert param.default is not None
         return param.default
+
     made = constructed(arg.value, context, param.name)
     if made is not None:
         _check_block(made, param, bound, arg.span)
         return made
+
     value = check(arg.value, context)
     unify(param.type, value.type, bound)
     result = coerce(value, ty.substitute(param.type, bound))
+
     if not is_compile_time(result):
         fail(f"the argument for '{param.name}' must be known at compile time", arg.span)
+
     return result
 
 
@@ -90,10 +116,15 @@ def constructed(node: n.Expression, context: Context, name: str) -> t.Instance |
             return symbol if isinstance(symbol, t.Instance) else None
         case n.Call(span, n.Name(name_span, type_name), type_args, args):
             symbol = context.scope.find(type_name)
-            if isinstance(symbol, t.Control | t.ParserBlock | ty.ExternDefinition | ty.BlockDefinition):
+            if isinstance(
+                symbol, t.Control | t.ParserBlock | ty.ExternDefinition | ty.BlockDefinition
+            ):
                 written = n.NamedType(name_span, type_name, type_args)
                 made, values = check_constructor(written, args, span, context)
-                return t.Instance(span, name, made, values, (), anonymous=True)
+                return t.Instance(
+                    span, name, type=made, args=values, annotations=(), anonymous=True
+                )
+
     return None
 
 
@@ -132,21 +163,43 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
 ) -> None:
     """Check that a parser or control fits the block type of a package's parameter."""
     if not isinstance(param.type, ty.Block):
-        if isinstance(made.type, ty.Extern) and isinstance(param.type, ty.Extern) and unify(param.type, made.type, bound):
+        if (
+            isinstance(made.type, ty.Extern)
+            and isinstance(param.type, ty.Extern)
+            and unify(param.type, made.type, bound)
+        ):
             return
+
         fail(f"expected {ty.show(param.type)}, found {made.name}", span)
+
     definition = param.type.definition
-    kind = "control" if isinstance(made.type, t.Control) else "parser" if isinstance(made.type, t.ParserBlock) else ""
+    kind = (
+        "control"
+        if isinstance(made.type, t.Control)
+        else "parser"
+        if isinstance(made.type, t.ParserBlock)
+        else ""
+    )
+
     if kind != definition.kind or not isinstance(made.type, t.Control | t.ParserBlock):
         fail(f"expected a {definition.kind}, found {made.name}", span)
+
     own: Bound = dict.fromkeys(definition.type_params, ty.DONT_CARE)
     if len(made.type.params) != len(definition.params):
-        fail(f"{made.type.name} has {len(made.type.params)} parameters, {definition.name} {len(definition.params)}", span)
+        fail(
+            f"{made.type.name} has {len(made.type.params)} parameters, {definition.name} {len(definition.params)}",
+            span,
+        )
+
     for given, wanted in zip(made.type.params, definition.params, strict=True):
         if given.direction != wanted.direction or not unify(wanted.type, given.type, own):
             expected = f"{wanted.direction} {ty.show(ty.substitute(wanted.type, own))}".strip()
             fail(f"parameter '{given.name}' of {made.type.name} must be {expected}", span)
+
     for pattern, variable in zip(param.type.args, definition.type_params, strict=True):
         if not unify(pattern, own[variable], bound):
             wanted_type = ty.show(ty.substitute(pattern, bound))
-            fail(f"{made.type.name} uses {ty.show(own[variable])} where the others use {wanted_type}", span)
+            fail(
+                f"{made.type.name} uses {ty.show(own[variable])} where the others use {wanted_type}",
+                span,
+            )

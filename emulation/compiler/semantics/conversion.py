@@ -1,4 +1,6 @@
-"""Implicit conversions, explicit casts and the inference of type arguments (P4_16 specification, 8.9 to 8.12, 8.20)."""
+"""Implicit conversions, explicit casts and the inference of type arguments (P4_16 specification,
+8.9 to 8.12, 8.20).
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,14 @@ from emulation.compiler.semantics.types import Type, TypeVariable, show
 
 
 def coerce(value: Expression, target: Type) -> Expression:
-    """Convert implicitly to `target`; raises CompileError where the language has no such conversion."""
+    """Convert implicitly to `target`.
+
+    Raises CompileError where the language has no such conversion.
+    """
     converted = try_coerce(value, target)
     if converted is None:
         raise CompileError(f"expected {show(target)}, found {show(value.type)}", value.span)
+
     return converted
 
 
@@ -34,6 +40,7 @@ def try_coerce(value: Expression, target: Type) -> Expression | None:
     """Convert implicitly to `target`, or return None."""
     if value.type == target:
         return value
+
     match value, target:
         case InvalidHeader(), ty.Struct(kind="header" | "header_union"):
             return replace(value, type=target)
@@ -41,23 +48,37 @@ def try_coerce(value: Expression, target: Type) -> Expression | None:
             return _coerce_ternary(value, target)
         case Aggregate(), _:
             return _coerce_aggregate(value, target)
-    if value.type == ty.INT and isinstance(ty.underlying(target), ty.Bits) and not isinstance(target, ty.NewType | ty.Enum):
+
+    if (
+        value.type == ty.INT
+        and isinstance(ty.underlying(target), ty.Bits)
+        and not isinstance(target, ty.NewType | ty.Enum)
+    ):
         return _from_int(value, target)
+
     if isinstance(value.type, ty.Enum) and value.type.underlying == target:
-        return _cast_literal(value, target) if isinstance(value, Literal) else Cast(value.span, target, value)
+        return (
+            _cast_literal(value, target)
+            if isinstance(value, Literal)
+            else Cast(value.span, target, value)
+        )
+
     return None
 
 
 def _from_int(value: Expression, target: Type) -> Expression:
     if isinstance(value, Literal) and isinstance(value.value, int):
         return Literal(value.span, target, wrap(value.value, target))
+
     return Cast(value.span, target, value)
 
 
 def _coerce_ternary(value: Ternary, target: Type) -> Expression | None:
-    then, otherwise = try_coerce(value.then, target), try_coerce(value.otherwise, target)
+    then = try_coerce(value.then, target)
+    otherwise = try_coerce(value.otherwise, target)
     if then is None or otherwise is None:
         return None
+
     return Ternary(value.span, target, value.condition, then, otherwise)
 
 
@@ -68,13 +89,20 @@ def _coerce_aggregate(value: Aggregate, target: Type) -> Expression | None:
             targets: tuple[Type, ...] = tuple(item.type for item in fields)
             names: tuple[str, ...] | None = tuple(item.name for item in fields)
         case ty.Tuple(elements):
-            targets, names = elements, None
+            targets = elements
+            names = None
         case _:
             return None
+
     items = _reorder(value, names)
     if items is None or len(items) != len(targets):
         return None
-    return Aggregate(value.span, target, tuple(coerce(item, goal) for item, goal in zip(items, targets, strict=True)))
+
+    return Aggregate(
+        value.span,
+        target,
+        tuple(coerce(item, goal) for item, goal in zip(items, targets, strict=True)),
+    )
 
 
 def _reorder(value: Aggregate, names: tuple[str, ...] | None) -> tuple[Expression, ...] | None:
@@ -82,10 +110,18 @@ def _reorder(value: Aggregate, names: tuple[str, ...] | None) -> tuple[Expressio
         return value.items if isinstance(value.type, ty.Tuple) else None
     if names is None:
         return None
-    given = {item.name: expression for item, expression in zip(value.type.fields, value.items, strict=True)}
+
+    given = {
+        item.name: expression
+        for item, expression in zip(value.type.fields, value.items, strict=True)
+    }
+
     if sorted(given) != sorted(names):
         odd = sorted(set(given) ^ set(names))
-        raise CompileError(f"field '{odd[0]}' is {'unknown' if odd[0] in given else 'missing'}", value.span)
+        raise CompileError(
+            f"field '{odd[0]}' is {'unknown' if odd[0] in given else 'missing'}", value.span
+        )
+
     return tuple(given[name] for name in names)
 
 
@@ -94,11 +130,13 @@ def cast_to(value: Expression, target: Type) -> Expression:
     implicit = try_coerce(value, target)
     if implicit is not None:
         return implicit
+
     source = value.type
     if not _castable(source, target):
         raise CompileError(f"cannot cast {show(source)} to {show(target)}", value.span)
     if isinstance(value, Literal):
         return _cast_literal(value, target)
+
     return Cast(value.span, target, value)
 
 
@@ -108,11 +146,14 @@ def _cast_literal(value: Literal, target: Type) -> Expression:
         number = value.type.value(value.value)
     else:
         number = int(value.value)
+
     if isinstance(target, ty.Enum):
         member = next((name for name in target.members if target.value(name) == number), None)
         return Literal(value.span, target, member) if member else Cast(value.span, target, value)
+
     if target == ty.BOOL:
         return Literal(value.span, target, int(bool(number)))
+
     return Literal(value.span, target, wrap(number, target))
 
 
@@ -122,6 +163,7 @@ def _castable(source: Type, target: Type) -> bool:
         return False
     if isinstance(target, ty.Enum) and target.underlying is None:
         return False
+
     match ty.underlying(source), ty.underlying(target):
         case ty.Bits(width, signed), ty.Bits(new_width, new_signed):
             return width == new_width or signed == new_signed
@@ -141,7 +183,9 @@ def coerce_set(key: Expression, element: Type) -> Expression:
         case Everything() | ValueSetRef():
             return key
         case Masked(span, _, value, mask):
-            return Masked(span, ty.Set(element), _key_value(value, element), _key_value(mask, element))
+            return Masked(
+                span, ty.Set(element), _key_value(value, element), _key_value(mask, element)
+            )
         case Range(span, _, low, high):
             return Range(span, ty.Set(element), _key_value(low, element), _key_value(high, element))
         case _:
@@ -151,8 +195,13 @@ def coerce_set(key: Expression, element: Type) -> Expression:
 def _key_value(value: Expression, element: Type) -> Expression:
     """Convert a value; an enum with an underlying type and its numbers match each other."""
     converted = try_coerce(value, element)
-    if converted is None and isinstance(element, ty.Enum | ty.NewType) and ty.is_numeric(ty.underlying(value.type)):
+    if (
+        converted is None
+        and isinstance(element, ty.Enum | ty.NewType)
+        and ty.is_numeric(ty.underlying(value.type))
+    ):
         converted = cast_to(value, element)
+
     return coerce(value, element) if converted is None else converted
 
 
@@ -161,10 +210,19 @@ def unify(pattern: Type, actual: Type, bound: dict[TypeVariable, Type]) -> bool:
     match pattern:
         case TypeVariable():
             return _bind(pattern, actual, bound) if pattern in bound else pattern == actual
-        case ty.Tuple(elements) if isinstance(actual, ty.Tuple) and len(elements) == len(actual.elements):
-            return all(unify(left, right, bound) for left, right in zip(elements, actual.elements, strict=True))
-        case ty.Extern(definition, args) if isinstance(actual, ty.Extern) and actual.definition is definition:
-            return all(unify(left, right, bound) for left, right in zip(args, actual.args, strict=True))
+        case ty.Tuple(elements) if isinstance(actual, ty.Tuple) and len(elements) == len(
+            actual.elements
+        ):
+            return all(
+                unify(left, right, bound)
+                for left, right in zip(elements, actual.elements, strict=True)
+            )
+        case ty.Extern(definition, args) if (
+            isinstance(actual, ty.Extern) and actual.definition is definition
+        ):
+            return all(
+                unify(left, right, bound) for left, right in zip(args, actual.args, strict=True)
+            )
         case _:
             return pattern == actual or not _has_variables(pattern, bound)
 
@@ -174,6 +232,7 @@ def _bind(variable: TypeVariable, actual: Type, bound: dict[TypeVariable, Type])
     if current in (ty.DONT_CARE, ty.INT) or (current == actual):
         bound[variable] = actual
         return True
+
     return actual == ty.INT
 
 

@@ -6,7 +6,12 @@ from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.conversion import cast_to, coerce, coerce_set, try_coerce
-from emulation.compiler.semantics.folding import COMPARISONS, fold_binary, fold_comparison, fold_unary
+from emulation.compiler.semantics.folding import (
+    COMPARISONS,
+    fold_binary,
+    fold_comparison,
+    fold_unary,
+)
 from emulation.compiler.semantics.scope import ConstantName, Context, TypeName, fail
 from emulation.compiler.semantics.type_names import constant_int, resolve_type
 from emulation.compiler.syntax import nodes as n
@@ -17,7 +22,10 @@ LOGICAL = ("&&", "||")
 
 
 def check(node: n.Expression, context: Context) -> t.Expression:  # noqa: C901 one line for each kind of node
-    """Type an expression; its type may still be `int`, a tuple or a record that the context converts."""
+    """Type an expression.
+
+    Its type may still be `int`, a tuple or a record that the context converts.
+    """
     match node:
         case n.IntLiteral(span, value, width, signed):
             return t.Literal(span, ty.INT if width is None else ty.Bits(width, signed), value)
@@ -61,6 +69,7 @@ def check_value(node: n.Expression, context: Context) -> t.Expression:
     value = check(node, context)
     if value.type in (ty.VOID, t.RESULT):
         fail(f"this is not a value but {ty.show(value.type)}", node.span)
+
     return value
 
 
@@ -70,18 +79,24 @@ def check_as(node: n.Expression, target: ty.Type, context: Context) -> t.Express
 
 
 def check_set(node: n.Expression, element: ty.Type, context: Context) -> t.Expression:
-    """Type what a select case or table entry matches: a value, `value &&& mask`, `low .. high`, a value set, `_`."""
+    """Type what a select case or table entry matches: a value, `value &&& mask`, `low ..
+
+    High`, a value set, `_`.
+    """
     match node:
         case n.DefaultExpression(span):
             return t.Everything(span, ty.Set(element))
         case n.Binary(span, "&&&", left, right):
-            key: t.Expression = t.Masked(span, ty.Set(element), check(left, context), check(right, context))
+            key: t.Expression = t.Masked(
+                span, ty.Set(element), check(left, context), check(right, context)
+            )
         case n.Binary(span, "..", left, right):
             key = t.Range(span, ty.Set(element), check(left, context), check(right, context))
         case n.Name(span, name) if isinstance(symbol := context.scope.find(name), t.ValueSet):
             return t.ValueSetRef(span, ty.Set(symbol.type), symbol)
         case _:
             key = check(node, context)
+
     return coerce_set(key, element)
 
 
@@ -109,6 +124,7 @@ def _member(node: n.Member, context: Context) -> t.Expression:
     constant = _type_member(node, context)
     if constant is not None:
         return constant
+
     base = check(node.base, context)
     match base.type:
         case ty.Struct() as struct:
@@ -121,6 +137,7 @@ def _member(node: n.Member, context: Context) -> t.Expression:
             return _stack_member(node, base, base.type)
         case ty.TableResult():
             return _table_member(node, base)
+
     return fail(f"{ty.show(base.type)} has no member '{node.name}'", node.name_span)
 
 
@@ -128,17 +145,22 @@ def _type_member(node: n.Member, context: Context) -> t.Expression | None:
     """`Enum.member` and `error.member`."""
     if not isinstance(node.base, n.Name):
         return None
+
     if node.base.name == "error":
         if node.name not in context.globals.errors:
             fail(f"error '{node.name}' is not declared", node.name_span)
+
         return t.Literal(node.span, ty.ERROR, node.name)
+
     symbol = context.scope.find(node.base.name)
     if not isinstance(symbol, TypeName):
         return None
     if not isinstance(symbol.type, ty.Enum):
         return fail(f"type {node.base.name} has no member '{node.name}'", node.name_span)
+
     if node.name not in symbol.type.members:
         fail(f"enum {node.base.name} has no member '{node.name}'", node.name_span)
+
     return t.Literal(node.span, symbol.type, node.name)
 
 
@@ -146,6 +168,7 @@ def _field(node: n.Member, base: t.Expression, struct: ty.Struct) -> t.Expressio
     field_type = struct.field_type(node.name)
     if field_type is None:
         fail(f"{struct.kind} {struct.name} has no field '{node.name}'", node.name_span)
+
     return t.Field(node.span, field_type, base, node.name)
 
 
@@ -157,6 +180,7 @@ def _stack_member(node: n.Member, base: t.Expression, stack: ty.Stack) -> t.Expr
             return t.StackMember(node.span, ty.Bits(32), base, "lastIndex")
         case "next" | "last":
             return t.StackMember(node.span, stack.element, base, node.name)
+
     return fail(f"a stack has no member '{node.name}'", node.name_span)
 
 
@@ -164,8 +188,10 @@ def _table_member(node: n.Member, base: t.Expression) -> t.Expression:
     assert isinstance(base, t.TableApply)
     if node.name not in ("hit", "miss", "action_run"):
         fail(f"the result of apply() has no member '{node.name}'", node.name_span)
+
     if node.name == "action_run":
         fail("'action_run' may only be the subject of 'switch'", node.name_span)
+
     return t.TableApply(node.span, ty.BOOL, base.table, node.name)
 
 
@@ -174,8 +200,10 @@ def _index(node: n.Index, context: Context) -> t.Expression:
     index = check(node.index, context)
     if isinstance(index, t.Literal):
         index = cast_to(index, ty.INT) if ty.is_numeric(ty.underlying(index.type)) else index
+
     if not ty.is_numeric(ty.underlying(index.type)):
         fail(f"an index must be a number, found {ty.show(index.type)}", node.index.span)
+
     match base.type:
         case ty.Stack(element, size):
             _within(index, size, node.index.span)
@@ -183,8 +211,10 @@ def _index(node: n.Index, context: Context) -> t.Expression:
         case ty.Tuple(elements):
             if not isinstance(index, t.Literal):
                 fail("the index of a tuple must be known at compile time", node.index.span)
+
             _within(index, len(elements), node.index.span)
             return t.Element(node.span, elements[int(index.value)], base, index)
+
     return fail(f"{ty.show(base.type)} cannot be indexed", node.base.span)
 
 
@@ -199,11 +229,16 @@ def _slice(node: n.Slice, context: Context) -> t.Expression:
     bits = ty.underlying(base.type)
     if not isinstance(bits, ty.Bits):
         fail(f"only bit<> and int<> can be sliced, not {ty.show(base.type)}", node.base.span)
-    high = constant_int(node.high, context, "the upper bound of a slice", 0, bits.width - 1)
-    low = constant_int(node.low, context, "the lower bound of a slice", 0, high)
+
+    high = constant_int(
+        node.high, context, what="the upper bound of a slice", low=0, high=bits.width - 1
+    )
+    low = constant_int(node.low, context, what="the lower bound of a slice", low=0, high=high)
     sliced = ty.Bits(high - low + 1)
+
     if isinstance(base, t.Literal):
         return t.Literal(node.span, sliced, (int(base.value) >> low) & ((1 << sliced.width) - 1))
+
     return t.Slice(node.span, sliced, base, high, low)
 
 
@@ -212,10 +247,14 @@ def _record(node: n.StructExpression, context: Context) -> t.Expression:
     for item in node.fields:
         if item.name is None:
             fail("every field of a struct expression needs a name", item.span)
+
         if names.count(item.name) > 1:
             fail(f"field '{item.name}' is given twice", item.span)
+
     values = tuple(check_value(item.value, context) for item in node.fields)
-    fields = tuple(ty.StructField(name or "", value.type) for name, value in zip(names, values, strict=True))
+    fields = tuple(
+        ty.StructField(name or "", value.type) for name, value in zip(names, values, strict=True)
+    )
     return t.Aggregate(node.span, ty.Record(fields), values)
 
 
@@ -223,7 +262,12 @@ def _record(node: n.StructExpression, context: Context) -> t.Expression:
 
 
 def _cast(span: Span, target: ty.Type, operand: t.Expression) -> t.Expression:
-    result = coerce(operand, target) if isinstance(operand, t.InvalidHeader) else cast_to(operand, target)
+    result = (
+        coerce(operand, target)
+        if isinstance(operand, t.InvalidHeader)
+        else cast_to(operand, target)
+    )
+
     return t.Literal(span, result.type, result.value) if isinstance(result, t.Literal) else result
 
 
@@ -234,17 +278,22 @@ def _unary(node: n.Unary, context: Context) -> t.Expression:
         operand = coerce(operand, ty.BOOL)
     elif not (isinstance(below, ty.Bits) or (below == ty.INT and node.op != "~")):
         fail(f"'{node.op}' cannot be applied to {ty.show(operand.type)}", node.span)
+
     if isinstance(operand.type, ty.Enum):
         operand = coerce(operand, below)
+
     if isinstance(operand, t.Literal) and isinstance(operand.value, int):
         return t.Literal(node.span, operand.type, fold_unary(node.op, operand.value, operand.type))
+
     return operand if node.op == "+" else t.Unary(node.span, operand.type, node.op, operand)
 
 
 def _binary(node: n.Binary, context: Context) -> t.Expression:
     if node.op in ("&&&", ".."):
         fail(f"'{node.op}' may only stand in a select case or a table entry", node.span)
-    left, right = check_value(node.left, context), check_value(node.right, context)
+
+    left = check_value(node.left, context)
+    right = check_value(node.right, context)
     return binary(node.span, node.op, left, right)
 
 
@@ -256,13 +305,18 @@ def binary(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.Ex
         return _concatenation(span, left, right)
     if op in SHIFTS:
         return _shift(span, op, left, right)
+
     left, right = _balance(span, op, left, right)
     if op in COMPARISONS:
         return _comparison(span, op, left, right)
+
     _require_arithmetic(span, op, left)
     if isinstance(left, t.Literal) and isinstance(right, t.Literal):
-        value = fold_binary(op, int(left.value), int(right.value), left.type, span)
+        value = fold_binary(
+            op, left=int(left.value), right=int(right.value), type_=left.type, span=span
+        )
         return t.Literal(span, left.type, value)
+
     return t.Binary(span, left.type, op, left, right)
 
 
@@ -270,35 +324,46 @@ def _logical(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.
     if isinstance(left, t.Literal):
         decided = bool(left.value) == (op == "||")
         return left if decided else right
+
     return t.Binary(span, ty.BOOL, op, left, right)
 
 
-def _balance(span: Span, op: str, left: t.Expression, right: t.Expression) -> tuple[t.Expression, t.Expression]:
+def _balance(
+    span: Span, op: str, left: t.Expression, right: t.Expression
+) -> tuple[t.Expression, t.Expression]:
     """Give both operands one type."""
     if op not in ("==", "!=") or left.type != right.type:
-        left, right = _as_number(left), _as_number(right)
+        left = _as_number(left)
+        right = _as_number(right)
+
     if left.type == right.type and not isinstance(left.type, ty.Tuple | ty.Record):
         return left, right
+
     for first, second, swap in ((left, right, False), (right, left, True)):
         converted = try_coerce(first, second.type)
         if converted is not None:
             return (second, converted) if swap else (converted, second)
+
     return fail(f"'{op}' cannot be applied to {ty.show(left.type)} and {ty.show(right.type)}", span)
 
 
 def _as_number(value: t.Expression) -> t.Expression:
     if isinstance(value.type, ty.Enum) and value.type.underlying:
         return coerce(value, value.type.underlying)
+
     return value
 
 
 def _comparison(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.Expression:
     if op in ORDERED and not ty.is_numeric(ty.underlying(left.type)):
         fail(f"'{op}' cannot be applied to {ty.show(left.type)}", span)
+
     if isinstance(left.type, ty.Simple) and left.type not in (ty.BOOL, ty.INT, ty.ERROR):
         fail(f"'{op}' cannot be applied to {ty.show(left.type)}", span)
+
     if isinstance(left, t.Literal) and isinstance(right, t.Literal):
         return t.Literal(span, ty.BOOL, int(fold_comparison(op, left.value, right.value)))
+
     return t.Binary(span, ty.BOOL, op, left, right)
 
 
@@ -306,46 +371,75 @@ def _require_arithmetic(span: Span, op: str, operand: t.Expression) -> None:
     """Refuse operands without arithmetic, and divisions that the target cannot do at run time."""
     if not ty.is_numeric(operand.type) or (op in ("|+|", "|-|") and operand.type == ty.INT):
         fail(f"'{op}' cannot be applied to {ty.show(operand.type)}", span)
+
     if op in ("/", "%") and isinstance(operand.type, ty.Bits) and operand.type.signed:
         fail(f"'{op}' cannot be applied to {ty.show(operand.type)}", span)
 
 
 def _concatenation(span: Span, left: t.Expression, right: t.Expression) -> t.Expression:
     """`left ++ right`; the result has the sign of the left operand."""
-    left, right = _as_number(left), _as_number(right)
+    left = _as_number(left)
+    right = _as_number(right)
     if left.type == right.type == ty.STRING:
         assert isinstance(left, t.Literal) and isinstance(right, t.Literal)
         return t.Literal(span, ty.STRING, f"{left.value}{right.value}")
+
     if not isinstance(left.type, ty.Bits) or not isinstance(right.type, ty.Bits):
-        fail(f"'++' needs operands with a width, found {ty.show(left.type)} and {ty.show(right.type)}", span)
+        fail(
+            f"'++' needs operands with a width, found {ty.show(left.type)} and {ty.show(right.type)}",
+            span,
+        )
+
     joined = ty.Bits(left.type.width + right.type.width, left.type.signed)
     if isinstance(left, t.Literal) and isinstance(right, t.Literal):
         low = int(right.value) & ((1 << right.type.width) - 1)
         return t.Literal(span, joined, int(left.value) << right.type.width | low)
+
     return t.Binary(span, joined, "++", left, right)
 
 
 def _shift(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.Expression:
-    left, right = _as_number(left), _as_number(right)
+    left = _as_number(left)
+    right = _as_number(right)
     if not ty.is_numeric(left.type):
         fail(f"'{op}' cannot be applied to {ty.show(left.type)}", span)
+
     if not ty.is_numeric(right.type) or (isinstance(right.type, ty.Bits) and right.type.signed):
-        fail(f"the number of bits to shift must be unsigned, found {ty.show(right.type)}", right.span)
+        fail(
+            f"the number of bits to shift must be unsigned, found {ty.show(right.type)}", right.span
+        )
+
     if isinstance(left, t.Literal) and isinstance(right, t.Literal):
-        return t.Literal(span, left.type, fold_binary(op, int(left.value), int(right.value), left.type, span))
+        return t.Literal(
+            span,
+            left.type,
+            fold_binary(
+                op, left=int(left.value), right=int(right.value), type_=left.type, span=span
+            ),
+        )
+
     if left.type == ty.INT:
         fail("the left side of a shift by a run-time value needs a width", left.span)
+
     if isinstance(right, t.Literal) and int(right.value) < 0:
         fail("the number of bits to shift is negative", right.span)
+
     return t.Binary(span, left.type, op, left, right)
 
 
 def _ternary(node: n.Ternary, context: Context) -> t.Expression:
     condition = check_as(node.condition, ty.BOOL, context)
-    then, otherwise = check_value(node.then, context), check_value(node.otherwise, context)
-    then, otherwise = _balance(node.span, "?", then, otherwise) if then.type != otherwise.type else (then, otherwise)
+    then = check_value(node.then, context)
+    otherwise = check_value(node.otherwise, context)
+    then, otherwise = (
+        _balance(node.span, "?", then, otherwise)
+        if then.type != otherwise.type
+        else (then, otherwise)
+    )
+
     if isinstance(condition, t.Literal):
         return then if condition.value else otherwise
+
     return t.Ternary(node.span, then.type, condition, then, otherwise)
 
 

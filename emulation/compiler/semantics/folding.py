@@ -27,7 +27,12 @@ def wrap(value: int, type_: Type) -> int:
 
 def saturate(value: int, type_: Bits) -> int:
     """Clamp a value to the range of its type."""
-    low, high = (-(1 << (type_.width - 1)), (1 << (type_.width - 1)) - 1) if type_.signed else (0, (1 << type_.width) - 1)
+    low, high = (
+        (-(1 << (type_.width - 1)), (1 << (type_.width - 1)) - 1)
+        if type_.signed
+        else (0, (1 << type_.width) - 1)
+    )
+
     return max(low, min(high, value))
 
 
@@ -51,24 +56,31 @@ def fold_comparison(op: str, left: int | str, right: int | str) -> bool:
             return left == right
         case "!=":
             return left != right
+
     assert isinstance(left, int) and isinstance(right, int)
     return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
 
 
 def fold_binary(op: str, left: int, right: int, type_: Type, span: Span) -> int:
-    """Compute `left op right` in a type; raises CompileError for a division by zero or a negative shift."""
+    """Compute `left op right` in a type.
+
+    Raises CompileError for a division by zero or a negative shift.
+    """
     if op in ("/", "%"):
         return _divide(op, left, right, span)
     if op in ("<<", ">>"):
-        return _shift(op, left, right, type_, span)
+        return _shift(op, left, right, type_=type_, span=span)
+
     if op in ("|+|", "|-|"):
         exact = left + right if op == "|+|" else left - right
         bits = underlying(type_)
         return saturate(exact, bits) if isinstance(bits, Bits) else exact
+
     if type_ == BOOL:
         return int(bool(left) and bool(right)) if op == "&&" else int(bool(left) or bool(right))
     if left.bit_length() + right.bit_length() > MAX_BITS:
         raise CompileError("this number is too large", span)
+
     return wrap(_exact(op, left, right), type_)
 
 
@@ -86,6 +98,7 @@ def _exact(op: str, left: int, right: int) -> int:
             return left | right
         case "^":
             return left ^ right
+
     raise AssertionError(op)
 
 
@@ -94,6 +107,7 @@ def _divide(op: str, left: int, right: int, span: Span) -> int:
         raise CompileError("division by zero", span)
     if left < 0 or right < 0:
         raise CompileError(f"'{op}' is not defined for negative numbers", span)
+
     return left // right if op == "/" else left % right
 
 
@@ -104,5 +118,6 @@ def _shift(op: str, left: int, right: int, type_: Type, span: Span) -> int:
         return left >> min(right, MAX_SHIFT)
     if right > MAX_SHIFT and not isinstance(underlying(type_), Bits):
         raise CompileError(f"cannot shift by more than {MAX_SHIFT} bits", span)
+
     bits = underlying(type_)
     return wrap(left << min(right, bits.width if isinstance(bits, Bits) else right), type_)

@@ -18,7 +18,10 @@ class TypeName:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GenericStruct:
-    """A struct with type parameters; its instances are made on demand, one per list of arguments."""
+    """A struct with type parameters.
+
+    Its instances are made on demand, one per list of arguments.
+    """
 
     node: n.Struct
     scope: Scope
@@ -79,7 +82,9 @@ class Scope:
         while scope is not None:
             if name in scope.symbols:
                 return scope.symbols[name]
+
             scope = scope.parent
+
         return None
 
     def root(self) -> Scope:
@@ -89,6 +94,7 @@ class Scope:
         """Add a name; raises CompileError if this level has it."""
         if name in self.symbols:
             raise CompileError(f"'{name}' is already declared here", span)
+
         self.symbols[name] = symbol
 
 

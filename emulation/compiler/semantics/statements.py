@@ -8,7 +8,13 @@ from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.calls import check_call
 from emulation.compiler.semantics.constructors import is_compile_time
 from emulation.compiler.semantics.conversion import coerce, coerce_set
-from emulation.compiler.semantics.expressions import binary, check, check_as, check_value, is_left_value
+from emulation.compiler.semantics.expressions import (
+    binary,
+    check,
+    check_as,
+    check_value,
+    is_left_value,
+)
 from emulation.compiler.semantics.scope import ConstantName, Context, fail
 from emulation.compiler.semantics.type_names import resolve_type
 from emulation.compiler.syntax import nodes as n
@@ -44,6 +50,7 @@ def check_statement(node: n.Statement, context: Context) -> t.Statement | None: 
         case n.Exit(span):
             if context.place not in ("control", "action"):
                 fail("'exit' is allowed in controls and actions only", span)
+
             return t.Exit(span)
         case n.Switch():
             return _switch(node, context)
@@ -80,6 +87,7 @@ def declare_variable(node: n.Variable, context: Context) -> t.Variable:
     value = check_as(node.value, declared, context) if node.value is not None else None
     variable = t.Variable(node.span, node.name, declared, value)
     context.scope.declare(node.name, variable, node.name_span)
+
     return variable
 
 
@@ -89,6 +97,7 @@ def _require_storable(declared: ty.Type, node: n.Variable) -> None:
             return
         case ty.Simple("bool" | "error"):
             return
+
     fail(f"a variable cannot have type {ty.show(declared)}", node.type.span)
 
 
@@ -98,6 +107,7 @@ def declare_constant(node: n.Constant, context: Context) -> None:
     value = check_as(node.value, declared, context)
     if not is_compile_time(value):
         fail(f"the value of constant '{node.name}' is not known at compile time", node.value.span)
+
     context.scope.declare(node.name, ConstantName(value), node.span)
 
 
@@ -108,11 +118,14 @@ def _assign(node: n.Assign, context: Context) -> t.Statement:
     target = check(node.target, context)
     if not is_left_value(target):
         fail("this cannot be assigned to", node.target.span)
+
     if isinstance(target, t.StackMember):
         fail(f"'{target.which}' cannot be assigned to", node.target.span)
+
     value = check_value(node.value, context)
     if node.op == "=":
         return t.Assign(node.span, target, coerce(value, target.type))
+
     old = t.Variable(node.span, "old", target.type, None)
     updated = binary(node.span, node.op[:-1], t.Ref(target.span, target.type, old), value)
     return t.Update(node.span, target, old, coerce(updated, target.type))
@@ -122,18 +135,23 @@ def _call(span: Span, node: n.Call, context: Context) -> t.Statement | None:
     call = check_call(node, context)
     if isinstance(call, t.Literal):
         return None
+
     return t.Evaluate(span, call)
 
 
 def _return(node: n.Return, context: Context) -> t.Statement:
     if context.place == "parser":
         fail("'return' is not allowed in a parser", node.span)
+
     if context.returns == ty.VOID:
         if node.value is not None:
             fail("this cannot return a value", node.value.span)
+
         return t.Return(node.span, None)
+
     if node.value is None:
         fail(f"expected a value of type {ty.show(context.returns)}", node.span)
+
     return t.Return(node.span, check_as(node.value, context.returns, context))
 
 
@@ -144,9 +162,11 @@ def _switch(node: n.Switch, context: Context) -> t.Statement:
     table = _action_run(node.subject, context)
     if table is not None:
         return _switch_action(node, table, context)
+
     subject = check_value(node.subject, context)
     if not isinstance(ty.underlying(subject.type), ty.Bits | ty.Enum) and subject.type != ty.ERROR:
         fail(f"cannot switch on {ty.show(subject.type)}", node.subject.span)
+
     return _switch_value(node, subject, context)
 
 
@@ -154,6 +174,7 @@ def _action_run(node: n.Expression, context: Context) -> t.Table | None:
     """Return the table of `t.apply().action_run`."""
     if not isinstance(node, n.Member) or node.name != "action_run":
         return None
+
     result = check(node.base, context)
     return result.table if isinstance(result, t.TableApply) else None
 
@@ -162,13 +183,17 @@ def _switch_action(node: n.Switch, table: t.Table, context: Context) -> t.Statem
     known = {entry.action.name for entry in table.actions}
     cases: list[t.ActionCase] = []
     seen: set[str] = set()
+
     for case in _fallen_through(node):
         labels = tuple(_action_label(label, known, table) for label in case.labels)
         for label, written in zip(labels, case.labels, strict=True):
             if label in seen:
                 fail("this label is given twice", written.span)
+
             seen.add(label)
+
         cases.append(t.ActionCase(labels, check_block(case.body, context) if case.body else ()))
+
     return t.SwitchAction(node.span, table, tuple(cases))
 
 
@@ -187,12 +212,14 @@ def _switch_value(node: n.Switch, subject: t.Expression, context: Context) -> t.
     for case in _fallen_through(node):
         labels = tuple(_value_label(label, subject, context) for label in case.labels)
         cases.append(t.ValueCase(labels, check_block(case.body, context) if case.body else ()))
+
     return t.SwitchValue(node.span, subject, tuple(cases))
 
 
 def _value_label(label: n.Expression, subject: t.Expression, context: Context) -> t.Expression:
     if isinstance(label, n.DefaultExpression):
         return t.Everything(label.span, ty.Set(subject.type))
+
     return coerce_set(check(label, context), subject.type)
 
 
@@ -205,6 +232,7 @@ def _fallen_through(node: n.Switch) -> list[n.SwitchCase]:
         if case.body is not None:
             cases.append(n.SwitchCase(case.span, waiting, case.body))
             waiting = ()
+
     return [*cases, n.SwitchCase(node.span, waiting, None)] if waiting else cases
 
 
@@ -214,7 +242,8 @@ def _for(node: n.For, context: Context) -> t.Statement:
     condition = check_as(node.condition, ty.BOOL, inner)
     update = check_statements(node.update, inner)
     body = check_statements((node.body,), inner.nested(in_loop=True))
-    return t.For(node.span, init, condition, update, body)
+
+    return t.For(node.span, init, condition, update=update, body=body)
 
 
 def _for_in(node: n.ForIn, context: Context) -> t.Statement:
@@ -223,21 +252,32 @@ def _for_in(node: n.ForIn, context: Context) -> t.Statement:
     values = _collection(node.collection, declared, context)
     variable = t.Variable(node.name_span, node.name, declared, None)
     inner.scope.declare(node.name, variable, node.name_span)
-    return t.ForIn(node.span, variable, values, check_statements((node.body,), inner.nested(in_loop=True)))
+
+    return t.ForIn(
+        node.span, variable, values, check_statements((node.body,), inner.nested(in_loop=True))
+    )
 
 
-def _collection(node: n.Expression, declared: ty.Type, context: Context) -> tuple[t.Expression, ...]:
+def _collection(
+    node: n.Expression, declared: ty.Type, context: Context
+) -> tuple[t.Expression, ...]:
     """Return the values of a range or list in turn."""
     match node:
         case n.ListExpression(_, items):
             return tuple(check_as(item, declared, context) for item in items)
         case n.Binary(span, "..", low, high):
-            first, last = check_as(low, declared, context), check_as(high, declared, context)
+            first = check_as(low, declared, context)
+            last = check_as(high, declared, context)
             if not isinstance(first, t.Literal) or not isinstance(last, t.Literal):
                 fail("the range of a loop must be known at compile time", span)
+
             if int(last.value) - int(first.value) >= MAX_RANGE:
                 fail(f"a loop can go over {MAX_RANGE} values at most", span)
-            return tuple(t.Literal(span, declared, value) for value in range(int(first.value), int(last.value) + 1))
+
+            return tuple(
+                t.Literal(span, declared, value)
+                for value in range(int(first.value), int(last.value) + 1)
+            )
         case _:
             return fail("a loop can go over ranges and lists only", node.span)
 

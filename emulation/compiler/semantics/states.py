@@ -18,9 +18,12 @@ def state_names(node: n.Parser) -> set[str]:
     for state in node.states:
         if state.name in names or state.name in ("accept", "reject"):
             fail(f"state '{state.name}' is declared twice", state.span)
+
         names.add(state.name)
+
     if "start" not in names:
         fail(f"parser {node.name} has no state 'start'", node.span)
+
     return names | {"accept", "reject"}
 
 
@@ -28,16 +31,26 @@ def check_state(node: n.State, names: set[str], context: Context) -> t.State:
     """Type a state."""
     inner = context.nested()
     body = check_statements(node.statements, inner)
-    return t.State(node.span, node.name, body, _transition(node, names, inner), node.annotations)
+    return t.State(
+        node.span,
+        name=node.name,
+        body=body,
+        transition=_transition(node, names, inner),
+        annotations=node.annotations,
+    )
 
 
 def _transition(node: n.State, names: set[str], context: Context) -> t.Transition:
     transition = node.transition
     if transition is None:
         return t.Transition(node.span, (), (t.SelectCase(node.span, (), "reject"),))
+
     if transition.cases is None:
         _require_state(transition.state, names, transition.span)
-        return t.Transition(transition.span, (), (t.SelectCase(transition.span, (), transition.state),))
+        return t.Transition(
+            transition.span, (), (t.SelectCase(transition.span, (), transition.state),)
+        )
+
     keys = tuple(_select_key(key, context) for key in transition.keys)
     cases = tuple(_select_case(case, keys, names, context) for case in transition.cases)
     return t.Transition(transition.span, keys, cases)
@@ -53,22 +66,31 @@ def _select_key(node: n.Expression, context: Context) -> t.Expression:
     below = ty.underlying(key.type)
     if not isinstance(below, ty.Bits | ty.Enum) and below not in (ty.BOOL, ty.ERROR):
         fail(f"cannot select on {ty.show(key.type)}", node.span)
+
     return key
 
 
-def _select_case(node: n.SelectCase, keys: tuple[t.Expression, ...], names: set[str], context: Context) -> t.SelectCase:
+def _select_case(
+    node: n.SelectCase, keys: tuple[t.Expression, ...], names: set[str], context: Context
+) -> t.SelectCase:
     _require_state(node.state, names, node.state_span)
     given = node.keys
     if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
         given = given * len(keys)
+
     if len(given) == 1 and len(keys) > 1:
         only = check_set(given[0], keys[0].type, context) if isinstance(given[0], n.Name) else None
         if isinstance(only, t.ValueSetRef):
             return t.SelectCase(node.span, (only,), node.state)
+
     if len(given) != len(keys):
         fail(f"select has {len(keys)} keys, found {len(given)}", node.span)
-    matched = tuple(check_set(item, key.type, context) for item, key in zip(given, keys, strict=True))
+
+    matched = tuple(
+        check_set(item, key.type, context) for item, key in zip(given, keys, strict=True)
+    )
     for item in matched:
         if not is_known_set(item):
             fail("what a case matches must be known at compile time", item.span)
+
     return t.SelectCase(node.span, matched, node.state)

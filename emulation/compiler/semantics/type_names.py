@@ -8,7 +8,10 @@ from emulation.compiler.semantics.scope import Context, GenericStruct, TypeName,
 from emulation.compiler.syntax import nodes as n
 from emulation.compiler.syntax.expressions import MAX_WIDTH
 
-_SIMPLE = {kind.name: kind for kind in (ty.BOOL, ty.INT, ty.STRING, ty.ERROR, ty.VOID, ty.MATCH_KIND, ty.DONT_CARE)}
+_SIMPLE = {
+    kind.name: kind
+    for kind in (ty.BOOL, ty.INT, ty.STRING, ty.ERROR, ty.VOID, ty.MATCH_KIND, ty.DONT_CARE)
+}
 MAX_STACK = 4096
 
 
@@ -23,7 +26,11 @@ def resolve_type(node: n.TypeExpression, context: Context) -> ty.Type:
             inner = resolve_type(element, context)
             if not isinstance(inner, ty.Struct) or inner.kind == "struct":
                 fail(f"only headers and unions form stacks, not {ty.show(inner)}", span)
-            return ty.Stack(inner, constant_int(size, context, "the size of a stack", 1, MAX_STACK))
+
+            return ty.Stack(
+                inner,
+                constant_int(size, context, what="the size of a stack", low=1, high=MAX_STACK),
+            )
         case n.TupleTypeExpression(_, elements):
             return ty.Tuple(tuple(resolve_type(element, context) for element in elements))
         case n.NamedType():
@@ -31,9 +38,12 @@ def resolve_type(node: n.TypeExpression, context: Context) -> ty.Type:
 
 
 def _sized(name: str, width: n.Expression, context: Context) -> ty.Type:
-    bits = constant_int(width, context, "a width", 0 if name == "varbit" else 1, MAX_WIDTH)
+    bits = constant_int(
+        width, context, what="a width", low=0 if name == "varbit" else 1, high=MAX_WIDTH
+    )
     if name == "varbit":
         return ty.Varbit(bits)
+
     return ty.Bits(bits, signed=name == "int")
 
 
@@ -57,28 +67,43 @@ def _named(node: n.NamedType, context: Context) -> ty.Type:
             return fail(f"'{node.name}' is not a type that can be used here", node.span)
 
 
-def _filled(args: tuple[ty.Type, ...], params: tuple[ty.TypeVariable, ...], node: n.NamedType) -> tuple[ty.Type, ...]:
+def _filled(
+    args: tuple[ty.Type, ...], params: tuple[ty.TypeVariable, ...], node: n.NamedType
+) -> tuple[ty.Type, ...]:
     """Return the type arguments, or don't cares to be inferred where none are given."""
     if not args:
         return (ty.DONT_CARE,) * len(params)
+
     if len(args) != len(params):
         fail(f"{node.name} takes {len(params)} type arguments, found {len(args)}", node.span)
+
     return args
 
 
-def instantiate_struct(symbol: GenericStruct, args: tuple[ty.Type, ...], node: n.NamedType, context: Context) -> ty.Struct:
+def instantiate_struct(
+    symbol: GenericStruct, args: tuple[ty.Type, ...], node: n.NamedType, context: Context
+) -> ty.Struct:
     """Return the struct for these type arguments; the same one for the same arguments."""
     params = symbol.node.type_params
     if len(args) != len(params):
         fail(f"{node.name} takes {len(params)} type arguments, found {len(args)}", node.span)
+
     if args not in symbol.made:
         from emulation.compiler.semantics.declarations import struct_fields
 
         inner = Context(symbol.scope, context.globals).nested()
         for param, arg in zip(params, args, strict=True):
             inner.scope.declare(param, TypeName(arg), node.span)
+
         fields = struct_fields(symbol.node, inner)
-        symbol.made[args] = ty.Struct(symbol.node.kind, symbol.node.name, fields, symbol.node.annotations, args)
+        symbol.made[args] = ty.Struct(
+            symbol.node.kind,
+            name=symbol.node.name,
+            fields=fields,
+            annotations=symbol.node.annotations,
+            args=args,
+        )
+
     return symbol.made[args]
 
 
@@ -89,7 +114,11 @@ def constant_int(node: n.Expression, context: Context, what: str, low: int, high
     value = check(node, context)
     if not isinstance(value, t.Literal) or not ty.is_numeric(ty.underlying(value.type)):
         fail(f"{what} must be known at compile time", node.span)
-    number = value.type.value(str(value.value)) if isinstance(value.type, ty.Enum) else int(value.value)
+
+    number = (
+        value.type.value(str(value.value)) if isinstance(value.type, ty.Enum) else int(value.value)
+    )
     if not low <= number <= high:
         fail(f"{what} must be between {low} and {high}, found {number}", node.span)
+
     return number

@@ -1,7 +1,8 @@
 """The typed tree: what the checker makes of the syntax tree and what the mid-end walks.
 
-Expressions know their type and the declaration that a name stands for. Declarations compare by identity, so that the
-mid-end can bind one of them to several pieces of storage, once for every time a control is inlined.
+Expressions know their type and the declaration that a name stands for. Declarations compare by
+identity, so that the mid-end can bind one of them to several pieces of storage, once for every time
+a control is inlined.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Typed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal(Typed):
-    """A value known now: an integer or bool, or the name of a member of an enum or of `error`, or a string."""
+    """A value known now: an integer or bool, or the name of a member of an enum or of `error`, or a
+    string.
+    """
 
     value: int | str
 
@@ -146,7 +149,9 @@ class ExternCall(Typed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodCall(Typed):
-    """A call of a method of an extern object, which is an instance or a parameter such as `packet_in`."""
+    """A call of a method of an extern object, which is an instance or a parameter such as
+    `packet_in`.
+    """
 
     object: Instance | Parameter
     method: Signature
@@ -168,7 +173,10 @@ class ActionCall(Typed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeaderMethod(Typed):
-    """`isValid`, `setValid`, `setInvalid`, `push_front` or `pop_front`; the count of the last two in `amount`."""
+    """`isValid`, `setValid`, `setInvalid`, `push_front` or `pop_front`.
+
+    The count of the last two in `amount`.
+    """
 
     base: Expression
     name: str
@@ -185,7 +193,10 @@ class TableApply(Typed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockApply(Typed):
-    """`instance.apply(args)`; a parameter of the constructor stands for the instance that it is given."""
+    """`instance.apply(args)`.
+
+    A parameter of the constructor stands for the instance that it is given.
+    """
 
     instance: Instance | Parameter
     args: Args
@@ -230,7 +241,9 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Update:
-    """`target op= ...`: the target is evaluated once, and `value` knows what it holds as the variable `old`."""
+    """`target op= ...`: the target is evaluated once, and `value` knows what it holds as the
+    variable `old`.
+    """
 
     span: Span
     target: Expression
@@ -339,7 +352,20 @@ class Continue:
 
 
 Statement = (
-    Assign | Update | Evaluate | Declare | If | Block | Return | Exit | SwitchAction | SwitchValue | For | ForIn | Break | Continue
+    Assign
+    | Update
+    | Evaluate
+    | Declare
+    | If
+    | Block
+    | Return
+    | Exit
+    | SwitchAction
+    | SwitchValue
+    | For
+    | ForIn
+    | Break
+    | Continue
 )
 Body = tuple[Statement, ...]
 
@@ -349,7 +375,10 @@ Body = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
-    """`constructor` parameters are known at compile time; so are the others of an extern without direction."""
+    """`constructor` parameters are known at compile time.
+
+    So are the others of an extern without direction.
+    """
 
     span: Span
     name: str
@@ -499,7 +528,10 @@ class SelectCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """Where to go on; `keys` is empty for a plain jump, whose target is then the state of the only case."""
+    """Where to go on.
+
+    `keys` is empty for a plain jump, whose target is then the state of the only case.
+    """
 
     span: Span
     keys: tuple[Expression, ...]
@@ -531,7 +563,10 @@ InstanceType = Extern | Control | ParserBlock | BlockDefinition
 
 @dataclass(frozen=True)
 class Program:
-    """A checked program: `main` and what the control plane can see without it; `spans` of struct declarations."""
+    """A checked program: `main` and what the control plane can see without it.
+
+    `spans` of struct declarations.
+    """
 
     main: Instance
     errors: tuple[str, ...]

@@ -1,4 +1,7 @@
-"""The types of P4_16 (language specification, chapter 7). Structural types compare by value, named ones by identity."""
+"""The types of P4_16 (language specification, chapter 7).
+
+Structural types compare by value, named ones by identity.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,10 @@ class NewType:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Enum:
-    """An enum; `values` are given when it has an underlying type, else members are numbered in their order."""
+    """An enum.
+
+    `values` are given when it has an underlying type, else members are numbered in their order.
+    """
 
     name: str
     members: tuple[str, ...]
@@ -171,7 +177,22 @@ class TableResult:
     """What `t.apply()` returns: a struct of hit, miss and action_run."""
 
 
-Type = Bits | Varbit | Simple | NewType | Enum | Struct | Stack | Tuple | Record | Set | TypeVariable | Extern | Block | TableResult
+Type = (
+    Bits
+    | Varbit
+    | Simple
+    | NewType
+    | Enum
+    | Struct
+    | Stack
+    | Tuple
+    | Record
+    | Set
+    | TypeVariable
+    | Extern
+    | Block
+    | TableResult
+)
 
 
 def show(type_: Type) -> str:  # noqa: C901 one line for each type
@@ -217,7 +238,10 @@ def is_numeric(type_: Type) -> bool:
 
 
 def width_of(type_: Type) -> int:
-    """Return the bits of a value; a varbit counts with its maximum, a plain enum or error with 32."""
+    """Return the bits of a value.
+
+    A varbit counts with its maximum, a plain enum or error with 32.
+    """
     match underlying(type_):
         case Bits(width) | Varbit(width):
             return width
@@ -239,6 +263,7 @@ def substitute(type_: Type, bound: dict[TypeVariable, Type]) -> Type:
     """Replace type variables by what they stand for."""
     if not bound:
         return type_
+
     match type_:
         case TypeVariable():
             return bound.get(type_, type_)

@@ -11,7 +11,10 @@ DECLARATIONS = (t.Parameter, t.Table, t.Instance, t.ValueSet, t.Function, t.Cont
 
 
 def paths(node: object) -> Iterator[t.Expression]:  # noqa: C901 one case for each kind of node
-    """Yield the names and members that a body reads or writes, each at its full length; calls of actions included."""
+    """Yield the names and members that a body reads or writes, each at its full length.
+
+    Calls of actions included.
+    """
     match node:
         case tuple():
             for item in node:

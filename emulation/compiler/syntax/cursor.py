@@ -17,7 +17,9 @@ MAX_DEPTH = 150
 
 @dataclass
 class Cursor:
-    """Tokens, where the parser stands, and the names known to be types (the grammar of P4_16 needs to know them)."""
+    """Tokens, where the parser stands, and the names known to be types (the grammar of P4_16 needs
+    to know them).
+    """
 
     tokens: list[Token]
     position: int = 0
@@ -60,6 +62,7 @@ class Cursor:
         token = self.tokens[self.position]
         if token.kind is not Kind.END:
             self.position += 1
+
         return token
 
     def accept(self, *texts: str) -> bool:
@@ -67,23 +70,29 @@ class Cursor:
         if self.at(*texts):
             self.position += 1
             return True
+
         return False
 
     def accept_word(self, word: str) -> bool:
         if self.at_word(word):
             self.position += 1
             return True
+
         return False
 
     def expect(self, text: str, where: str = "") -> Token:
         """Take the next token, which must be `text`."""
         if not self.at_word(text) and not self.at(text):
-            self.fail(f"expected '{text}'{' ' + where if where else ''}, found {describe(self.token)}")
+            self.fail(
+                f"expected '{text}'{' ' + where if where else ''}, found {describe(self.token)}"
+            )
+
         return self.take()
 
     def expect_name(self, what: str) -> Token:
         if not self.at_name():
             self.fail(f"expected {what}, found {describe(self.token)}")
+
         return self.take()
 
     def fail(self, message: str) -> NoReturn:
@@ -91,11 +100,13 @@ class Cursor:
 
     def attempt(self, production: Callable[[Cursor], T]) -> T | None:
         """Try a production; stay where we are and return None if it does not apply."""
-        position, depth = self.position, self.depth
+        position = self.position
+        depth = self.depth
         try:
             return production(self)
         except CompileError:
-            self.position, self.depth = position, depth
+            self.position = position
+            self.depth = depth
             return None
 
     def deeper(self) -> None:

@@ -29,9 +29,11 @@ def parse(source: Source) -> n.Program:
     cursor = Cursor(tokenize(source))
     start = cursor.span
     declarations: list[n.Declaration] = []
+
     while cursor.token.kind is not Kind.END:
         if not cursor.accept(";"):
             declarations.append(_top_level(cursor))
+
     return n.Program(cursor.since(start), tuple(declarations))
 
 
@@ -40,9 +42,11 @@ def _top_level(cursor: Cursor) -> n.Declaration:
     token = cursor.token
     if token.text == "type" and token.kind is Kind.NAME and cursor.peek().text not in ("<", "("):
         return _typedef(cursor, notes)
+
     is_error_type = token.text == "error" and cursor.peek().text != "{"
     if token.kind is Kind.SYMBOL and token.text in _BY_KEYWORD and not is_error_type:
         return _BY_KEYWORD[token.text](cursor, notes)
+
     return _function_or_instance(cursor, notes)
 
 
@@ -52,6 +56,7 @@ def _function_or_instance(cursor: Cursor, notes: n.Annotations) -> n.Declaration
     declared = type_expression(cursor)
     if cursor.at("("):
         return _instance(cursor, notes, declared)
+
     method = _method_tail(cursor, notes, declared)
     body = block(cursor)
     return n.Function(cursor.since(start), method, body)
@@ -62,8 +67,10 @@ def _instance(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpression) 
     cursor.expect("(", "to begin the constructor's arguments")
     args = comma_list(cursor, ")", argument)
     name = cursor.expect_name("the name of an instance")
+
     if cursor.at("="):
         cursor.fail("instances with abstract methods are not supported")
+
     cursor.expect(";", "after an instance")
     return n.Instance(cursor.since(declared.span), notes, declared, args, name.text)
 
@@ -77,6 +84,7 @@ def _typedef(cursor: Cursor, notes: n.Annotations) -> n.Typedef:
     target = type_expression(cursor)
     name = _new_type_name(cursor, "the name of the type")
     cursor.expect(";", "after the type")
+
     return n.Typedef(cursor.since(keyword.span), notes, target, name, keyword.text == "type")
 
 
@@ -93,8 +101,10 @@ def _struct(cursor: Cursor, notes: n.Annotations) -> n.Struct:
     params = type_params(cursor)
     cursor.expect("{", "to begin the fields")
     fields: list[n.Field] = []
+
     while not cursor.accept("}"):
         fields.append(_field(cursor))
+
     return n.Struct(cursor.since(keyword.span), notes, keyword.text, name, params, tuple(fields))
 
 
@@ -103,6 +113,7 @@ def _field(cursor: Cursor) -> n.Field:
     declared = type_expression(cursor)
     name = cursor.expect_name("the name of a field")
     cursor.expect(";", "after a field")
+
     return n.Field(declared.span.to(name.span), notes, declared, name.text)
 
 
@@ -113,6 +124,7 @@ def _enum(cursor: Cursor, notes: n.Annotations) -> n.EnumDeclaration:
     name = _new_type_name(cursor, "the name of the enum")
     cursor.expect("{", "to begin the members")
     members = comma_list(cursor, "}", _enum_member)
+
     return n.EnumDeclaration(cursor.since(start), notes, name, underlying, members)
 
 
@@ -120,6 +132,7 @@ def _enum_member(cursor: Cursor) -> n.EnumMember:
     annotation_list(cursor)
     name = cursor.expect_name("a member")
     value = expression(cursor) if cursor.accept("=") else None
+
     return n.EnumMember(name.span, name.text, value)
 
 
@@ -128,7 +141,10 @@ def _name_list(cursor: Cursor, notes: n.Annotations) -> n.NameList:
     keyword = cursor.take()
     cursor.expect("{", "to begin the names")
     names = comma_list(cursor, "}", lambda at: at.expect_name(f"a name of {keyword.text}"))
-    return n.NameList(cursor.since(keyword.span), keyword.text, tuple((name.text, name.span) for name in names))
+
+    return n.NameList(
+        cursor.since(keyword.span), keyword.text, tuple((name.text, name.span) for name in names)
+    )
 
 
 # Functions
@@ -147,6 +163,7 @@ def _parameter(cursor: Cursor) -> n.Parameter:
     declared = type_expression(cursor)
     name = cursor.expect_name("the name of a parameter")
     default = expression(cursor) if cursor.accept("=") else None
+
     return n.Parameter(cursor.since(start), notes, direction, declared, name.text, default)
 
 
@@ -154,6 +171,7 @@ def _method_tail(cursor: Cursor, notes: n.Annotations, returns: n.TypeExpression
     name = cursor.expect_name("the name of a function or an instance")
     generics = type_params(cursor)
     params = _params(cursor)
+
     return n.Method(cursor.since(returns.span), notes, returns, name.text, generics, params)
 
 
@@ -166,18 +184,25 @@ def _extern(cursor: Cursor, notes: n.Annotations) -> n.Extern | n.ExternFunction
             return declared
         if cursor.peek().text == "{":
             return _extern_object(cursor, notes)
+
     method = _signature(cursor)
     cursor.expect(";", "after an extern function")
     return n.ExternFunction(cursor.since(start), method)
 
 
 def _signature(cursor: Cursor) -> n.Method:
-    """`type name [<T>] (params)`; the type parameters may stand in the returned type, before they are declared."""
-    position, known = cursor.position, set(cursor.type_names)
+    """`type name [<T>] (params)`.
+
+    The type parameters may stand in the returned type, before they are declared.
+    """
+    position = cursor.position
+    known = set(cursor.type_names)
     returns = type_expression(cursor)
     method = _method_tail(cursor, (), returns)
-    cursor.position, generics = position, method.type_params
+    cursor.position = position
+    generics = method.type_params
     cursor.type_names = known | set(generics)
+
     return _method_tail(cursor, (), type_expression(cursor))
 
 
@@ -187,8 +212,10 @@ def _extern_object(cursor: Cursor, notes: n.Annotations) -> n.Extern:
     generics = type_params(cursor)
     cursor.expect("{", "to begin the methods")
     methods: list[n.Method] = []
+
     while not cursor.accept("}"):
         methods.append(_extern_method(cursor, name))
+
     return n.Extern(cursor.since(start), notes, name, generics, tuple(methods))
 
 
@@ -196,12 +223,14 @@ def _extern_method(cursor: Cursor, extern: str) -> n.Method:
     notes = annotation_list(cursor)
     start = cursor.span
     cursor.accept("abstract")
+
     if cursor.token.text == extern and cursor.peek().text == "(":
         cursor.take()
         params = _params(cursor)
         method = n.Method(cursor.since(start), notes, None, extern, (), params)
     else:
         method = _signature(cursor)
+
     cursor.expect(";", "after a method")
     return method
 
@@ -212,6 +241,7 @@ def _action(cursor: Cursor, notes: n.Annotations) -> n.Action:
     name = cursor.expect_name("the name of the action")
     params = _params(cursor)
     span = cursor.since(start)
+
     return n.Action(span, notes, name.text, params, block(cursor))
 
 
@@ -225,6 +255,7 @@ def _package(cursor: Cursor, notes: n.Annotations) -> n.BlockType:
     generics = type_params(cursor)
     params = _params(cursor)
     cursor.expect(";", "after the package")
+
     return n.BlockType(cursor.since(start), notes, "package", name, generics, params)
 
 
@@ -238,13 +269,16 @@ def _parser(cursor: Cursor, notes: n.Annotations) -> n.Parser | n.BlockType:
     name = _new_type_name(cursor, "the name of the parser")
     generics = type_params(cursor)
     params = _params(cursor)
+
     if cursor.accept(";"):
         return n.BlockType(cursor.since(start), notes, "parser", name, generics, params)
+
     constructor = _constructor(cursor)
     head = cursor.since(start)
     cursor.expect("{", "to begin the parser")
     local: list[n.Declaration] = []
     states: list[n.State] = []
+
     while not cursor.accept("}"):
         inner = annotation_list(cursor)
         if cursor.at_word("state") and cursor.peek().kind is Kind.NAME:
@@ -253,8 +287,10 @@ def _parser(cursor: Cursor, notes: n.Annotations) -> n.Parser | n.BlockType:
             cursor.fail(f"expected 'state' or '}}', found {describe(cursor.token)}")
         else:
             local.append(_local(cursor, inner))
+
     if not states:
         raise CompileError(f"parser {name} has no state", head)
+
     return n.Parser(head, notes, name, generics, params, constructor, tuple(local), tuple(states))
 
 
@@ -266,13 +302,17 @@ def _state(cursor: Cursor, notes: n.Annotations) -> n.State:
     opening = cursor.expect("{", "to begin the state").span
     statements: list[n.Statement] = []
     transition = None
+
     while not cursor.at("}"):
         if cursor.token.kind is Kind.END:
             raise CompileError("this '{' is never closed", opening)
+
         if cursor.at("transition"):
             transition = _transition(cursor)
             break
+
         statements.append(statement(cursor))
+
     cursor.expect("}", "after the transition")
     return n.State(head, notes, name.text, tuple(statements), transition)
 
@@ -284,12 +324,15 @@ def _transition(cursor: Cursor) -> n.Transition:
         name = cursor.expect_name("a state or 'select'")
         cursor.expect(";", "after the transition")
         return n.Transition(name.span, name.text, (), None)
+
     cursor.expect("(", "after 'select'")
     keys = comma_list(cursor, ")", expression)
     cursor.expect("{", "to begin the cases")
     cases: list[n.SelectCase] = []
+
     while not cursor.accept("}"):
         cases.append(_select_case(cursor))
+
     cursor.accept(";")
     return n.Transition(cursor.since(start), "", keys, tuple(cases))
 
@@ -300,6 +343,7 @@ def _select_case(cursor: Cursor) -> n.SelectCase:
     cursor.expect(":", "after what a case matches")
     name = cursor.expect_name("a state")
     cursor.expect(";", "after a case")
+
     return n.SelectCase(cursor.since(start), keys, name.text, name.span)
 
 
@@ -310,23 +354,32 @@ def _control(cursor: Cursor, notes: n.Annotations) -> n.Control | n.BlockType:
     name = _new_type_name(cursor, "the name of the control")
     generics = type_params(cursor)
     params = _params(cursor)
+
     if cursor.accept(";"):
         return n.BlockType(cursor.since(start), notes, "control", name, generics, params)
+
     constructor = _constructor(cursor)
     head = cursor.since(start)
     cursor.expect("{", "to begin the control")
     local: list[n.Declaration] = []
+
     while True:
         inner = annotation_list(cursor)
         if cursor.at_word("apply") and cursor.peek().text in ("{", "@"):
             break
+
         if cursor.at("}") or cursor.token.kind is Kind.END:
             cursor.fail(f"control {name} has no 'apply' block")
+
         local.append(_local(cursor, inner))
+
     cursor.take()
     body = block(cursor)
     cursor.expect("}", f"to end control {name}")
-    return n.Control(head, notes, name, name_span, generics, params, constructor, tuple(local), body)
+
+    return n.Control(
+        head, notes, name, name_span, generics, params, constructor, tuple(local), body
+    )
 
 
 def _local(cursor: Cursor, notes: n.Annotations) -> n.Declaration:
@@ -339,9 +392,11 @@ def _local(cursor: Cursor, notes: n.Annotations) -> n.Declaration:
         return table(cursor, notes)
     if cursor.at("value_set"):
         return _value_set(cursor, notes)
+
     declared = type_expression(cursor)
     if cursor.at("("):
         return _instance(cursor, notes, declared)
+
     return variable_tail(cursor, notes, declared)
 
 
@@ -356,6 +411,7 @@ def _value_set(cursor: Cursor, notes: n.Annotations) -> n.ValueSet:
     cursor.expect(")")
     name = cursor.expect_name("the name of the value set")
     cursor.expect(";", "after the value set")
+
     return n.ValueSet(cursor.since(start), notes, element, size, name.text)
 
 

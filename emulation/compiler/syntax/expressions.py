@@ -40,8 +40,10 @@ def comma_list(cursor: Cursor, close: str, item: Callable[[Cursor], T]) -> tuple
         items.append(item(cursor))
         if not cursor.accept(","):
             break
+
     if not cursor.at(close):
         cursor.fail(f"expected ',' or '{close}', found {describe(cursor.token)}")
+
     cursor.take()
     return tuple(items)
 
@@ -55,26 +57,38 @@ def annotation_list(cursor: Cursor) -> n.Annotations:
     while cursor.at("@"):
         start = cursor.take().span
         name = cursor.take()
-        if name.kind not in (Kind.NAME, Kind.SYMBOL) or not (name.text[0].isalpha() or name.text[0] == "_"):
-            raise CompileError(f"expected the name of an annotation, found {describe(name)}", name.span)
+        if name.kind not in (Kind.NAME, Kind.SYMBOL) or not (
+            name.text[0].isalpha() or name.text[0] == "_"
+        ):
+            raise CompileError(
+                f"expected the name of an annotation, found {describe(name)}", name.span
+            )
+
         tokens, structured = _annotation_body(cursor)
         found.append(n.Annotation(cursor.since(start), name.text, tokens, structured))
+
     return tuple(found)
 
 
 def _annotation_body(cursor: Cursor) -> tuple[tuple[Token, ...], bool]:
     if not cursor.at("(", "["):
         return (), False
+
     opening = cursor.take().text
     tokens: list[Token] = []
     depth = 1
+
     while True:
         if cursor.token.kind is Kind.END:
             cursor.fail("this annotation is never closed")
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(cursor.token.text if cursor.token.kind is Kind.SYMBOL else "", 0)
+
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(
+            cursor.token.text if cursor.token.kind is Kind.SYMBOL else "", 0
+        )
         if depth == 0:
             cursor.take()
             return tuple(tokens), opening == "["
+
         tokens.append(cursor.take())
 
 
@@ -85,7 +99,12 @@ def starts_type(cursor: Cursor) -> bool:
     """Say whether the next token can only begin a type."""
     token = cursor.token
     if token.kind is Kind.SYMBOL:
-        return token.text in BASE_TYPES or token.text in SIZED_TYPES or token.text in ("tuple", "string")
+        return (
+            token.text in BASE_TYPES
+            or token.text in SIZED_TYPES
+            or token.text in ("tuple", "string")
+        )
+
     return token.kind is Kind.NAME and token.text in cursor.type_names
 
 
@@ -98,6 +117,7 @@ def type_expression(cursor: Cursor) -> n.TypeExpression:
         size = expression(cursor)
         cursor.expect("]", "after the size of a stack")
         result = n.StackTypeExpression(cursor.since(result.span), result, size)
+
     cursor.shallower()
     return result
 
@@ -106,16 +126,20 @@ def _unstacked(cursor: Cursor) -> n.TypeExpression:
     token = cursor.token
     if token.kind is Kind.SYMBOL and token.text in SIZED_TYPES:
         return _sized_type(cursor)
+
     if token.kind is Kind.SYMBOL and token.text in (*BASE_TYPES, "string"):
         cursor.take()
         return n.BaseType(token.span, token.text)
+
     if cursor.accept("tuple"):
         elements = type_args(cursor)
         return n.TupleTypeExpression(cursor.since(token.span), elements)
+
     cursor.accept(".")
     name = cursor.expect_name("a type")
     if name.text == "_":
         return n.BaseType(name.span, "_")
+
     args = type_args(cursor) if cursor.at("<") else ()
     return n.NamedType(cursor.since(token.span), name.text, args)
 
@@ -126,11 +150,18 @@ def _sized_type(cursor: Cursor) -> n.TypeExpression:
     if not cursor.at("<"):
         if token.text == "varbit":
             cursor.fail("expected '<' and the maximum width of the varbit")
+
         one = n.IntLiteral(token.span, 1, None, False)
-        return n.BaseType(token.span, "int") if token.text == "int" else n.SizedType(token.span, "bit", one)
+        return (
+            n.BaseType(token.span, "int")
+            if token.text == "int"
+            else n.SizedType(token.span, "bit", one)
+        )
+
     cursor.take()
     width = postfix(cursor)
     close_angle(cursor)
+
     return n.SizedType(cursor.since(token.span), token.text, width)
 
 
@@ -140,6 +171,7 @@ def type_args(cursor: Cursor) -> tuple[n.TypeExpression, ...]:
     args = [type_expression(cursor)]
     while cursor.accept(","):
         args.append(type_expression(cursor))
+
     close_angle(cursor)
     return tuple(args)
 
@@ -148,6 +180,7 @@ def close_angle(cursor: Cursor) -> None:
     """Take the `>` that ends type arguments."""
     if not cursor.at(">"):
         cursor.fail(f"expected '>', found {describe(cursor.token)}")
+
     cursor.take()
 
 
@@ -155,10 +188,12 @@ def type_params(cursor: Cursor) -> tuple[str, ...]:
     """`[< name (, name)* >]`; the names are types from here on."""
     if not cursor.at("<"):
         return ()
+
     cursor.take()
     names = [cursor.expect_name("a type parameter").text]
     while cursor.accept(","):
         names.append(cursor.expect_name("a type parameter").text)
+
     close_angle(cursor)
     cursor.type_names.update(names)
     return tuple(names)
@@ -176,6 +211,7 @@ def expression(cursor: Cursor) -> n.Expression:
         cursor.expect(":", "between the two values of '?'")
         otherwise = expression(cursor)
         condition = n.Ternary(cursor.since(condition.span), condition, then, otherwise)
+
     cursor.shallower()
     return condition
 
@@ -187,10 +223,13 @@ def _binary(cursor: Cursor, level: int) -> n.Expression:
         op = _operator(cursor)
         if op is None or LEVEL_OF[op] < level:
             return left
+
         for _ in range(2 if op == ">>" else 1):
             cursor.take()
+
         right = _binary(cursor, LEVEL_OF[op] + 1)
         left = n.Binary(cursor.since(left.span), op, left, right)
+
     return cursor.fail("too many operators in one expression")
 
 
@@ -203,6 +242,7 @@ def _operator(cursor: Cursor) -> str | None:
         return token.text
     if _adjacent(cursor, ">="):
         return None
+
     return ">>" if _adjacent(cursor, ">") else ">"
 
 
@@ -220,6 +260,7 @@ def _unary(cursor: Cursor) -> n.Expression:
         result: n.Expression = n.Unary(cursor.since(token.span), token.text, operand)
     else:
         result = _cast(cursor) or postfix(cursor)
+
     cursor.shallower()
     return result
 
@@ -228,16 +269,20 @@ def _cast(cursor: Cursor) -> n.Expression | None:
     """`(type) unary`, where only a known type may stand in the parentheses."""
     if not cursor.at("("):
         return None
+
     start = cursor.span
     position = cursor.position
     cursor.take()
+
     if not starts_type(cursor) or cursor.peek().text == ".":
         cursor.position = position
         return None
+
     target = cursor.attempt(_parenthesised_type)
     if target is None:
         cursor.position = position
         return None
+
     operand = _unary(cursor)
     return n.Cast(cursor.since(start), target, operand)
 
@@ -257,6 +302,7 @@ def postfix(cursor: Cursor) -> n.Expression:
             name = cursor.take()
             if not (name.kind is Kind.NAME or name.text in ("apply",)):
                 raise CompileError(f"expected a member, found {describe(name)}", name.span)
+
             result = n.Member(cursor.since(start), result, name.text, name.span)
         elif cursor.at("["):
             result = _subscript(cursor, result)
@@ -270,6 +316,7 @@ def postfix(cursor: Cursor) -> n.Expression:
             result = n.Call(cursor.since(start), result, types, args)
         else:
             return result
+
     return cursor.fail("too many members in one expression")
 
 
@@ -282,22 +329,30 @@ def _subscript(cursor: Cursor, base: n.Expression) -> n.Expression:
         cursor.expect("]", "after a slice")
         end = n.Binary(first.span, "+", first, width)
         high = n.Binary(first.span, "-", end, n.IntLiteral(first.span, 1, None, False))
+
         return n.Slice(cursor.since(base.span), base, high, first)
+
     if cursor.accept(":"):
         low = expression(cursor)
         cursor.expect("]", "after a slice")
         return n.Slice(cursor.since(base.span), base, first, low)
+
     cursor.expect("]", "after an index")
     return n.Index(cursor.since(base.span), base, first)
 
 
 def _call_type_args(cursor: Cursor, function: n.Expression) -> tuple[n.TypeExpression, ...] | None:
-    """`<types>` of a call: only if a type begins it and a `(` follows it; otherwise `<` is a comparison."""
+    """`<types>` of a call: only if a type begins it and a `(` follows it.
+
+    Otherwise `<` is a comparison.
+    """
     if not cursor.at("<") or not isinstance(function, n.Name | n.Member):
         return None
+
     cursor.position += 1
     could_be_type = starts_type(cursor) or cursor.token.text == "_"
     cursor.position -= 1
+
     return cursor.attempt(_type_args_before_call) if could_be_type else None
 
 
@@ -305,6 +360,7 @@ def _type_args_before_call(cursor: Cursor) -> tuple[n.TypeExpression, ...]:
     args = type_args(cursor)
     if not cursor.at("("):
         cursor.fail("not a call")
+
     return args
 
 
@@ -315,6 +371,7 @@ def argument(cursor: Cursor) -> n.Argument:
     if cursor.at_name() and cursor.peek().text == "=" and cursor.peek().kind is Kind.SYMBOL:
         name = cursor.take().text
         cursor.take()
+
     value = expression(cursor)
     return n.Argument(cursor.since(start), name, value)
 
@@ -331,6 +388,7 @@ def _primary(cursor: Cursor) -> n.Expression:
             cursor.take()
             if token.text == "_":
                 return n.DefaultExpression(token.span, "_")
+
             return n.Name(token.span, token.text, False)
         case _:
             return _symbol_primary(cursor)
@@ -341,26 +399,34 @@ def _symbol_primary(cursor: Cursor) -> n.Expression:
     if token.text in ("true", "false"):
         cursor.take()
         return n.BoolLiteral(token.span, token.text == "true")
+
     if token.text in ("error", "this"):
         cursor.take()
         return n.Name(token.span, token.text, False)
+
     if token.text in ("default", "..."):
         cursor.take()
         return n.DefaultExpression(token.span, token.text)
+
     if token.text == "." and cursor.peek().kind is Kind.NAME:
         cursor.take()
         name = cursor.take()
         return n.Name(cursor.since(token.span), name.text, True)
+
     if token.text == "(":
         cursor.take()
         inner = expression(cursor)
         cursor.expect(")", "to close the parenthesis")
+
         return inner
+
     if token.text == "{#}":
         cursor.take()
         return n.InvalidExpression(token.span)
+
     if token.text == "{":
         return _braces(cursor)
+
     return cursor.fail(f"expected an expression, found {describe(token)}")
 
 
@@ -371,9 +437,13 @@ def _number(cursor: Cursor) -> n.IntLiteral:
         return n.IntLiteral(token.span, value, None, False)
     if width == 0 or (signed and width < 1):
         raise CompileError("a number needs at least one bit", token.span)
+
     limit = 1 << (width - 1 if signed and width > 1 else width)
     if width > MAX_WIDTH or value >= limit:
-        raise CompileError(f"{value} does not fit in {'int' if signed else 'bit'}<{width}>", token.span)
+        raise CompileError(
+            f"{value} does not fit in {'int' if signed else 'bit'}<{width}>", token.span
+        )
+
     return n.IntLiteral(token.span, value, width, signed)
 
 
@@ -387,6 +457,7 @@ def _braces(cursor: Cursor) -> n.Expression:
     if cursor.at_name() and cursor.peek().text == "=" and cursor.peek().kind is Kind.SYMBOL:
         fields = comma_list(cursor, "}", argument)
         return n.StructExpression(cursor.since(start), fields)
+
     items = comma_list(cursor, "}", expression)
     return n.ListExpression(cursor.since(start), items)
 
@@ -397,9 +468,12 @@ def key_set(cursor: Cursor) -> tuple[n.Expression, ...]:
         position = cursor.position
         cursor.take()
         keys = cursor.attempt(lambda at: comma_list(at, ")", simple_key))
+
         if keys is not None and cursor.at(":"):
             return keys
+
         cursor.position = position
+
     return (simple_key(cursor),)
 
 
@@ -411,4 +485,5 @@ def simple_key(cursor: Cursor) -> n.Expression:
         if cursor.accept(op):
             right = expression(cursor)
             return n.Binary(cursor.since(start), op, left, right)
+
     return left

@@ -47,33 +47,50 @@ _TOKEN = re.compile(
 
 
 def tokenize(source: Source) -> list[Token]:
-    """Split the preprocessed text into tokens, the last of which is END; raises CompileError on a stray character."""
+    """Split the preprocessed text into tokens, the last of which is END.
+
+    Raises CompileError on a stray character.
+    """
     tokens: list[Token] = []
-    text, position, depth = source.text, 0, 0
+    text = source.text
+    position = 0
+    depth = 0
+
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None and (not depth or text[position] == '"'):
             raise CompileError(_complaint(text, position), Span(source, position, position + 1))
-        group, end = (match.lastgroup, match.end()) if match is not None else ("symbol", position + 1)
+
+        group, end = (
+            (match.lastgroup, match.end()) if match is not None else ("symbol", position + 1)
+        )
         if group != "space":
             written = text[position:end]
             depth = _annotation_depth(depth, written, tokens)
             tokens.append(Token(_kind(group, written), written, Span(source, position, end)))
+
         position = end
-    end_span = Span(source, tokens[-1].span.end if tokens else 0, tokens[-1].span.end if tokens else 0)
+
+    end_span = Span(
+        source, tokens[-1].span.end if tokens else 0, tokens[-1].span.end if tokens else 0
+    )
     return [*tokens, Token(Kind.END, "end of file", end_span)]
 
 
 def _annotation_depth(depth: int, written: str, before: list[Token]) -> int:
-    """Return how many parentheses of `@name(...)` are open after a token: between them, any character is a token."""
+    """Return how many parentheses of `@name(...)` are open after a token: between them, any
+    character is a token.
+    """
     if depth:
         return depth + {"(": 1, ")": -1}.get(written, 0)
+
     return int(written == "(" and len(before) > 1 and before[-2].text == "@")
 
 
 def _kind(group: str | None, text: str) -> Kind:
     if group == "name":
         return Kind.SYMBOL if text in KEYWORDS else Kind.NAME
+
     return {"number": Kind.NUMBER, "string": Kind.STRING}.get(group or "", Kind.SYMBOL)
 
 
@@ -82,6 +99,7 @@ def _complaint(text: str, position: int) -> str:
         return "this comment is never closed"
     if text[position] == '"':
         return "this string is never closed"
+
     return f"unexpected character {text[position]!r}"
 
 
@@ -104,11 +122,14 @@ def number(token: Token) -> Number:
     match = _NUMBER.fullmatch(token.text)
     if match is None:
         raise CompileError(f"malformed number {token.text}", token.span)
+
     digits = match["digits"].replace("_", "").lower()
     base = _BASES.get(digits[1], 10) if len(digits) > 1 and digits[0] == "0" else 10
     body = digits[2:] if len(digits) > 1 and digits[1] in _BASES and digits[0] == "0" else digits
+
     if not body or (base == 10 and len(body) > MAX_DECIMAL_DIGITS):
         raise CompileError(f"malformed number {token.text}", token.span)
+
     width = int(match["width"][:6]) if match["width"] else None
     return Number(int(body, base), width, match["sign"] == "s")
 
@@ -121,4 +142,6 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 def string(token: Token) -> str:
     """Return what a string literal stands for."""
-    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token.text[1:-1], flags=re.DOTALL)
+    return re.sub(
+        r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token.text[1:-1], flags=re.DOTALL
+    )

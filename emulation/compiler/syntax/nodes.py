@@ -1,4 +1,7 @@
-"""Syntax tree of P4_16: frozen, each node with its span; names are not resolved and nothing has a type yet."""
+"""Syntax tree of P4_16: frozen, each node with its span.
+
+Names are not resolved and nothing has a type yet.
+"""
 
 from __future__ import annotations
 
@@ -305,7 +308,20 @@ class Variable(Node):
 
 
 Statement = (
-    Assign | CallStatement | If | Block | Return | Exit | Break | Continue | Empty | Switch | For | ForIn | Constant | Variable
+    Assign
+    | CallStatement
+    | If
+    | Block
+    | Return
+    | Exit
+    | Break
+    | Continue
+    | Empty
+    | Switch
+    | For
+    | ForIn
+    | Constant
+    | Variable
 )
 
 

@@ -27,10 +27,13 @@ def block(cursor: Cursor) -> n.Block:
     notes = annotation_list(cursor)
     start = cursor.expect("{", "to begin a block").span
     statements: list[n.Statement] = []
+
     while not cursor.at("}"):
         if cursor.token.kind is Kind.END:
             raise CompileError("this '{' is never closed", start)
+
         statements.append(statement(cursor))
+
     cursor.take()
     return n.Block(cursor.since(start), notes, tuple(statements))
 
@@ -40,6 +43,7 @@ def statement(cursor: Cursor) -> n.Statement:
     cursor.deeper()
     result = _statement(cursor)
     cursor.shallower()
+
     return result
 
 
@@ -53,6 +57,7 @@ def _statement(cursor: Cursor) -> n.Statement:
         return _BY_KEYWORD[token.text](cursor)
     if at_declaration(cursor):
         return variable(cursor, ())
+
     result = _assign_or_call(cursor)
     cursor.expect(";", "after a statement")
     return result
@@ -64,15 +69,19 @@ def _annotated(cursor: Cursor) -> n.Statement:
     if cursor.at("{"):
         cursor.position = position
         return block(cursor)
+
     return constant(cursor, notes) if cursor.at("const") else variable(cursor, notes)
 
 
 def at_declaration(cursor: Cursor) -> bool:
-    """Say whether a variable declaration begins here: a type, or an unknown name that is followed by a name."""
+    """Say whether a variable declaration begins here: a type, or an unknown name that is followed
+    by a name.
+    """
     if cursor.at("error"):
         return cursor.peek().kind is Kind.NAME
     if starts_type(cursor):
         return cursor.peek().text not in (".", "(")
+
     return cursor.at_name() and cursor.peek().kind is Kind.NAME
 
 
@@ -84,6 +93,7 @@ def constant(cursor: Cursor, notes: n.Annotations) -> n.Constant:
     cursor.expect("=", "and the value of the constant")
     value = expression(cursor)
     cursor.expect(";", "after the constant")
+
     return n.Constant(cursor.since(start), notes, declared, name.text, value)
 
 
@@ -98,6 +108,7 @@ def variable_tail(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpressi
     name = cursor.expect_name("the name of a variable")
     value = expression(cursor) if cursor.accept("=") else None
     cursor.expect(";", "after the declaration of a variable")
+
     return n.Variable(cursor.since(declared.span), notes, declared, name.text, value, name.span)
 
 
@@ -106,21 +117,26 @@ def _assign_or_call(cursor: Cursor) -> n.Statement:
     start = cursor.span
     target = postfix(cursor)
     op = _assignment(cursor)
+
     if op is not None:
         value = expression(cursor)
         return n.Assign(cursor.since(start), target, op, value)
+
     if isinstance(target, n.Call):
         return n.CallStatement(target.span, target)
+
     return cursor.fail(f"expected '=' or a call, found {describe(cursor.token)}")
 
 
 def _assignment(cursor: Cursor) -> str | None:
     if cursor.at(*ASSIGNMENTS):
         return cursor.take().text
+
     if cursor.at(">") and cursor.peek().text == ">=":
         cursor.take()
         cursor.take()
         return ">>="
+
     return None
 
 
@@ -132,6 +148,7 @@ def _if(cursor: Cursor) -> n.If:
     cursor.expect(")", "after the condition")
     then = statement(cursor)
     otherwise = statement(cursor) if cursor.accept("else") else None
+
     return n.If(cursor.since(start), condition, then, otherwise)
 
 
@@ -139,6 +156,7 @@ def _return(cursor: Cursor) -> n.Return:
     start = cursor.take().span
     value = None if cursor.at(";") else expression(cursor)
     cursor.expect(";", "after 'return'")
+
     return n.Return(cursor.since(start), value)
 
 
@@ -146,6 +164,7 @@ def _simple(cursor: Cursor) -> n.Statement:
     token = cursor.take()
     if token.text != ";":
         cursor.expect(";", f"after '{token.text}'")
+
     match token.text:
         case "exit":
             return n.Exit(token.span)
@@ -169,8 +188,10 @@ def _switch(cursor: Cursor) -> n.Switch:
     cursor.expect(")", "after the subject of 'switch'")
     cursor.expect("{", "to begin the cases")
     cases: list[n.SwitchCase] = []
+
     while not cursor.accept("}"):
         cases.append(_switch_case(cursor))
+
     return n.Switch(cursor.since(start), subject, tuple(cases))
 
 
@@ -180,8 +201,10 @@ def _switch_case(cursor: Cursor) -> n.SwitchCase:
     while not cursor.at("{", "}"):
         labels.extend(key_set(cursor))
         cursor.expect(":", "after a label")
+
     if not labels:
         cursor.fail("expected a label of 'switch'")
+
     body = block(cursor) if cursor.at("{") else None
     return n.SwitchCase(cursor.since(start), tuple(labels), body)
 
@@ -194,16 +217,22 @@ def _for(cursor: Cursor) -> n.For | n.ForIn:
         declared, name, collection = each
         body = statement(cursor)
         return n.ForIn(cursor.since(start), declared, name.text, name.span, collection, body)
+
     init = _for_init(cursor)
     condition = expression(cursor)
     cursor.expect(";", "after the condition of 'for'")
     update = comma_list(cursor, ")", _assign_or_call)
     body = statement(cursor)
+
     return n.For(cursor.since(start), init, condition, update, body)
 
 
 def _for_init(cursor: Cursor) -> tuple[n.Statement, ...]:
-    return (variable(cursor, ()),) if at_declaration(cursor) else comma_list(cursor, ";", _assign_or_call)
+    return (
+        (variable(cursor, ()),)
+        if at_declaration(cursor)
+        else comma_list(cursor, ";", _assign_or_call)
+    )
 
 
 def _for_in_head(cursor: Cursor) -> tuple[n.TypeExpression, Token, n.Expression]:
@@ -213,6 +242,7 @@ def _for_in_head(cursor: Cursor) -> tuple[n.TypeExpression, Token, n.Expression]
     cursor.expect("in")
     collection = simple_key(cursor)
     cursor.expect(")", "after the collection of 'for'")
+
     return declared, name, collection
 
 

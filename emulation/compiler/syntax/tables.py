@@ -8,7 +8,13 @@ from typing import TypeVar
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.syntax import nodes as n
 from emulation.compiler.syntax.cursor import Cursor
-from emulation.compiler.syntax.expressions import annotation_list, argument, comma_list, expression, key_set
+from emulation.compiler.syntax.expressions import (
+    annotation_list,
+    argument,
+    comma_list,
+    expression,
+    key_set,
+)
 
 T = TypeVar("T")
 
@@ -28,11 +34,23 @@ def table(cursor: Cursor, notes: n.Annotations) -> n.Table:
     span = cursor.since(start)
     cursor.expect("{", "to begin the table")
     parts = _TableParts()
+
     while not cursor.accept("}"):
         _table_part(cursor, parts)
+
     if parts.actions is None:
         raise CompileError(f"table {name.text} has no 'actions'", name.span)
-    return n.Table(span, notes, name.text, name.span, parts.key or (), parts.actions, parts.entries, tuple(parts.properties))
+
+    return n.Table(
+        span,
+        notes,
+        name.text,
+        name.span,
+        parts.key or (),
+        parts.actions,
+        parts.entries,
+        tuple(parts.properties),
+    )
 
 
 def _table_part(cursor: Cursor, parts: _TableParts) -> None:
@@ -40,8 +58,10 @@ def _table_part(cursor: Cursor, parts: _TableParts) -> None:
     start = cursor.span
     const = cursor.accept("const")
     name = cursor.expect_name("a property of the table")
+
     if _taken(name.text, parts):
         raise CompileError(f"property '{name.text}' is given twice", name.span)
+
     cursor.expect("=", f"after '{name.text}'")
     match name.text:
         case "key":
@@ -59,7 +79,9 @@ def _table_part(cursor: Cursor, parts: _TableParts) -> None:
 
 def _taken(name: str, parts: _TableParts) -> bool:
     special = {"key": parts.key, "actions": parts.actions, "entries": parts.entries}
-    return special.get(name) is not None or any(name == present.name for present in parts.properties)
+    return special.get(name) is not None or any(
+        name == present.name for present in parts.properties
+    )
 
 
 def _braced(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
@@ -67,6 +89,7 @@ def _braced(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
     items = []
     while not cursor.accept("}"):
         items.append(item(cursor))
+
     cursor.accept(";")
     return tuple(items)
 
@@ -79,6 +102,7 @@ def _key_element(cursor: Cursor) -> n.KeyElement:
     kind = cursor.expect_name("a match kind")
     notes = annotation_list(cursor)
     cursor.expect(";", "after a key")
+
     return n.KeyElement(cursor.since(start), notes, subject, kind.text, kind.span)
 
 
@@ -96,7 +120,10 @@ def _action_reference(cursor: Cursor) -> n.ActionReference:
     name = cursor.expect_name("the name of an action")
     called = cursor.accept("(")
     args = comma_list(cursor, ")", argument) if called else ()
-    return n.ActionReference(cursor.since(start), notes, n.Name(name.span, name.text, absolute), args, called)
+
+    return n.ActionReference(
+        cursor.since(start), notes, n.Name(name.span, name.text, absolute), args, called
+    )
 
 
 def _entry(cursor: Cursor) -> n.Entry:
@@ -104,14 +131,17 @@ def _entry(cursor: Cursor) -> n.Entry:
     start = cursor.span
     const = cursor.accept("const")
     priority = None
+
     if cursor.at_word("priority") and cursor.peek().text == "=":
         cursor.take()
         cursor.take()
         priority = expression(cursor)
         cursor.expect(":", "after the priority")
+
     keys = key_set(cursor)
     cursor.expect(":", "and the action of the entry")
     action = _action_reference(cursor)
     notes = annotation_list(cursor)
     cursor.expect(";", "after an entry")
+
     return n.Entry(cursor.since(start), notes, const, priority, keys, action)

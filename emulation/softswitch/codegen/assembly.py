@@ -5,10 +5,10 @@
     egress(state, port, priority, length, instance, rid, now, enq_us, enq_depth, delta_us, deq_depth)
         -> (frame or None, special or None)
 
-`state` is a tuple of the variables that egress needs. `special` holds what clone, digest, resubmit and recirculate
-asked for: ingress (clone, values, digest, values, resubmit, values), egress (clone, state of the clone, recirculate,
-values). `resume` is None for a fresh packet, else (instance type, field list, values); a clone leaves ingress after the
-parser.
+`state` is a tuple of the variables that egress needs. `special` holds what clone, digest, resubmit
+and recirculate asked for: ingress (clone, values, digest, values, resubmit, values), egress (clone,
+state of the clone, recirculate, values). `resume` is None for a fresh packet, else (instance type,
+field list, values); a clone leaves ingress after the parser.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ NO_CUTOFF = 1 << 30
 INGRESS = "def ingress(data, port, length, now, resume):"
 EGRESS = "def egress(state, port, priority, length, instance, rid, now, enq_us, enq_depth, delta_us, deq_depth):"
 
-OUTCOME = ("standard_metadata.egress_spec", "intrinsic_metadata.mcast_grp", "intrinsic_metadata.priority")
+OUTCOME = (
+    "standard_metadata.egress_spec",
+    "intrinsic_metadata.mcast_grp",
+    "intrinsic_metadata.priority",
+)
 INGRESS_METADATA = {
     "standard_metadata.ingress_port": "port",
     "standard_metadata.packet_length": "length",
@@ -65,10 +69,14 @@ class Assembly:
 
 
 def assemble(program: Program, is_traced: bool = False) -> Assembly:
-    """Generate the code of a program, once to learn what it uses and once for good; traced code tells every step."""
+    """Generate the code of a program, once to learn what it uses and once for good.
+
+    Traced code tells every step.
+    """
     first = _Assembler(program, Liveness(program), is_traced)
     ingress, egress, _ = first.bodies()
     second = _Assembler(program, first.liveness.learn([*ingress, *egress]), is_traced)
+
     return Assembly(second.source(), second.constants.values)
 
 
@@ -80,36 +88,61 @@ class _Assembler:
         self._tracing = Tracing(program, self.constants, is_traced)
         self._expressions = Expressions(program)
         self._primitives = Primitives(program, self.constants, liveness, self._tracing)
-        self._parser = ParserCode(program, self.constants, liveness, self._primitives, self._tracing)
-        self._controls = ControlCode(program, self.constants, liveness, self._primitives, self._tracing)
+        self._parser = ParserCode(
+            program,
+            constants=self.constants,
+            liveness=liveness,
+            primitives=self._primitives,
+            tracing=self._tracing,
+        )
+
+        self._controls = ControlCode(
+            program,
+            constants=self.constants,
+            liveness=liveness,
+            primitives=self._primitives,
+            tracing=self._tracing,
+        )
 
     def bodies(self) -> tuple[Lines, Lines, list[str]]:
         """Return the statements of both functions and the variables that ingress hands to egress."""
-        start, parser, rest = self._ingress_start(), self._parser.lines(), self._ingress_rest()
-        egress, deparser = self._egress_pipeline(), self._deparser()
+        start = self._ingress_start()
+        parser = self._parser.lines()
+        rest = self._ingress_rest()
+        egress = self._egress_pipeline()
+        deparser = self._deparser()
         loads, _ = names([*egress, *deparser])
         _, stores = names([*start, *parser, *rest])
         state = sorted(loads & stores)
         ingress = [*start, *parser, *self._leave_clone(state), *rest, *self._ingress_end(state)]
+
         return ingress, [*egress, *self._egress_clone(state), *deparser], state
 
     def source(self) -> str:
         """Return the text of both functions."""
         ingress, egress, state = self.bodies()
         ingress = [*self._initial(ingress), *ingress]
-        egress = [f"{', '.join(['data, o', *state])} = state", *self._initial(egress, state), *egress]
+        egress = [
+            f"{', '.join(['data, o', *state])} = state",
+            *self._initial(egress, state),
+            *egress,
+        ]
+
         return "\n".join([INGRESS, *indent(ingress), EGRESS, *indent(egress), ""])
 
     def _initial(self, body: Lines, known: Iterable[str] = ()) -> Lines:
         """Return what gives every variable that the body loads its first value."""
         loads, _ = names(body)
         defaults = self._defaults()
-        zeros, others = [], []
+        zeros = []
+        others = []
+
         for name in sorted(loads.difference(known)):
             if defaults.get(name, "0") == "0":
                 zeros.append(name)
             else:
                 others.append(f"{name} = {defaults[name]}")
+
         return [*([f"{' = '.join(zeros)} = 0"] if zeros else []), *others]
 
     def _defaults(self) -> dict[str, str]:
@@ -120,6 +153,7 @@ class _Assembler:
             values.update({field.var: 'b""' for field in header.fields if field.is_varbit})
             for chunk in self.liveness.plan(header):
                 values.update(zip(chunk.variables(), chunk.zeros(), strict=True))
+
         return values
 
     def _set_metadata(self, values: Mapping[str, str]) -> Lines:
@@ -136,7 +170,11 @@ class _Assembler:
 
     def _ingress_start(self) -> Lines:
         """Set the metadata of a fresh packet, or of one that comes round again."""
-        again = [*self._restore(), *self._set_metadata({"standard_metadata.instance_type": "resume[0]"})]
+        again = [
+            *self._restore(),
+            *self._set_metadata({"standard_metadata.instance_type": "resume[0]"}),
+        ]
+
         return [
             "n = len(data)",
             "d = x = 0",
@@ -150,19 +188,35 @@ class _Assembler:
         for number, field_list in self._program.field_lists.items():
             targets = self._list_fields(field_list)
             if targets:
-                arms += [f"{'elif' if arms else 'if'} resume[1] == {number}:", f" {', '.join(targets)}, = resume[2]"]
+                arms += [
+                    f"{'elif' if arms else 'if'} resume[1] == {number}:",
+                    f" {', '.join(targets)}, = resume[2]",
+                ]
+
         return arms
 
     def _list_fields(self, field_list: FieldList) -> list[str]:
-        return [self._program.field(*item["value"]).var for item in field_list.elements if item.get("type") == "field"]
+        return [
+            self._program.field(*item["value"]).var
+            for item in field_list.elements
+            if item.get("type") == "field"
+        ]
 
     def _leave_clone(self, state: Sequence[str]) -> Lines:
-        """Return the way out for an ingress-to-egress clone: parsed, its metadata cleared but for its field list."""
+        """Return the way out for an ingress-to-egress clone: parsed, its metadata cleared but for
+        its field list.
+        """
         if not self._uses("clone_ingress_pkt_to_egress"):
             return []
+
         metadata = [name for name in state if self._is_metadata(name)]
         cleared = [f"{' = '.join(metadata)} = 0"] if metadata else []
-        body = [*cleared, *self._restore(), f"return 0, 0, 0, 0, None, {_tuple(['data', 'o', *state])}"]
+        body = [
+            *cleared,
+            *self._restore(),
+            f"return 0, 0, 0, 0, None, {_tuple(['data', 'o', *state])}",
+        ]
+
         return [f"if resume is not None and resume[0] == {INSTANCE_INGRESS_CLONE}:", *indent(body)]
 
     def _is_metadata(self, name: str) -> bool:
@@ -172,36 +226,60 @@ class _Assembler:
         """Return what follows the parser: checks and the ingress pipeline."""
         pipeline = self._controls.lines(self._program.ingress)
         flags = [f"{name} = None" for name, used in self._ingress_requests().items() if used]
-        return [*self._set_metadata({"standard_metadata.parser_error": "perr"}), *self._verify(), *flags, *pipeline]
+        return [
+            *self._set_metadata({"standard_metadata.parser_error": "perr"}),
+            *self._verify(),
+            *flags,
+            *pipeline,
+        ]
 
     def _verify(self) -> Lines:
         error = self._program.intrinsic("standard_metadata.checksum_error")
         if error is None or not self.liveness.is_live(error):
             return []
+
         lines: Lines = []
         for checksum in self._program.checksums:
             if checksum.verify:
                 wrong = f"{self._checksum(checksum).source} != {checksum.target.var}"
                 told = self._told("checksum_wrong", checksum)
-                lines += [f"if {self._condition(checksum)} and {wrong}:", *indent([f"{error.var} = 1", *told])]
+                lines += [
+                    f"if {self._condition(checksum)} and {wrong}:",
+                    *indent([f"{error.var} = 1", *told]),
+                ]
+
         return lines
 
     def _told(self, kind: str, checksum: Checksum) -> Lines:
         """Report a checksum field; what a wrong one should have been is computed again."""
         values = [(Label("value", checksum.target.bits), checksum.target.var)]
         if kind == "checksum_wrong":
-            values.append((Label("expected", checksum.target.bits), self._checksum(checksum).source))
-        return self._tracing.at(kind, self._tracing.name_of(checksum.target), values, where=checksum.where)
+            values.append(
+                (Label("expected", checksum.target.bits), self._checksum(checksum).source)
+            )
+
+        return self._tracing.at(
+            kind, self._tracing.name_of(checksum.target), values, where=checksum.where
+        )
 
     def _checksum(self, checksum: Checksum) -> Value:
         calculation = self._program.calculations[checksum.calculation]
-        parts = parts_of(self._program, calculation.inputs, known=self._program.headers[checksum.target.header].valid)
+        parts = parts_of(
+            self._program,
+            calculation.inputs,
+            known=self._program.headers[checksum.target.header].valid,
+        )
+
         return hash_value(self.constants, calculation.algorithm, parts)
 
     def _condition(self, checksum: Checksum) -> str:
-        """Return when a checksum counts: its header is there, and what the program asks for besides."""
+        """Return when a checksum counts: its header is there, and what the program asks for
+        besides.
+        """
         valid = self._program.headers[checksum.target.header].valid
-        asked = "True" if checksum.condition is None else self._expressions.boolean(checksum.condition)
+        asked = (
+            "True" if checksum.condition is None else self._expressions.boolean(checksum.condition)
+        )
         return valid if asked in ("True", f"({valid} != 0)") else f"{valid} and {asked}"
 
     def _ingress_requests(self) -> dict[str, bool]:
@@ -213,7 +291,10 @@ class _Assembler:
 
     def _ingress_end(self, state: Sequence[str]) -> Lines:
         outcome = [self._intrinsic_source(name) for name in OUTCOME]
-        return [*self._special(), f"return {', '.join(outcome)}, d, sp, {_tuple(['data', 'o', *state])}"]
+        return [
+            *self._special(),
+            f"return {', '.join(outcome)}, d, sp, {_tuple(['data', 'o', *state])}",
+        ]
 
     def _intrinsic_source(self, name: str) -> str:
         field = self._program.intrinsic(name)
@@ -224,12 +305,14 @@ class _Assembler:
         wanted = self._ingress_requests()
         if not any(wanted.values()):
             return ["sp = None"]
+
         parts: list[str] = []
         lines: Lines = []
         for name, used in wanted.items():
             parts += [name, f"{name}v"] if used else ["None", "()"]
             if used:
                 lines += [f"{name}v = ()", f"if {name} is not None:", *indent(self._capture(name))]
+
         flags = " or ".join(f"{name} is not None" for name, used in wanted.items() if used)
         return ["sp = None", f"if {flags}:", *indent([*lines, f"sp = {_tuple(parts)}"])]
 
@@ -238,9 +321,14 @@ class _Assembler:
         lists = self._program.learn_lists if name == "dg" else self._program.field_lists
         number = "cl[1]" if name == "cl" else name
         arms: Lines = []
+
         for key, item in lists.items():
             sources = self._list_fields(item) if name != "dg" else self._digest_values(item)
-            arms += [f"{'elif' if arms else 'if'} {number} == {key}:", f" {name}v = {_tuple(sources)}"]
+            arms += [
+                f"{'elif' if arms else 'if'} {number} == {key}:",
+                f" {name}v = {_tuple(sources)}",
+            ]
+
         return arms or ["pass"]
 
     def _digest_values(self, item: FieldList) -> list[str]:
@@ -250,7 +338,13 @@ class _Assembler:
     def _egress_pipeline(self) -> Lines:
         pipeline = self._controls.lines(self._program.egress)
         flags = [f"{name} = None" for name, used in self._egress_requests().items() if used]
-        return ["d = x = 0", *self._set_metadata(EGRESS_METADATA), *self._clear_spec(), *flags, *pipeline]
+        return [
+            "d = x = 0",
+            *self._set_metadata(EGRESS_METADATA),
+            *self._clear_spec(),
+            *flags,
+            *pipeline,
+        ]
 
     def _egress_requests(self) -> dict[str, bool]:
         return {"cl": self._uses("clone_egress_pkt_to_egress"), "rc": self._uses("recirculate")}
@@ -260,13 +354,22 @@ class _Assembler:
         return [f"{spec.var} = 0"] if spec is not None else []
 
     def _egress_clone(self, state: Sequence[str]) -> Lines:
-        """Return what builds the state of an egress-to-egress clone: headers as they are, metadata from its list."""
+        """Return what builds the state of an egress-to-egress clone: headers as they are, metadata
+        from its list.
+        """
         if not self._uses("clone_egress_pkt_to_egress"):
             return []
-        lists = {number: self._list_fields(item) for number, item in self._program.field_lists.items()}
+
+        lists = {
+            number: self._list_fields(item) for number, item in self._program.field_lists.items()
+        }
         arms: Lines = []
         for number, kept in lists.items():
-            arms += [f"{'elif' if arms else 'if'} cl[1] == {number}:", f" clv = {self._cloned(state, kept)}"]
+            arms += [
+                f"{'elif' if arms else 'if'} cl[1] == {number}:",
+                f" clv = {self._cloned(state, kept)}",
+            ]
+
         body = [f"clv = {self._cloned(state, ())}", *arms]
         return ["clv = None", "if cl is not None:", *indent(body)]
 
@@ -277,12 +380,20 @@ class _Assembler:
     def _deparser(self) -> Lines:
         """Return the end of egress: checksums, the frame, and the request to send it round again."""
         requests = self._egress_requests()
-        recirculated = ["rcv = ()", "if rc is not None:", *indent(self._capture("rc"))] if requests["rc"] else []
+        recirculated = (
+            ["rcv = ()", "if rc is not None:", *indent(self._capture("rc"))]
+            if requests["rc"]
+            else []
+        )
+
         clone = ("cl", "clv") if requests["cl"] else ("None", "None")
         again = ("rc", "rcv") if requests["rc"] else ("None", "()")
         special = _tuple([*clone, *again])
-        flags = " or ".join(f"{name} is not None" for name, used in requests.items() if used) or "False"
+        flags = (
+            " or ".join(f"{name} is not None" for name, used in requests.items() if used) or "False"
+        )
         spec = self._intrinsic_source("standard_metadata.egress_spec")
+
         return [
             *recirculated,
             f"sp = {special} if {flags} else None" if any(requests.values()) else "sp = None",
@@ -291,7 +402,11 @@ class _Assembler:
             *self._update(),
             f"frame = {self._frame()}",
             *self._emits(),
-            *(["if cutoff < len(frame):", " frame = frame[:cutoff]"] if self._uses("truncate") else []),
+            *(
+                ["if cutoff < len(frame):", " frame = frame[:cutoff]"]
+                if self._uses("truncate")
+                else []
+            ),
             "return frame, sp",
         ]
 
@@ -300,14 +415,20 @@ class _Assembler:
         for checksum in self._program.checksums:
             if checksum.update:
                 store = f"{checksum.target.var} = {cut(checksum.target, self._checksum(checksum))}"
-                lines += [f"if {self._condition(checksum)}:", *indent([store, *self._told("checksum_updated", checksum)])]
+                lines += [
+                    f"if {self._condition(checksum)}:",
+                    *indent([store, *self._told("checksum_updated", checksum)]),
+                ]
+
         return lines
 
     def _emits(self) -> Lines:
         """Report which headers the deparser has emitted, and the bytes that follow them."""
         headers = [self._program.headers[i] for i in self._program.deparse_order]
         values = [(Label(header.name, 1), header.valid) for header in headers]
-        return self._tracing.at("emit", "deparser", [*values, (Label("payload", 32), "len(data) - o")], where="")
+        return self._tracing.at(
+            "emit", "deparser", [*values, (Label("payload", 32), "len(data) - o")], where=""
+        )
 
     def _frame(self) -> str:
         headers = [self._program.headers[i] for i in self._program.deparse_order]
@@ -317,6 +438,7 @@ class _Assembler:
     def _emitted(self, header: Header) -> list[str]:
         if self.liveness.is_pristine(header):
             return [raw(header)]
+
         pieces: list[str] = []
         run: list[Chunk] = []
         for chunk in self.liveness.plan(header):
@@ -325,6 +447,7 @@ class _Assembler:
                 run = []
             else:
                 run.append(chunk)
+
         return [f'({piece} if {header.valid} else b"")' for piece in (*pieces, *self._packed(run))]
 
     def _packed(self, run: Sequence[Chunk]) -> list[str]:
@@ -332,6 +455,7 @@ class _Assembler:
             return []
         if len(run) == 1 and run[0].is_opaque:
             return [run[0].var]
+
         pack = self.constants.add(struct.Struct(pack_format(run)).pack)
         return [f"{pack}({', '.join(chunk.packed() for chunk in run)})"]
 

@@ -19,6 +19,7 @@ class Constants:
             name = f"K{len(self.values)}"
             self._names[id(value)] = name
             self.values[name] = value
+
         return name
 
     def bind(self, name: str, value: Any) -> None:

@@ -31,7 +31,12 @@ class ControlCode:
     """Generates the pipelines of one program."""
 
     def __init__(
-        self, program: Program, constants: Constants, liveness: Liveness, primitives: Primitives, tracing: Tracing
+        self,
+        program: Program,
+        constants: Constants,
+        liveness: Liveness,
+        primitives: Primitives,
+        tracing: Tracing,
     ) -> None:
         self._program = program
         self._tracing = tracing
@@ -47,6 +52,7 @@ class ControlCode:
         graph = self._graph(control)
         if control.start is not None and topological(graph, control.start) is None:
             raise PipelineError(f"pipeline {control.name!r} has a cycle")
+
         return emit(graph, control.start)
 
     def _graph(self, control: Control) -> Graph:
@@ -56,35 +62,58 @@ class ControlCode:
                 case Conditional():
                     test = self._expressions.boolean(node.expression)
                     yes, no = (tuple(self._decided(node, result)) for result in (1, 0))
-                    graph[name] = Block((), (Branch(test, node.on_true, yes), Branch(None, node.on_false, no)))
+                    graph[name] = Block(
+                        (), (Branch(test, node.on_true, yes), Branch(None, node.on_false, no))
+                    )
                 case ActionCall():
                     action = self._program.actions[node.action]
                     lines = [*self._tracing.called(action, is_hidden=True), *self._run(action)]
                     graph[name] = Block(tuple(lines), (Branch(None, node.next),))
                 case TableSpec():
                     graph[name] = self._table(node)
-        for target in {control.start} | {branch.target for block in graph.values() for branch in block.branches}:
+
+        for target in {control.start} | {
+            branch.target for block in graph.values() for branch in block.branches
+        }:
             if target is not None and target not in graph:
                 raise PipelineError(f"pipeline {control.name!r} has no node {target!r}")
+
         return graph
 
     def _decided(self, node: Conditional, result: int) -> Lines:
-        return self._tracing.at("condition", node.text or node.name, [(Label("result", 1), str(result))], where=node.where)
+        return self._tracing.at(
+            "condition",
+            node.text or node.name,
+            [(Label("result", 1), str(result))],
+            where=node.where,
+        )
 
     def _run(self, action: Action) -> Lines:
         """Return an action's body, which leaves the pipeline where the action has called `exit`."""
         self._tracing.where = action.where
         lines = self._primitives.action(action)
         exits = any(call["op"] == "exit" for call in action.primitives)
+
         return [*lines, "if x:", " break"] if exits else lines
 
     def _table(self, table: TableSpec) -> Block:
-        if not table.key and table.is_default_const and table.default_action is not None and not table.splits_on_hit:
+        if (
+            not table.key
+            and table.is_default_const
+            and table.default_action is not None
+            and not table.splits_on_hit
+        ):
             return self._fixed(table)
+
         lines = self._lookup(table)
         if table.splits_on_hit:
             return self._split(table, lines)
-        arms = [self._arm(table, action, table.next_by_action.get(action, table.next_miss)) for action in table.actions]
+
+        arms = [
+            self._arm(table, action, table.next_by_action.get(action, table.next_miss))
+            for action in table.actions
+        ]
+
         arms.sort(key=lambda arm: not arm.lines)
         return Block((*lines, "a = e[0]"), (*arms, Branch(None, table.next_miss)))
 
@@ -95,6 +124,7 @@ class ControlCode:
         following = table.next_by_action.get(action.id, table.next_miss)
         counted = self._direct(table, f"D{self._tables[table.name]}[0][2]")
         told = self._tracing.called(action, table.is_hidden)
+
         return Block((*counted, *arguments, *told, *self._run(action)), (Branch(None, following),))
 
     def _split(self, table: TableSpec, lines: Lines) -> Block:
@@ -102,6 +132,7 @@ class ControlCode:
         for action in table.actions:
             branch = self._arm(table, action, None)
             arms += [f"{'elif' if arms else 'if'} {branch.condition}:", *indent(branch.lines)]
+
         body = [*lines, "a = e[0]", *arms]
         return Block(tuple(body), (Branch("hit", table.next_hit), Branch(None, table.next_miss)))
 
@@ -110,17 +141,21 @@ class ControlCode:
         names = [f"p{i}" for i in range(len(action.parameter_bits))]
         unpack = [f"{', '.join(names)}, = e[1]"] if names else []
         lines = [*self._tracing.called(action), *self._run(action)]
+
         return Branch(f"a == {action.id}", following, tuple([*unpack, *lines] if lines else ()))
 
     def _lookup(self, table: TableSpec) -> Lines:
         """Return what puts the entry that the packet hits, or the default entry, into `e`."""
-        number, keys = self._tables[table.name], [self._source(key) for key in table.key]
+        number = self._tables[table.name]
+        keys = [self._source(key) for key in table.key]
         hit = ["hit = e is not None"] if table.splits_on_hit else []
+
         if not table.key:
             lines = [f"e = D{number}[0]", *(["hit = False"] if hit else [])]
         else:
             search = _SEARCH[lookup_kind(table)](number, table.key, keys)
             lines = [*search, *hit, "if e is None:", f" e = D{number}[0]", *self._on_hit(table)]
+
         told = self._tracing.looked_up(table, number, keys)
         return [*lines, *told, *self._direct(table, "e[2]"), *self._indirect(table)]
 
@@ -128,6 +163,7 @@ class ControlCode:
         header, name = key.target
         if name == VALID:
             return self._program.header(header).valid
+
         source = bits_of_field(self._program.field(header, name))
         return source if key.mask is None else f"({source} & {key.mask})"
 
@@ -138,26 +174,40 @@ class ControlCode:
         """Return the updates of the entry's direct counter and meter."""
         if not table.with_counters and table.direct_meter is None:
             return []
+
         lines = [f"r = {record}"]
         if table.with_counters:
             lines += ["r.packets += 1", "r.octets += length"]
-        meter = next((meter for meter in self._program.meters if meter.name == table.direct_meter), None)
+
+        meter = next(
+            (meter for meter in self._program.meters if meter.name == table.direct_meter), None
+        )
         if meter is not None and meter.result is not None:
-            lines += ["if r.meter is not None:", f" {meter.result.var} = r.meter.execute(now, length)"]
+            lines += [
+                "if r.meter is not None:",
+                f" {meter.result.var} = r.meter.execute(now, length)",
+            ]
             lines += ["else:", f" {meter.result.var} = 0"]
+
         return lines
 
     def _indirect(self, table: TableSpec) -> Lines:
         if table.profile is None:
             return []
+
         if table.profile not in self._profiles:
-            raise PipelineError(f"table {table.name!r}: no action profile is called {table.profile!r}")
+            raise PipelineError(
+                f"table {table.name!r}: no action profile is called {table.profile!r}"
+            )
+
         number = self._profiles[table.profile]
         profile = self._program.profiles()[number]
         key = "0"
+
         if profile.algorithm is not None:
             inputs = parts_of(self._program, profile.inputs)
             key = f"{hash_value(self._constants, profile.algorithm, inputs).source} if e[0] == -3 else 0"
+
         return ["if e[0] < -1:", f" e = P{number}.resolve(e, {key})"]
 
 
@@ -167,9 +217,19 @@ def _search_exact(number: int, _keys: Sequence[KeyField], sources: Sequence[str]
 
 
 def _search_prefixes(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
-    masked = [f"{source} & m" if key.kind == "lpm" else source for key, source in zip(keys, sources, strict=True)]
+    masked = [
+        f"{source} & m" if key.kind == "lpm" else source
+        for key, source in zip(keys, sources, strict=True)
+    ]
+
     index = masked[0] if len(masked) == 1 else f"({', '.join(masked)})"
-    return ["e = None", f"for m, t in T{number}:", f" e = t.get({index})", " if e is not None:", "  break"]
+    return [
+        "e = None",
+        f"for m, t in T{number}:",
+        f" e = t.get({index})",
+        " if e is not None:",
+        "  break",
+    ]
 
 
 def _search_rows(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
@@ -178,15 +238,41 @@ def _search_rows(number: int, keys: Sequence[KeyField], sources: Sequence[str]) 
     ranges = [source for key, source in pairs if key.kind == "range"]
     names = "".join(f"l{i}, u{i}, " for i in range(len(ranges)))
     tests = ["k & m == w", *(f"l{i} <= {source} <= u{i}" for i, source in enumerate(ranges))]
-    loop = [f"for m, w, {names}c in T{number}:", f" if {' and '.join(tests)}:", "  e = c", "  break"]
+    loop = [
+        f"for m, w, {names}c in T{number}:",
+        f" if {' and '.join(tests)}:",
+        "  e = c",
+        "  break",
+    ]
+
     return ["e = None", f"k = {masked}", *loop]
 
 
 def _search_masked(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
     """Search by masks where that pays, as `MaskedEntries` has decided; else row by row."""
-    step = [" if z < w:", "  break", " c = t(k & m)", " if c is not None and c[0] < z:", "  z, e = c"]
+    step = [
+        " if z < w:",
+        "  break",
+        " c = t(k & m)",
+        " if c is not None and c[0] < z:",
+        "  z, e = c",
+    ]
+
     start, key, *rows = _search_rows(number, keys, sources)
-    return [start, key, f"if L{number}:", f" z = {NO_RANK}", *indent([f"for w, m, t in L{number}:", *step]), "else:", *indent(rows)]
+    return [
+        start,
+        key,
+        f"if L{number}:",
+        f" z = {NO_RANK}",
+        *indent([f"for w, m, t in L{number}:", *step]),
+        "else:",
+        *indent(rows),
+    ]
 
 
-_SEARCH = {"exact": _search_exact, "lpm": _search_prefixes, "masked": _search_masked, "rows": _search_rows}
+_SEARCH = {
+    "exact": _search_exact,
+    "lpm": _search_prefixes,
+    "masked": _search_masked,
+    "rows": _search_rows,
+}

@@ -1,7 +1,8 @@
 """BMv2 expressions as Python source.
 
-Arithmetic has infinite precision, as in BMv2; values are cut when they are assigned. Every expression knows how many
-bits it can have at most (None: it may be negative or of any size), so that most cuts cost nothing.
+Arithmetic has infinite precision, as in BMv2; values are cut when they are assigned. Every
+expression knows how many bits it can have at most (None: it may be negative or of any size), so
+that most cuts cost nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from emulation.softswitch.codegen.layout import unsigned
-from emulation.softswitch.codegen.program import VALID, Array, Field, Header, Json, Program, Stack, Union, hex_int
+from emulation.softswitch.codegen.program import (
+    VALID,
+    Array,
+    Field,
+    Header,
+    Json,
+    Program,
+    Stack,
+    Union,
+    hex_int,
+)
 from emulation.softswitch.errors import PipelineError
 
 MAX_SHIFT = 1 << 13
@@ -36,6 +47,7 @@ class HeaderRef:
         """Return the expression that is `sources[index]`, 0 beyond the end."""
         if self.index is None:
             return sources[0]
+
         arms = [f"{source} if {self.index} == {i} else" for i, source in enumerate(sources)]
         return f"({' '.join(arms)} 0)"
 
@@ -44,11 +56,15 @@ def inner(expression: Json) -> Json:
     """Return the expression without the `expression` wrappers around it."""
     while isinstance(expression, dict) and expression.get("type") == "expression":
         expression = expression["value"]
+
     return expression
 
 
 class Expressions:
-    """Translates the expressions of one program; `parameter_bits` are the widths of its action's arguments."""
+    """Translates the expressions of one program.
+
+    `parameter_bits` are the widths of its action's arguments.
+    """
 
     def __init__(self, program: Program, parameter_bits: tuple[int, ...] = ()) -> None:
         self._program = program
@@ -62,6 +78,7 @@ class Expressions:
             return bool(node.get("type") == "bool")
         if node["op"] == "?":
             return self.is_boolean(node["left"])
+
         return node["op"] in BOOLEAN_OPS
 
     def boolean(self, expression: Json) -> str:
@@ -69,6 +86,7 @@ class Expressions:
         node = inner(expression)
         if node.get("type") == "bool":
             return "True" if node["value"] else "False"
+
         match node.get("op"):
             case "and" | "or" | "not" | "?":
                 return self._connective(node)
@@ -80,14 +98,17 @@ class Expressions:
                 return self._union_validity(node["right"])
             case op if op in COMPARISONS:
                 return self._comparison(node)
+
         return f"({self.data(node).source} != 0)"
 
     def _connective(self, node: Json) -> str:
-        op, right = node["op"], self.boolean(node["right"])
+        op = node["op"]
+        right = self.boolean(node["right"])
         if op == "not":
             return f"(not {right})"
         if op == "?":
             return f"({self.boolean(node['left'])} if {self.boolean(node['cond'])} else {right})"
+
         return f"({self.boolean(node['left'])} {op} {right})"
 
     def data(self, expression: Json) -> Value:
@@ -95,6 +116,7 @@ class Expressions:
         node = inner(expression)
         if "op" in node:
             return self._operation(node)
+
         value = node["value"]
         match node["type"]:
             case "hexstr":
@@ -110,12 +132,17 @@ class Expressions:
                 return self._register(value[0], self.data(value[1]))
             case "stack_field":
                 return self._stack_field(self.stack(value[0]), value[1])
+
         raise PipelineError(f"unknown operand type {node['type']!r}")
 
     def field_value(self, target: Json) -> Value:
-        """Return the value of a field given as [header, field]; the validity of a header is a field too."""
+        """Return the value of a field given as [header, field].
+
+        The validity of a header is a field too.
+        """
         if target[1] == VALID:
             return Value(self._program.header(target[0]).valid, 1)
+
         return value_of(self._program.field(target[0], target[1]))
 
     def header(self, expression: Json) -> HeaderRef:
@@ -123,6 +150,7 @@ class Expressions:
         node = inner(expression)
         if node.get("type") == "header":
             return HeaderRef((self._program.header(node["value"]),), None)
+
         match node.get("op"):
             case "dereference_header_stack":
                 stack = self.stack(inner(node["left"])["value"])
@@ -130,15 +158,21 @@ class Expressions:
                 return _choose(headers, self.data(node["right"]).source)
             case "access_union_header":
                 unions, index = self._unions(node["left"])
-                headers = tuple(self._program.headers[union.members[node["right"]]] for union in unions)
+                headers = tuple(
+                    self._program.headers[union.members[node["right"]]] for union in unions
+                )
                 return HeaderRef(headers, index)
+
         raise PipelineError(f"not a header: {node!r}")
 
     def field_of(self, expression: Json) -> tuple[HeaderRef, list[Field]] | None:
-        """Return the fields that an lvalue `header[i].field` may denote, None where it is not of that form."""
+        """Return the fields that an lvalue `header[i].field` may denote, None where it is not of
+        that form.
+        """
         node = inner(expression)
         if node.get("op") != "access_field":
             return None
+
         ref = self.header(node["left"])
         return ref, [header.fields[node["right"]] for header in ref.headers]
 
@@ -148,14 +182,24 @@ class Expressions:
             return self._program.stacks[name]
         if name in self._program.union_stacks:
             return self._program.union_stacks[name]
+
         raise PipelineError(f"no header stack is called {name!r}")
 
     def _union_validity(self, expression: Json) -> str:
         unions, index = self._unions(expression)
-        any_member = ["(" + " or ".join(self._program.headers[member].valid for member in union.members) + ")" for union in unions]
+        any_member = [
+            "(" + " or ".join(self._program.headers[member].valid for member in union.members) + ")"
+            for union in unions
+        ]
+
         if index is None:
             return any_member[0]
-        return "(" + " or ".join(f"({index} == {i} and {source})" for i, source in enumerate(any_member)) + ")"
+
+        return (
+            "("
+            + " or ".join(f"({index} == {i} and {source})" for i, source in enumerate(any_member))
+            + ")"
+        )
 
     def _unions(self, expression: Json) -> tuple[tuple[Union, ...], str | None]:
         node = inner(expression)
@@ -163,7 +207,10 @@ class Expressions:
             return (self._program.unions[self._program.union_ids[node["value"]]],), None
         if node.get("op") != "dereference_union_stack":
             raise PipelineError(f"not a header union: {node!r}")
-        unions = tuple(self._program.unions[i] for i in self.stack(inner(node["left"])["value"]).elements)
+
+        unions = tuple(
+            self._program.unions[i] for i in self.stack(inner(node["left"])["value"]).elements
+        )
         index = self.data(node["right"]).source
         return ((unions[int(index)],), None) if _is_index(index, len(unions)) else (unions, index)
 
@@ -171,41 +218,56 @@ class Expressions:
         return ref.pick([header.valid for header in ref.headers])
 
     def _comparison(self, node: Json) -> str:
-        left, right, op = node["left"], node["right"], node["op"]
+        left = node["left"]
+        right = node["right"]
+        op = node["op"]
+
         if self._is_header(left):
             equal = self._same_header(self.header(left), self.header(right))
             return equal if op == "==" else f"(not {equal})"
+
         if self.is_boolean(left):
             return f"(bool({self.boolean(left)}) {op} bool({self.boolean(right)}))"
+
         return f"({self.data(left).source} {op} {self.data(right).source})"
 
     def _is_header(self, expression: Json) -> bool:
         node = inner(expression)
-        return node.get("type") == "header" or node.get("op") in {"dereference_header_stack", "access_union_header"}
+        return node.get("type") == "header" or node.get("op") in {
+            "dereference_header_stack",
+            "access_union_header",
+        }
 
     def _same_header(self, left: HeaderRef, right: HeaderRef) -> str:
         """BMv2 compares headers as equal only when both are valid."""
         pairs = [f"{self._validity(left)}", f"{self._validity(right)}"]
         for i in range(len(left.headers[0].fields)):
-            sides = (ref.pick([header.fields[i].var for header in ref.headers]) for ref in (left, right))
+            sides = (
+                ref.pick([header.fields[i].var for header in ref.headers]) for ref in (left, right)
+            )
             pairs.append(" == ".join(sides))
+
         return f"({' and '.join(pairs)})"
 
     def _register(self, name: str, index: Value) -> Value:
         array = self.register(name)
-        cell, bounds = f"R{array.id}[{index.source}]", in_bounds(index, array.size)
+        cell = f"R{array.id}[{index.source}]"
+        bounds = in_bounds(index, array.size)
+
         return Value(cell if bounds is None else f"({cell} if {bounds} else 0)", array.bits)
 
     def register(self, name: str) -> Array:
         """Return a register array by name."""
         if name not in self._registers:
             raise PipelineError(f"no register array is called {name!r}")
+
         return self._registers[name]
 
     def _stack_field(self, stack: Stack, name: str) -> Value:
         headers = tuple(self._program.headers[i] for i in stack.elements)
         ref = HeaderRef(headers, f"{stack.next} - 1")
         fields = [self._program.field(header.name, name) for header in headers]
+
         return Value(ref.pick([field.var for field in fields]), fields[0].bits)
 
     def _operation(self, node: Json) -> Value:
@@ -226,24 +288,35 @@ class Expressions:
                 return Value(f"(~{self.data(node['right']).source})", None)
             case op if op in BOOLEAN_OPS:
                 return _as_number(self.boolean(node))
+
         return self._binary(node)
 
     def _ternary(self, node: Json) -> Value:
-        left, right = self.data(node["left"]), self.data(node["right"])
+        left = self.data(node["left"])
+        right = self.data(node["right"])
         bits = None if left.bits is None or right.bits is None else max(left.bits, right.bits)
+
         return Value(f"({left.source} if {self.boolean(node['cond'])} else {right.source})", bits)
 
     def _binary(self, node: Json) -> Value:
-        op, right = node["op"], self.data(node["right"])
+        op = node["op"]
+        right = self.data(node["right"])
         left = self.data(node["left"]) if node.get("left") is not None else Value("0", 0)
+
         if op in _ARITHMETIC:
-            return Value(f"({left.source} {op} {right.source})", _ARITHMETIC[op](left.bits, right.bits))
+            return Value(
+                f"({left.source} {op} {right.source})", _ARITHMETIC[op](left.bits, right.bits)
+            )
+
         if op in ("<<", ">>"):
             return _shift(op, left, right)
         if op not in _CALLS:
             raise PipelineError(f"unknown operator {op!r}")
+
         bits = right.source.isdigit() and op == "usat_cast"
-        return Value(f"{_CALLS[op]}({left.source}, {right.source})", int(right.source) if bits else None)
+        return Value(
+            f"{_CALLS[op]}({left.source}, {right.source})", int(right.source) if bits else None
+        )
 
 
 def _as_number(boolean: str) -> Value:
@@ -262,6 +335,7 @@ def cut(field: Field, value: Value) -> str:
         return f"wrap({value.source}, {field.bits})"
     if field.is_varbit or (value.bits is not None and value.bits <= field.bits):
         return value.source
+
     return f"{value.source} & {(1 << field.bits) - 1}"
 
 
@@ -276,12 +350,14 @@ def in_bounds(index: Value, size: int) -> str | None:
         return None
     if index.source.isdigit() and int(index.source) < size:
         return None
+
     return f"{index.source} < {size}" if index.bits is not None else f"0 <= {index.source} < {size}"
 
 
 def _choose(headers: tuple[Header, ...], index: str) -> HeaderRef:
     if _is_index(index, len(headers)):
         return HeaderRef((headers[int(index)],), None)
+
     return HeaderRef(headers, index)
 
 
@@ -322,13 +398,20 @@ _ARITHMETIC = {
     "|": _or_bits,
     "^": _or_bits,
 }
-_CALLS = {"/": "div", "%": "mod", "two_comp_mod": "wrap", "usat_cast": "saturate", "sat_cast": "saturate_signed"}
+_CALLS = {
+    "/": "div",
+    "%": "mod",
+    "two_comp_mod": "wrap",
+    "usat_cast": "saturate",
+    "sat_cast": "saturate_signed",
+}
 
 
 def _shift(op: str, left: Value, right: Value) -> Value:
     if not right.source.isdigit() or int(right.source) > MAX_SHIFT:
         name = "shift_left" if op == "<<" else "shift_right"
         return Value(f"{name}({left.source}, {right.source})", left.bits if op == ">>" else None)
+
     amount = int(right.source)
     bits = None if left.bits is None else max(left.bits + (amount if op == "<<" else -amount), 0)
     return Value(f"({left.source} {op} {amount})", bits)

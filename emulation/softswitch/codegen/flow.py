@@ -1,9 +1,10 @@
 """Turn a control-flow graph into nested Python source.
 
-Parsers, pipelines and actions with jumps are all graphs in BMv2 JSON. A graph without cycles becomes nested `if`s inside
-a loop that runs once: branches go on together where they first meet again, and whatever ends early leaves the loop by
-`break`. A region that no structured program has becomes a flat sequence of `if q == n`; a graph with a cycle becomes a
-loop over the same numbers, which gives up after so many steps that only a program without an end can reach them.
+Parsers, pipelines and actions with jumps are all graphs in BMv2 JSON. A graph without cycles
+becomes nested `if`s inside a loop that runs once: branches go on together where they first meet
+again, and whatever ends early leaves the loop by `break`. A region that no structured program has
+becomes a flat sequence of `if q == n`; a graph with a cycle becomes a loop over the same numbers,
+which gives up after so many steps that only a program without an end can reach them.
 """
 
 from __future__ import annotations
@@ -44,21 +45,29 @@ def indent(lines: Iterable[str]) -> Lines:
 
 
 def emit(graph: Graph, start: str | None) -> Lines:
-    """Return source that runs the graph from `start` to an end; a `break` in a block ends it too."""
+    """Return source that runs the graph from `start` to an end.
+
+    A `break` in a block ends it too.
+    """
     if start is None:
         return []
+
     order = topological(graph, start)
     if order is None:
         return _dispatch(graph, start)
+
     return ["while True:", *indent([*_Emitter(graph, order).region(start, None, 0), "break"])]
 
 
 def topological(graph: Graph, start: str) -> list[str] | None:
-    """Return the blocks reachable from `start`, each before its successors, or None where there is a cycle."""
+    """Return the blocks reachable from `start`, each before its successors, or None where there is
+    a cycle.
+    """
     done: list[str] = []
     state: dict[str, bool] = {}
     stack = [(start, iter(_successors(graph, start)))]
     state[start] = False
+
     while stack:
         name, successors = stack[-1]
         following = next(successors, None)
@@ -71,6 +80,7 @@ def topological(graph: Graph, start: str) -> list[str] | None:
             stack.append((following, iter(_successors(graph, following))))
         elif not state[following]:
             return None
+
     return done[::-1]
 
 
@@ -85,13 +95,25 @@ def _dispatch(graph: Graph, start: str) -> Lines:
         block = graph[name]
         body.append(f"{'elif' if body else 'if'} q == {number}:")
         body += indent([*block.lines, *_choose(block, numbers)])
-    return [f"q = {numbers[start]}", f"for _ in range({MAX_STEPS}):", *indent([*body, "else:", " break"])]
+
+    return [
+        f"q = {numbers[start]}",
+        f"for _ in range({MAX_STEPS}):",
+        *indent([*body, "else:", " break"]),
+    ]
 
 
 def _choose(block: Block, numbers: Mapping[str, int], leave: Lines | None = None) -> Lines:
-    """Return the branches of a block as assignments of the number of the next block; `leave` ends the graph."""
+    """Return the branches of a block as assignments of the number of the next block.
+
+    `leave` ends the graph.
+    """
     ending = ["q = 0"] if leave is None else leave
-    arms = [(branch, [f"q = {numbers[branch.target]}"] if branch.target else ending) for branch in _complete(block)]
+    arms = [
+        (branch, [f"q = {numbers[branch.target]}"] if branch.target else ending)
+        for branch in _complete(block)
+    ]
+
     return _if_chain(arms)
 
 
@@ -99,6 +121,7 @@ def _complete(block: Block) -> tuple[Branch, ...]:
     """Return the branches of a block, with the implicit way to the end where no condition holds."""
     if block.branches and block.branches[-1].condition is NO_CONDITION:
         return block.branches
+
     return (*block.branches, Branch(NO_CONDITION, None))
 
 
@@ -106,12 +129,15 @@ def _if_chain(arms: list[tuple[Branch, Lines]]) -> Lines:
     """Return `if / elif / else` over the branches, each with its own lines and then the given ones."""
     while arms and not (arms[-1][0].lines or arms[-1][1]):
         arms = arms[:-1]
+
     out: Lines = []
     for branch, tail in arms:
         body = [*branch.lines, *tail]
         if branch.condition is NO_CONDITION:
             return [*out, "else:", *indent(body)] if out else body
+
         out += [f"{'elif' if out else 'if'} {branch.condition}:", *indent(body)]
+
     return out
 
 
@@ -128,27 +154,39 @@ class _Emitter:
         while name != stop:
             if name is None:
                 return [*out, "break"]
+
             block = self._graph[name]
             join = self._join(block, stop)
             out += block.lines
+
             if depth < MAX_DEPTH and self._is_nested(block, join, stop):
-                out += _if_chain([(b, self.region(b.target, join, depth + 1)) for b in _complete(block)])
+                out += _if_chain(
+                    [(b, self.region(b.target, join, depth + 1)) for b in _complete(block)]
+                )
             else:
-                out, join = [*out, *self._flat(block, stop)], stop
+                out = [*out, *self._flat(block, stop)]
+                join = stop
+
             name = join
+
         return out
 
     def _join(self, block: Block, stop: str | None) -> str | None:
-        """Return the first block on more than one of the ways to `stop`; without one the ways part for good."""
+        """Return the first block on more than one of the ways to `stop`.
+
+        Without one the ways part for good.
+        """
         targets = {branch.target for branch in _complete(block)}
         if len(targets) == 1:
             return targets.pop()
+
         seen: set[str] = set()
         shared: set[str] = set()
         for target in targets:
             ways = self._reach(target, stop, inclusive=True)
             shared |= seen & ways
             seen |= ways
+
         return min(shared, key=self._position.__getitem__, default=stop)
 
     def _is_nested(self, block: Block, join: str | None, stop: str | None) -> bool:
@@ -158,30 +196,45 @@ class _Emitter:
             inside = self._reach(target, join, inclusive=False)
             if inside & seen or (stop is not None and stop in inside):
                 return False
+
             seen |= inside
+
         return True
 
     def _flat(self, block: Block, stop: str | None) -> Lines:
-        inside = {name for branch in block.branches for name in self._reach(branch.target, stop, inclusive=False)}
+        inside = {
+            name
+            for branch in block.branches
+            for name in self._reach(branch.target, stop, inclusive=False)
+        }
+
         names = sorted(inside, key=self._position.__getitem__)
         numbers = {name: i for i, name in enumerate(names, 1)}
         if stop is not None:
             numbers[stop] = 0
+
         leave = None if stop is None else ["break"]
         out = _choose(block, numbers, leave)
         for name in names:
             inner = self._graph[name]
-            out += [f"if q == {numbers[name]}:", *indent([*inner.lines, *_choose(inner, numbers, leave)])]
+            out += [
+                f"if q == {numbers[name]}:",
+                *indent([*inner.lines, *_choose(inner, numbers, leave)]),
+            ]
+
         return out
 
     def _reach(self, start: str | None, stop: str | None, inclusive: bool) -> set[str]:
         """Return the blocks on the ways from `start` that do not lead through `stop`."""
-        todo, seen = [start], set[str]()
+        todo = [start]
+        seen = set[str]()
         while todo:
             name = todo.pop()
             if name is None or name in seen or (name == stop and not inclusive):
                 continue
+
             seen.add(name)
             if name != stop:
                 todo += [branch.target for branch in self._graph[name].branches]
+
         return seen

@@ -1,8 +1,9 @@
 """Source for calculations: checksums, hashes, selector inputs.
 
-The inputs are a concatenation of fields, constants and payload, from which fields of invalid headers are left out. When
-all headers are valid, which is the common case, one `struct` call builds the bytes; a checksum needs no bytes at all,
-because shifting by a multiple of 16 does not change a number modulo 2^16 - 1.
+The inputs are a concatenation of fields, constants and payload, from which fields of invalid
+headers are left out. When all headers are valid, which is the common case, one `struct` call builds
+the bytes; a checksum needs no bytes at all, because shifting by a multiple of 16 does not change a
+number modulo 2^16 - 1.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class Part:
 
 
 def parts_of(program: Program, inputs: Sequence[Json], known: str | None = None) -> list[Part]:
-    """Return the inputs of a calculation; `known` is a validity that holds wherever it is computed."""
+    """Return the inputs of a calculation.
+
+    `known` is a validity that holds wherever it is computed.
+    """
     parts = [part for item in inputs for part in _parts(program, item)]
     return [replace(part, guard=None) if part.guard == known else part for part in parts]
 
@@ -66,17 +70,21 @@ def hash_value(constants: Constants, name: str, parts: Sequence[Part]) -> Value:
     function, bits = algorithm(name)
     if name in ("csum16", "cksum16") and _keeps_alignment(parts):
         return Value(f"fold({_sum(parts)})", bits)
+
     call = constants.add(function)
     slow = f"{call}(join_bits(({' '.join(f'({p.guard or 1}, {p.source}, {p.bits}),' for p in parts)})))"
     if not parts or any(part.bits == 0 for part in parts):
         return Value(slow, bits)
+
     fast = f"{call}({_packed(constants, parts)})"
     guards = sorted({part.guard for part in parts if part.guard})
     return Value(f"({fast} if {' and '.join(guards)} else {slow})" if guards else fast, bits)
 
 
 def _keeps_alignment(parts: Sequence[Part]) -> bool:
-    """Whether every run of one header is whole 16-bit words, so that leaving it out moves nothing else."""
+    """Whether every run of one header is whole 16-bit words, so that leaving it out moves nothing
+    else.
+    """
     runs = [list(run) for _, run in groupby(parts, key=lambda part: part.guard)]
     return all(sum(part.bits for part in run) % 16 == 0 for run in runs[:-1]) and all(
         part.bits or part is parts[-1] for part in parts
@@ -84,31 +92,37 @@ def _keeps_alignment(parts: Sequence[Part]) -> bool:
 
 
 def _sum(parts: Sequence[Part]) -> str:
-    terms, end = [], 0
+    terms = []
+    end = 0
     for guard, run in groupby(parts, key=lambda part: part.guard):
         shifted = []
         for part in run:
             end += part.bits
             shifted.append(_words(part, -end % 16))
+
         terms.append(f"({' + '.join(shifted)} if {guard} else 0)" if guard else " + ".join(shifted))
+
     return " + ".join(terms) or "0"
 
 
 def _words(part: Part, shift: int) -> str:
     if not part.bits:
         return f"words({part.source})"
+
     return f"({part.source} << {shift})" if shift else part.source
 
 
 def _packed(constants: Constants, parts: Sequence[Part]) -> str:
     """Return the bytes of parts that are all present."""
-    fmt, arguments = ">", []
+    fmt = ">"
+    arguments = []
     for group in _byte_groups(parts):
         bits = sum(width for _, width in group)
         source = concatenate([*group, ("0", -bits % 8)] if bits % 8 else group)
         size = -(-bits // 8)
         fmt += CODES.get(size, f"{size}s")
         arguments.append(source if size in CODES else f"({source}).to_bytes({size}, 'big')")
+
     return f"{constants.add(struct.Struct(fmt).pack)}({', '.join(arguments)})"
 
 
@@ -119,5 +133,6 @@ def _byte_groups(parts: Sequence[Part]) -> Iterator[list[tuple[str, int]]]:
         if sum(bits for _, bits in group) % 8 == 0:
             yield group
             group = []
+
     if group:
         yield group

@@ -25,13 +25,19 @@ class HeaderCode:
     def remove(self, header: Header) -> Lines:
         """Make a header invalid."""
         varbits = "".join(f" + len({field.var})" for field in header.fields if field.is_varbit)
-        return [f"if {header.valid}:", *indent([f"d -= {header.bytes}{varbits}", *self._invalidate(header)])]
+        return [
+            f"if {header.valid}:",
+            *indent([f"d -= {header.bytes}{varbits}", *self._invalidate(header)]),
+        ]
 
     def set_valid(self, header: Header) -> Lines:
         """Mark a header valid, which makes the other members of its union invalid."""
         union = self._program.union_of(header.id)
         others = [member for member in union.members if member != header.id] if union else []
-        lines = [line for member in others for line in self._invalidate(self._program.headers[member])]
+        lines = [
+            line for member in others for line in self._invalidate(self._program.headers[member])
+        ]
+
         return [f"{header.valid} = 1", *lines]
 
     def _invalidate(self, header: Header) -> Lines:
@@ -46,15 +52,23 @@ class HeaderCode:
         out: Lines = []
         for i, origin in enumerate(source.headers):
             for j, to in enumerate(target.headers):
-                chosen = [f"{ref.index} == {n}" for ref, n in ((source, i), (target, j)) if ref.index is not None]
+                chosen = [
+                    f"{ref.index} == {n}"
+                    for ref, n in ((source, i), (target, j))
+                    if ref.index is not None
+                ]
+
                 copy = self._copy(to, origin)
                 out += [f"if {' and '.join(chosen)}:", *indent(copy)] if chosen else copy
+
         return out
 
     def _copy(self, target: Header, source: Header) -> Lines:
-        to, origin = self._liveness.variables(target), self._liveness.variables(source)
+        to = self._liveness.variables(target)
+        origin = self._liveness.variables(source)
         if source.is_metadata:  # A struct is always valid; p4c copies structs as headers.
             return [*([] if target.is_metadata else self.set_valid(target)), *_assign(to, origin)]
+
         moved = [*self.set_valid(target), *_assign(to, origin)]
         return [f"if {source.valid}:", *indent(moved), "else:", *indent(self._invalidate(target))]
 
@@ -67,8 +81,13 @@ class HeaderCode:
                 f"if not {headers[source].valid}:",
                 *indent(self._invalidate(headers[target])),
             ]
+
         for target, source in zip(targets, sources, strict=True):
-            out += [f"if {headers[source].valid}:", *indent(self._copy(headers[target], headers[source]))]
+            out += [
+                f"if {headers[source].valid}:",
+                *indent(self._copy(headers[target], headers[source])),
+            ]
+
         return out
 
     def assign_stack(self, target: Stack, source: Stack) -> Lines:
@@ -76,6 +95,7 @@ class HeaderCode:
         out = [f"{target.next} = {source.next}"]
         for to, origin in zip(self._members(target), self._members(source), strict=True):
             out += self.assign_all(to, origin)
+
         return out
 
     def push(self, stack: Stack, count: int) -> Lines:
@@ -84,7 +104,12 @@ class HeaderCode:
         count = min(count, len(elements))
         moved = self._move(elements[count:], elements[: len(elements) - count])
         cleared = self._clear(elements[:count])
-        return [*moved, *cleared, f"{stack.next} = min({len(elements)}, {stack.next} + {count})"] if count else []
+
+        return (
+            [*moved, *cleared, f"{stack.next} = min({len(elements)}, {stack.next} + {count})"]
+            if count
+            else []
+        )
 
     def pop(self, stack: Stack, count: int) -> Lines:
         """Move every element `count` places towards the front; the last ones become invalid."""
@@ -92,19 +117,25 @@ class HeaderCode:
         count = min(count, len(elements))
         moved = self._move(elements[: len(elements) - count], elements[count:])
         cleared = self._clear(elements[len(elements) - count :])
+
         return [*moved, *cleared, f"{stack.next} = max(0, {stack.next} - {count})"] if count else []
 
     def _members(self, stack: Stack) -> list[tuple[int, ...]]:
         if stack.of_unions:
             return [self._program.unions[i].members for i in stack.elements]
+
         return [(i,) for i in stack.elements]
 
-    def _move(self, targets: Sequence[tuple[int, ...]], sources: Sequence[tuple[int, ...]]) -> Lines:
+    def _move(
+        self, targets: Sequence[tuple[int, ...]], sources: Sequence[tuple[int, ...]]
+    ) -> Lines:
         return _assign(self._everything(targets), self._everything(sources))
 
     def _everything(self, elements: Sequence[tuple[int, ...]]) -> list[str]:
         headers = [self._program.headers[i] for element in elements for i in element]
-        return [name for header in headers for name in (header.valid, *self._liveness.variables(header))]
+        return [
+            name for header in headers for name in (header.valid, *self._liveness.variables(header))
+        ]
 
     def _clear(self, elements: Sequence[tuple[int, ...]]) -> Lines:
         headers = [self._program.headers[i] for element in elements for i in element]

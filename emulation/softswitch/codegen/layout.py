@@ -1,7 +1,7 @@
 """How the fields of a header travel between bytes and variables.
 
-Fields that the program never touches stay bytes: adjacent ones form one opaque chunk that is copied from packet to
-packet. What is left is read and written by one `struct` call per header.
+Fields that the program never touches stay bytes: adjacent ones form one opaque chunk that is copied
+from packet to packet. What is left is read and written by one `struct` call per header.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A whole number of bytes: opaque, one varbit, or an integer made of fields (most significant first)."""
+    """A whole number of bytes: opaque, one varbit, or an integer made of fields (most significant
+    first).
+    """
 
     fields: tuple[Field, ...]
     size: int
@@ -51,24 +53,32 @@ class Chunk:
         """Return the values of the variables of a header just made valid."""
         if self.is_varbit:
             return ['b""']
+
         return [repr(bytes(self.size))] if self.is_opaque else ["0"] * len(self.fields)
 
     def packed(self) -> str:
         """Return the expression that `struct` packs."""
         if self.is_bytes:
             return self.var
+
         value = concatenate([(unsigned(field), field.bits) for field in self.fields])
         return value if self.size in CODES else f"({value}).to_bytes({self.size}, 'big')"
 
     def unpacked(self, source: str) -> list[str]:
-        """Return assignments that split `source`, what `struct` returned for the chunk, into fields."""
+        """Return assignments that split `source`, what `struct` returned for the chunk, into
+        fields.
+        """
         if self.is_bytes or self.is_plain:
             return []
+
         lines = [] if self.size in CODES else [f"{source} = int.from_bytes({source}, 'big')"]
         low = self.size * 8
         for field in self.fields:
             low -= field.bits
-            lines.append(f"{field.var} = {signed(field, slice_bits(source, low, field.bits, self.size * 8))}")
+            lines.append(
+                f"{field.var} = {signed(field, slice_bits(source, low, field.bits, self.size * 8))}"
+            )
+
         return lines
 
     @property
@@ -78,7 +88,10 @@ class Chunk:
 
 
 def chunks(header: Header, is_live: Callable[[Field], bool]) -> tuple[Chunk, ...]:
-    """Split a header into chunks; a group of fields with a live one becomes an integer, the others opaque bytes."""
+    """Split a header into chunks.
+
+    A group of fields with a live one becomes an integer, the others opaque bytes.
+    """
     out: list[Chunk] = []
     for group in _byte_groups(header.fields):
         size = sum(field.bits for field in group) // 8
@@ -88,6 +101,7 @@ def chunks(header: Header, is_live: Callable[[Field], bool]) -> tuple[Chunk, ...
             out.append(Chunk(last.fields + group, last.size + size, is_opaque=True))
         else:
             out.append(Chunk(group, size, opaque))
+
     return tuple(out)
 
 
@@ -97,10 +111,12 @@ def _byte_groups(fields: Sequence[Field]) -> Iterator[tuple[Field, ...]]:
         if field.is_varbit:
             yield (field,)
             continue
+
         group += (field,)
         if sum(member.bits for member in group) % 8 == 0:
             yield group
             group = ()
+
     if group:
         yield group
 
@@ -111,25 +127,36 @@ def pack_format(parts: Sequence[Chunk]) -> str:
 
 
 def unpack_format(parts: Sequence[Chunk], keep_opaque: bool) -> str:
-    """Return the struct format that reads the chunks; without `keep_opaque` their bytes are skipped."""
-    codes = [f"{chunk.size}x" if chunk.is_opaque and not keep_opaque else chunk.code for chunk in parts]
+    """Return the struct format that reads the chunks.
+
+    Without `keep_opaque` their bytes are skipped.
+    """
+    codes = [
+        f"{chunk.size}x" if chunk.is_opaque and not keep_opaque else chunk.code for chunk in parts
+    ]
     while codes and codes[-1].endswith("x"):
         codes.pop()
+
     return ">" + "".join(codes)
 
 
 def concatenate(parts: Sequence[tuple[str, int]]) -> str:
-    """Return the integer whose bits are those of the (expression, width) parts, first part most significant."""
+    """Return the integer whose bits are those of the (expression, width) parts, first part most
+    significant.
+    """
     low = sum(bits for _, bits in parts)
     terms = []
     for source, bits in parts:
         low -= bits
         terms.append(f"{source} << {low}" if low else source)
+
     return " | ".join(terms) or "0"
 
 
 def slice_bits(source: str, low: int, bits: int, total: int) -> str:
-    """Return `bits` bits of an unsigned integer of `total` bits, starting `low` bits above its least significant."""
+    """Return `bits` bits of an unsigned integer of `total` bits, starting `low` bits above its
+    least significant.
+    """
     shifted = f"{source} >> {low}" if low else source
     return shifted if low + bits == total else f"{shifted} & {(1 << bits) - 1}"
 
@@ -138,6 +165,7 @@ def signed(field: Field, source: str) -> str:
     """Return the value that a field takes from its bits."""
     if not field.is_signed:
         return source
+
     return f"(({source}) ^ {1 << field.bits - 1}) - {1 << field.bits - 1}"
 
 

@@ -1,7 +1,8 @@
 """Which fields a program uses, found by generating its code twice.
 
-The first generation treats every field as used and extracts none; the variables that its text loads and stores are
-what the second generation needs. A header that nothing modifies is `pristine`: it leaves as the bytes that came in.
+The first generation treats every field as used and extracts none; the variables that its text loads
+and stores are what the second generation needs. A header that nothing modifies is `pristine`: it
+leaves as the bytes that came in.
 """
 
 from __future__ import annotations
@@ -38,25 +39,40 @@ class Liveness:
             for item in header.fields
             if item.var in loads or item.var in stores
         }
-        return Liveness(self.program, False, loads, stores, set(self.modified), frozenset(used))
+
+        return Liveness(
+            self.program,
+            is_first=False,
+            loads=loads,
+            stores=stores,
+            modified=set(self.modified),
+            _types=frozenset(used),
+        )
 
     def is_live(self, item: Field) -> bool:
         """Return whether a value assigned to the field can be seen by anyone."""
-        is_local = self.program.headers[item.header].is_metadata and item.header not in self.modified
+        is_local = (
+            self.program.headers[item.header].is_metadata and item.header not in self.modified
+        )
         return self.is_first or not is_local or item.var in self.loads
 
     def is_pristine(self, header: Header) -> bool:
         """Return whether the header's bytes never change."""
         if self.is_first or header.is_variable or header.id in self.modified:
             return False
+
         return not any(item.var in self.stores for item in header.fields)
 
     def plan(self, header: Header) -> tuple[Chunk, ...]:
-        """Return the header's chunks; instances of one type share the plan so that they can be copied."""
+        """Return the header's chunks.
+
+        Instances of one type share the plan so that they can be copied.
+        """
         if self.is_first:
             return ()
         if self.is_pristine(header):
             return chunks(header, lambda item: item.var in self.loads)
+
         return chunks(header, lambda item: (header.type_name, item.index) in self._types)
 
     def variables(self, header: Header) -> list[str]:
@@ -71,10 +87,12 @@ class Liveness:
 
 def names(body: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the packet state variables that a function body loads and those that it stores."""
-    loads, stores = set[str](), set[str]()
+    loads = set[str]()
+    stores = set[str]()
     for node in ast.walk(ast.parse("\n".join(["while True:", *indent(body)]))):
         if isinstance(node, ast.Name) and STATE.match(node.id):
             (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
+
     return frozenset(loads), frozenset(stores)
 
 

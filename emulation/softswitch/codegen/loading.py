@@ -1,7 +1,8 @@
 """Read BMv2 JSON into a `Program`.
 
-Names of the file are resolved to indices here, once; a name that does not resolve, a missing key and a wrong type are a
-PipelineError that says where. The format is described in `docs/JSON_format.md` of the behavioral-model project.
+Names of the file are resolved to indices here, once; a name that does not resolve, a missing key
+and a wrong type are a PipelineError that says where. The format is described in
+`docs/JSON_format.md` of the behavioral-model project.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ def load(source: bytes) -> Program:
         root = json.loads(source)
     except (ValueError, RecursionError) as error:
         raise PipelineError(f"not a BMv2 JSON: {error}") from None
+
     if not isinstance(root, dict) or "pipelines" not in root or "header_types" not in root:
         raise PipelineError("not a BMv2 JSON: no 'pipelines' and 'header_types' at the top level")
+
     with corruption_is_reported():
         return _program(root)
 
@@ -61,20 +64,34 @@ def _program(root: Json) -> Program:
     header_ids = _unique(((header.name, header.id) for header in headers), "headers")
     by_file_id = {_int(item, "id"): index for index, item in enumerate(root["headers"])}
     unions = _unions(root, by_file_id)
-    union_by_file_id = {_int(item, "id"): index for index, item in enumerate(root.get("header_unions", ()))}
-    actions = _unique(((_int(item, "id"), _action(item)) for item in root.get("actions", ())), "actions")
+    union_by_file_id = {
+        _int(item, "id"): index for index, item in enumerate(root.get("header_unions", ()))
+    }
+    actions = _unique(
+        ((_int(item, "id"), _action(item)) for item in root.get("actions", ())), "actions"
+    )
     resolve = _FieldResolver(headers, header_ids)
     controls = {item["name"]: _control(item, actions, resolve) for item in root["pipelines"]}
+
     for name in ("ingress", "egress"):
         if name not in controls:
             raise PipelineError(f"corrupt BMv2 JSON: no pipeline is called {name!r}")
+
     return Program(
         headers=headers,
         header_ids=header_ids,
-        stacks=_uniform(_stacks(root.get("header_stacks", ()), "header_ids", by_file_id, of_unions=False), headers),
+        stacks=_uniform(
+            _stacks(root.get("header_stacks", ()), "header_ids", by_file_id, of_unions=False),
+            headers,
+        ),
         unions=unions,
         union_ids={union.name: union.id for union in unions},
-        union_stacks=_stacks(root.get("header_union_stacks", ()), "header_union_ids", union_by_file_id, of_unions=True),
+        union_stacks=_stacks(
+            root.get("header_union_stacks", ()),
+            "header_union_ids",
+            union_by_file_id,
+            of_unions=True,
+        ),
         errors={_str(pair[0]): int(pair[1]) for pair in root.get("errors", ())},
         parser=_parser(_single(root, "parsers")),
         deparse_order=tuple(header_ids[name] for name in _single(root, "deparsers")["order"]),
@@ -83,16 +100,25 @@ def _program(root: Json) -> Program:
         egress=controls["egress"],
         calculations={item["name"]: _calculation(item) for item in root.get("calculations", ())},
         checksums=tuple(_checksum(item, resolve) for item in root.get("checksums", ())),
-        registers=tuple(_array(item, i, resolve) for i, item in enumerate(root.get("register_arrays", ()))),
-        counters=tuple(_array(item, i, resolve) for i, item in enumerate(root.get("counter_arrays", ()))),
-        meters=tuple(_array(item, i, resolve) for i, item in enumerate(root.get("meter_arrays", ()))),
+        registers=tuple(
+            _array(item, i, resolve) for i, item in enumerate(root.get("register_arrays", ()))
+        ),
+        counters=tuple(
+            _array(item, i, resolve) for i, item in enumerate(root.get("counter_arrays", ()))
+        ),
+        meters=tuple(
+            _array(item, i, resolve) for i, item in enumerate(root.get("meter_arrays", ()))
+        ),
         value_sets=tuple(
             ValueSet(i, _str(item["name"]), int(item.get("compressed_bitwidth", 0)))
             for i, item in enumerate(root.get("parse_vsets", ()))
         ),
         field_lists=_field_lists(root.get("field_lists", ())),
         learn_lists=_field_lists(root.get("learn_lists", ())),
-        aliases={_str(name): (_str(target[0]), _str(target[1])) for name, target in root.get("field_aliases", ())},
+        aliases={
+            _str(name): (_str(target[0]), _str(target[1]))
+            for name, target in root.get("field_aliases", ())
+        },
     )
 
 
@@ -108,25 +134,33 @@ class _FieldResolver:
         for field in self._headers[self._ids[header]].fields:
             if field.name == name:
                 return field
+
         raise PipelineError(f"header {header!r} has no field {name!r}")
 
     def bits(self, target: Json) -> int:
         """Return the width of a key's target, which may be the validity of a header."""
         if isinstance(target, str) or target[1] == VALID:
             return 1
+
         return self(target).bits
 
 
 def _headers(root: Json) -> tuple[Header, ...]:
     types = {item["name"]: item for item in root["header_types"]}
-    return tuple(_header(index, item, types[item["header_type"]]) for index, item in enumerate(root["headers"]))
+    return tuple(
+        _header(index, item, types[item["header_type"]])
+        for index, item in enumerate(root["headers"])
+    )
 
 
 def _header(index: int, item: Json, kind: Json) -> Header:
     fields = tuple(_field(index, i, spec) for i, spec in enumerate(kind["fields"]))
-    name, is_metadata = _str(item["name"]), bool(item.get("metadata", False))
+    name = _str(item["name"])
+    is_metadata = bool(item.get("metadata", False))
+
     if not is_metadata and sum(field.bits for field in fields) % 8:
         raise PipelineError(f"header {name!r} is not a whole number of bytes long")
+
     return Header(
         id=index,
         name=name,
@@ -139,12 +173,16 @@ def _header(index: int, item: Json, kind: Json) -> Header:
 
 
 def _field(header: int, index: int, spec: Json) -> Field:
-    name, width = _str(spec[0]), spec[1]
+    name = _str(spec[0])
+    width = spec[1]
     if width == "*":
         return Field(header, index, name, 0, is_signed=False, is_varbit=True)
     if not isinstance(width, int) or not 0 <= width <= 1 << 16:
         raise PipelineError(f"field {name!r} has an impossible width: {width!r}")
-    return Field(header, index, name, width, is_signed=len(spec) > 2 and bool(spec[2]), is_varbit=False)
+
+    return Field(
+        header, index, name, width, is_signed=len(spec) > 2 and bool(spec[2]), is_varbit=False
+    )
 
 
 def _unions(root: Json, headers: Mapping[int, int]) -> tuple[Union, ...]:
@@ -172,6 +210,7 @@ def _uniform(stacks: dict[str, Stack], headers: Sequence[Header]) -> dict[str, S
     for stack in stacks.values():
         if len({headers[element].type_name for element in stack.elements}) > 1:
             raise PipelineError(f"the headers of stack {stack.name!r} are not all of one type")
+
     return stacks
 
 
@@ -180,16 +219,23 @@ def _parser(item: Json) -> Parser:
     for state in item["parse_states"]:
         states[_str(state["name"])] = ParseState(
             _str(state["name"]),
-            tuple(state.get("parser_ops", ())),
-            tuple(state.get("transition_key", ())),
-            tuple(state.get("transitions", ())),
-            where_of(state),
+            ops=tuple(state.get("parser_ops", ())),
+            key=tuple(state.get("transition_key", ())),
+            transitions=tuple(state.get("transitions", ())),
+            where=where_of(state),
         )
+
     start = _str(item["init_state"])
-    named = {transition.get("next_state") for state in states.values() for transition in state.transitions}
+    named = {
+        transition.get("next_state")
+        for state in states.values()
+        for transition in state.transitions
+    }
+
     for name in {start, *named} - {None}:
         if name not in states:
             raise PipelineError(f"the parser has no state {name!r}")
+
     return Parser(start, states)
 
 
@@ -197,11 +243,11 @@ def _action(item: Json) -> Action:
     data = item.get("runtime_data", ())
     return Action(
         _int(item, "id"),
-        _str(item["name"]),
-        tuple(_str(parameter["name"]) for parameter in data),
-        tuple(_int(parameter, "bitwidth") for parameter in data),
-        tuple(item.get("primitives", ())),
-        where_of(item),
+        name=_str(item["name"]),
+        parameter_names=tuple(_str(parameter["name"]) for parameter in data),
+        parameter_bits=tuple(_int(parameter, "bitwidth") for parameter in data),
+        primitives=tuple(item.get("primitives", ())),
+        where=where_of(item),
     )
 
 
@@ -209,18 +255,25 @@ def _control(item: Json, actions: Mapping[int, Action], resolve: _FieldResolver)
     nodes: dict[str, Node] = {}
     for table in item.get("tables", ()):
         nodes[table["name"]] = _table(table, actions, resolve)
+
     for branch in item.get("conditionals", ()):
         nodes[branch["name"]] = Conditional(
             _str(branch["name"]),
-            branch["expression"],
-            branch.get("true_next"),
-            branch.get("false_next"),
-            where_of(branch),
-            fragment_of(branch),
+            expression=branch["expression"],
+            on_true=branch.get("true_next"),
+            on_false=branch.get("false_next"),
+            where=where_of(branch),
+            text=fragment_of(branch),
         )
+
     for call in item.get("action_calls", ()):
-        nodes[call["name"]] = ActionCall(_str(call["name"]), actions[call["action_id"]].id, call.get("next_node"))
-    profiles = tuple(_profile(i, profile) for i, profile in enumerate(item.get("action_profiles", ())))
+        nodes[call["name"]] = ActionCall(
+            _str(call["name"]), actions[call["action_id"]].id, call.get("next_node")
+        )
+
+    profiles = tuple(
+        _profile(i, profile) for i, profile in enumerate(item.get("action_profiles", ()))
+    )
     return Control(_str(item["name"]), item.get("init_table"), nodes, profiles)
 
 
@@ -228,19 +281,25 @@ def _profile(index: int, item: Json) -> Profile:
     selector = item.get("selector")
     return Profile(
         index,
-        _str(item["name"]),
-        int(item.get("max_size", 0)),
-        _str(selector["algo"]) if selector else None,
-        tuple(selector["input"]) if selector else (),
+        name=_str(item["name"]),
+        size=int(item.get("max_size", 0)),
+        algorithm=_str(selector["algo"]) if selector else None,
+        inputs=tuple(selector["input"]) if selector else (),
     )
 
 
 def _table(item: Json, actions: Mapping[int, Action], resolve: _FieldResolver) -> TableSpec:
-    ids = tuple(item["action_ids"]) if "action_ids" in item else _ids_by_name(item["actions"], actions)
+    ids = (
+        tuple(item["action_ids"])
+        if "action_ids" in item
+        else _ids_by_name(item["actions"], actions)
+    )
+
     names = {actions[i].name: i for i in ids}
     following = item.get("next_tables") or {}
     splits = "__HIT__" in following or "__MISS__" in following
     default = item.get("default_entry") or {}
+
     return TableSpec(
         id=_int(item, "id"),
         name=_str(item["name"]),
@@ -253,13 +312,19 @@ def _table(item: Json, actions: Mapping[int, Action], resolve: _FieldResolver) -
         direct_meter=item.get("direct_meters"),
         key=tuple(_key_field(key, resolve) for key in item.get("key", ())),
         actions=ids,
-        next_by_action={} if splits else {names[name]: node for name, node in following.items() if name in names},
+        next_by_action={}
+        if splits
+        else {names[name]: node for name, node in following.items() if name in names},
         next_hit=following.get("__HIT__", item.get("base_default_next")),
         next_miss=following.get("__MISS__", item.get("base_default_next")),
         splits_on_hit=splits,
         default_action=actions[default["action_id"]].id if "action_id" in default else None,
-        default_data=tuple(hex_int(value, f"table {item['name']}") for value in default.get("action_data", ())),
-        is_default_const=bool(default.get("action_const", False) or default.get("action_entry_const", False)),
+        default_data=tuple(
+            hex_int(value, f"table {item['name']}") for value in default.get("action_data", ())
+        ),
+        is_default_const=bool(
+            default.get("action_const", False) or default.get("action_entry_const", False)
+        ),
         entries=tuple(item.get("entries", ())),
         where=where_of(item),
     )
@@ -271,9 +336,11 @@ def _ids_by_name(names: Sequence[str], actions: Mapping[int, Action]) -> tuple[i
 
 
 def _key_field(item: Json, resolve: _FieldResolver) -> KeyField:
-    target, kind = item["target"], _str(item["match_type"])
+    target = item["target"]
+    kind = _str(item["match_type"])
     if kind not in {"exact", "lpm", "ternary", "range", "optional", "valid"}:
         raise PipelineError(f"unknown match kind {kind!r}")
+
     default_name = target if isinstance(target, str) else ".".join(target)
     mask = item.get("mask")
     return KeyField(
@@ -304,6 +371,7 @@ def _array(item: Json, index: int, resolve: _FieldResolver) -> Array:
     size = int(item.get("size") or 0)
     if not 0 <= size <= MAX_CELLS:
         raise PipelineError(f"{item['name']}: an array of {size} cells is too large")
+
     result = item.get("result_target")
     return Array(
         id=index,
@@ -318,7 +386,10 @@ def _array(item: Json, index: int, resolve: _FieldResolver) -> Array:
 
 
 def _field_lists(items: Json) -> dict[int, FieldList]:
-    return {_int(item, "id"): FieldList(_int(item, "id"), _str(item["name"]), tuple(item["elements"])) for item in items}
+    return {
+        _int(item, "id"): FieldList(_int(item, "id"), _str(item["name"]), tuple(item["elements"]))
+        for item in items
+    }
 
 
 def _unique(pairs: Iterable[tuple[K, T]], what: str) -> dict[K, T]:
@@ -326,13 +397,17 @@ def _unique(pairs: Iterable[tuple[K, T]], what: str) -> dict[K, T]:
     found = dict(listed)
     if len(found) < len(listed):
         raise PipelineError(f"corrupt BMv2 JSON: two {what} have the same id or name")
+
     return found
 
 
 def _single(root: Json, key: str) -> Json:
     items = root.get(key) or []
     if len(items) != 1:
-        raise PipelineError(f"corrupt BMv2 JSON: expected exactly one of {key!r}, found {len(items)}")
+        raise PipelineError(
+            f"corrupt BMv2 JSON: expected exactly one of {key!r}, found {len(items)}"
+        )
+
     return items[0]
 
 
@@ -340,6 +415,7 @@ def _int(item: Json, key: str) -> int:
     number = _checked(item[key], int, key)
     if isinstance(number, bool) or number < 0:
         raise PipelineError(f"corrupt BMv2 JSON: {key} is {number!r}")
+
     return number
 
 
@@ -350,4 +426,5 @@ def _str(value: Json) -> str:
 def _checked(value: Json, kind: type[T], what: str) -> T:
     if not isinstance(value, kind):
         raise PipelineError(f"corrupt BMv2 JSON: {what} is {value!r}")
+
     return value

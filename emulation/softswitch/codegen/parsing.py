@@ -1,8 +1,8 @@
 """The parser: from packet bytes to field variables.
 
-Where every path to a state has consumed the same number of bytes, offsets are constants in the generated code;
-otherwise the variable `o` holds the position. An error breaks out of the loop that encloses the parser, with its code
-in `perr` and the position before the failing operation in `o`.
+Where every path to a state has consumed the same number of bytes, offsets are constants in the
+generated code; otherwise the variable `o` holds the position. An error breaks out of the loop that
+encloses the parser, with its code in `perr` and the position before the failing operation in `o`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from emulation.softswitch.codegen.constants import Constants
-from emulation.softswitch.codegen.expressions import Expressions, HeaderRef, Value, bits_of_field, inner
+from emulation.softswitch.codegen.expressions import (
+    Expressions,
+    HeaderRef,
+    Value,
+    bits_of_field,
+    inner,
+)
 from emulation.softswitch.codegen.flow import Block, Branch, Lines, emit, indent
 from emulation.softswitch.codegen.headers import HeaderCode
 from emulation.softswitch.codegen.layout import Chunk, slice_bits, unpack_format
 from emulation.softswitch.codegen.liveness import Liveness, raw
 from emulation.softswitch.codegen.primitives import Primitives
-from emulation.softswitch.codegen.program import Header, Json, ParseState, Program, Stack, hex_int, where_of
+from emulation.softswitch.codegen.program import (
+    Header,
+    Json,
+    ParseState,
+    Program,
+    Stack,
+    hex_int,
+    where_of,
+)
 from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
 
@@ -32,7 +46,9 @@ CORE_ERRORS = {
 
 @dataclass(slots=True)
 class Cursor:
-    """Where the next byte is: `at` bytes from the start, or at `o` where that depends on the packet."""
+    """Where the next byte is: `at` bytes from the start, or at `o` where that depends on the
+    packet.
+    """
 
     at: int | None
 
@@ -40,12 +56,14 @@ class Cursor:
         """Return the offset `size` bytes further on."""
         if self.at is not None:
             return str(self.at + size)
+
         return f"o + {size}" if size else "o"
 
     def moved(self, size: int) -> Lines:
         """Consume a known number of bytes."""
         if self.at is None:
             return [f"o += {size}"] if size else []
+
         self.at += size
         return []
 
@@ -53,7 +71,9 @@ class Cursor:
         """Return what makes `o` hold the position from here on."""
         if self.at is None:
             return []
-        lines, self.at = [f"o = {self.at}"], None
+
+        lines = [f"o = {self.at}"]
+        self.at = None
         return lines
 
     def stored(self) -> Lines:
@@ -65,7 +85,12 @@ class ParserCode:
     """Generates the parser of one program."""
 
     def __init__(
-        self, program: Program, constants: Constants, liveness: Liveness, primitives: Primitives, tracing: Tracing
+        self,
+        program: Program,
+        constants: Constants,
+        liveness: Liveness,
+        primitives: Primitives,
+        tracing: Tracing,
     ) -> None:
         self._program = program
         self._tracing = tracing
@@ -81,6 +106,7 @@ class ParserCode:
         states = self._program.parser.states
         offsets = self._offsets()
         graph = {name: self._block(states[name], offsets) for name in offsets}
+
         return ["o = perr = 0", *emit(graph, self._program.parser.start)]
 
     def _offsets(self) -> dict[str, int | None]:
@@ -88,20 +114,24 @@ class ParserCode:
         parser = self._program.parser
         offsets: dict[str, int | None] = {parser.start: 0}
         todo = [parser.start]
+
         while todo:
             state = parser.states[todo.pop()]
             end = self._end(state, offsets[state.name])
             for name in (transition.get("next_state") for transition in state.transitions):
                 if name is None or offsets.get(name, -1) in (None, end):
                     continue
+
                 offsets[name] = None if name in offsets else end
                 todo.append(name)
+
         return offsets
 
     def _end(self, state: ParseState, at: int | None) -> int | None:
         cursor = Cursor(at)
         for op in state.ops:
             self._op(op, cursor)
+
         return cursor.at
 
     def _block(self, state: ParseState, offsets: Mapping[str, int | None]) -> Block:
@@ -110,38 +140,68 @@ class ParserCode:
         entered = self._tracing.at("state", state.name)
         lines = [line for op in state.ops for line in self._op(op, cursor)]
         more, keys, widths = self._key(state, cursor)
-        branches = [self._branch(item, keys, widths, cursor, offsets) for item in state.transitions]
+        branches = [
+            self._branch(item, keys, widths, cursor=cursor, offsets=offsets)
+            for item in state.transitions
+        ]
+
         if not branches or branches[-1].condition is not None:
             branches.append(Branch(None, None, tuple(cursor.stored())))
+
         return Block((*entered, *lines, *more), tuple(branches))
 
     def _branch(
-        self, item: Json, keys: Sequence[str], widths: Sequence[int], cursor: Cursor, offsets: Mapping[str, int | None]
+        self,
+        item: Json,
+        keys: Sequence[str],
+        widths: Sequence[int],
+        cursor: Cursor,
+        offsets: Mapping[str, int | None],
     ) -> Branch:
         target = item.get("next_state")
         position = cursor.stored() if target is None or offsets[target] is None else []
         values = [(Label("", bits), key) for key, bits in zip(keys, widths, strict=True)]
         chosen = self._tracing.at("select", target or "accept", values)
+
         return Branch(self._condition(item, keys, widths), target, (*chosen, *position))
 
     def _condition(self, item: Json, keys: Sequence[str], widths: Sequence[int]) -> str | None:
-        kind, mask = item.get("type", "hexstr"), item.get("mask")
+        kind = item.get("type", "hexstr")
+        mask = item.get("mask")
         if kind == "default" or item.get("value") == "default":
             return None
-        masks = [None] * len(widths) if mask is None else _split(hex_int(mask, "transition mask"), widths)
+
+        masks = (
+            [None] * len(widths)
+            if mask is None
+            else _split(hex_int(mask, "transition mask"), widths)
+        )
+
         if kind == "parse_vset":
             if item["value"] not in self._value_sets:
                 raise PipelineError(f"no value set is called {item['value']!r}")
-            masked = [key if bits is None else f"{key} & {bits}" for key, bits in zip(keys, masks, strict=True)]
+
+            masked = [
+                key if bits is None else f"{key} & {bits}"
+                for key, bits in zip(keys, masks, strict=True)
+            ]
+
             return f"V{self._value_sets[item['value']]}.matches(({', '.join(masked)},), {tuple(masks)})"
+
         values = _split(hex_int(item["value"], "transition value"), widths)
-        tests = [_test(key, value, bits, width) for key, value, bits, width in zip(keys, values, masks, widths, strict=True)]
+        tests = [
+            _test(key, value, bits, width)
+            for key, value, bits, width in zip(keys, values, masks, widths, strict=True)
+        ]
+
         return " and ".join(test for test in tests if test) or "True"
 
     def _key(self, state: ParseState, cursor: Cursor) -> tuple[Lines, list[str], list[int]]:
         """Return what computes the transition key, its parts and their widths in bits."""
         lines: Lines = []
-        keys, widths = [], []
+        keys = []
+        widths = []
+
         for i, item in enumerate(state.key):
             if item["type"] == "lookahead":
                 offset, bits = item["value"]
@@ -153,6 +213,7 @@ class ParserCode:
                 source, bits = self._key_field(item)
                 keys.append(source)
                 widths.append(bits)
+
         return lines, keys, widths
 
     def _key_field(self, item: Json) -> tuple[str, int]:
@@ -164,10 +225,15 @@ class ParserCode:
                 field = self._program.field(*value)
                 return bits_of_field(field), field.bits
             case "stack_field":
-                headers = [self._program.headers[i] for i in self._expressions.stack(value[0]).elements]
+                headers = [
+                    self._program.headers[i] for i in self._expressions.stack(value[0]).elements
+                ]
                 return self._last(value[0], headers, value[1])
             case "union_stack_field":
-                return self._last(value[0], self._members(self._expressions.stack(value[0]), value[1]), value[2])
+                return self._last(
+                    value[0], self._members(self._expressions.stack(value[0]), value[1]), value[2]
+                )
+
         raise PipelineError(f"unknown transition key type {item['type']!r}")
 
     def _last(self, stack: str, headers: Sequence[Header], name: str) -> tuple[str, int]:
@@ -177,7 +243,9 @@ class ParserCode:
 
     def _members(self, stack: Stack, name: str) -> list[Header]:
         unions = [self._program.unions[i] for i in stack.elements]
-        return [self._program.headers[union.members[union.member_names.index(name)]] for union in unions]
+        return [
+            self._program.headers[union.members[union.member_names.index(name)]] for union in unions
+        ]
 
     def _op(self, op: Json, cursor: Cursor) -> Lines:
         parameters = op["parameters"]
@@ -198,6 +266,7 @@ class ParserCode:
                 return self._advance(self._expressions.data(parameters[0]), cursor)
             case "primitive":
                 return self._primitives.primitive(parameters[0])
+
         raise PipelineError(f"unknown parser operation {op['op']!r}")
 
     def _fail(self, error: str, cursor: Cursor) -> Lines:
@@ -214,15 +283,19 @@ class ParserCode:
         target, source = parameters
         if source["type"] != "lookahead":
             return self._primitives.store(target, self._expressions.data(source))
+
         offset, bits = source["value"]
         check, value = self._lookahead(offset, bits, cursor)
         return [*check, *self._primitives.store(target, value)]
 
     def _lookahead(self, offset: int, bits: int, cursor: Cursor) -> tuple[Lines, Value]:
-        first, end = offset // 8, (offset + bits + 7) // 8
+        first = offset // 8
+        end = (offset + bits + 7) // 8
         source = f"int.from_bytes(data[{cursor.plus(first)}:{cursor.plus(end)}], 'big')"
+
         if end == first + 1:
             source = f"data[{cursor.plus(first)}]"
+
         value = slice_bits(source, end * 8 - offset - bits, bits, (end - first) * 8)
         return self._need(cursor.plus(end), cursor), Value(f"({value})", bits)
 
@@ -231,9 +304,17 @@ class ParserCode:
         if bits.source.isdigit():
             if int(bits.source) % 8:
                 return ["if True:", *indent(self._fail(invalid, cursor))]
+
             size = int(bits.source) // 8
             return [*self._need(cursor.plus(size), cursor), *cursor.moved(size)]
-        lines = [*cursor.lost(), f"w = {bits.source}", "if w & 7 or w < 0:", *indent(self._fail(invalid, cursor))]
+
+        lines = [
+            *cursor.lost(),
+            f"w = {bits.source}",
+            "if w & 7 or w < 0:",
+            *indent(self._fail(invalid, cursor)),
+        ]
+
         return [*lines, "w >>= 3", *self._need("o + w", cursor), "o += w"]
 
     def _extract(self, target: Json, length: Json | None, cursor: Cursor) -> Lines:
@@ -249,15 +330,19 @@ class ParserCode:
                 headers = self._members(stack, value[1])
             case other:
                 raise PipelineError(f"cannot extract into {other!r}")
+
         return self._extract_next(stack, headers, length, cursor)
 
-    def _extract_next(self, stack: Stack, headers: Sequence[Header], length: Json, cursor: Cursor) -> Lines:
+    def _extract_next(
+        self, stack: Stack, headers: Sequence[Header], length: Json, cursor: Cursor
+    ) -> Lines:
         lines: Lines = []
         after = cursor
         for i, header in enumerate(headers):
             after = Cursor(cursor.at)
             body = self._extract_header(header, length, after)
             lines += [f"{'elif' if i else 'if'} {stack.next} == {i}:", *indent(body)]
+
         lines += ["else:", *indent(self._fail(self._error("StackOutOfBounds"), cursor))]
         cursor.at = after.at
         return [*lines, f"{stack.next} += 1"]
@@ -265,26 +350,36 @@ class ParserCode:
     def _extract_header(self, header: Header, length: Json | None, cursor: Cursor) -> Lines:
         if header.is_variable:
             return self._extract_variable(header, length, cursor)
+
         lines = self._need(cursor.plus(header.bytes), cursor)
         told = self._tracing.extracted(header, cursor.plus(0))
         plan = self._liveness.plan(header)
+
         if self._liveness.is_pristine(header):
             lines.append(f"{raw(header)} = data[{cursor.plus(0)}:{cursor.plus(header.bytes)}]")
             lines += self._unpack(plan, cursor.plus(0), keep_opaque=False)
         else:
             lines += self._unpack(plan, cursor.plus(0), keep_opaque=True)
+
         return [*lines, *self._headers.set_valid(header), *told, *cursor.moved(header.bytes)]
 
     def _extract_variable(self, header: Header, length: Json | None, cursor: Cursor) -> Lines:
         if length is None:
             raise PipelineError(f"header {header.name!r} has a varbit; extract it with a length")
+
         lines = [*cursor.lost(), f"w = {self._expressions.data(inner(length)).source}"]
-        lines += ["if w & 7:", *indent(self._fail(self._error("ParserInvalidArgument"), cursor)), "w >>= 3"]
+        lines += [
+            "if w & 7:",
+            *indent(self._fail(self._error("ParserInvalidArgument"), cursor)),
+            "w >>= 3",
+        ]
         lines += [f"if w < 0 or n < o + {header.bytes} + w:"]
         lines += indent(self._fail(self._error("PacketTooShort"), cursor))
+
         if header.max_bytes:
             lines += [f"if {header.bytes} + w > {header.max_bytes}:"]
             lines += indent(self._fail(self._error("HeaderTooShort"), cursor))
+
         plan = self._liveness.plan(header)
         place = next((i for i, chunk in enumerate(plan) if chunk.is_varbit), None)
         if place is not None:
@@ -292,6 +387,7 @@ class ParserCode:
             lines += self._unpack(plan[:place], "o", keep_opaque=True)
             lines.append(f"{plan[place].var} = data[o + {before}:o + {before} + w]")
             lines += self._unpack(plan[place + 1 :], f"o + {before} + w", keep_opaque=True)
+
         told = self._tracing.extracted(header, "o")
         return [*lines, *self._headers.set_valid(header), *told, f"o += {header.bytes} + w"]
 
@@ -300,13 +396,17 @@ class ParserCode:
         kept = [chunk for chunk in plan if keep_opaque or not chunk.is_opaque]
         if not kept:
             return []
+
         targets = [
-            chunk.var if chunk.is_bytes else chunk.fields[0].var if chunk.is_plain else f"t{i}" for i, chunk in enumerate(kept)
+            chunk.var if chunk.is_bytes else chunk.fields[0].var if chunk.is_plain else f"t{i}"
+            for i, chunk in enumerate(kept)
         ]
+
         unpack = self._constants.add(struct.Struct(unpack_format(plan, keep_opaque)).unpack_from)
         lines = [f"{', '.join(targets)}, = {unpack}(data, {offset})"]
         for target, chunk in zip(targets, kept, strict=True):
             lines += chunk.unpacked(target)
+
         return lines
 
 
@@ -317,6 +417,7 @@ def _split(value: int, widths: Sequence[int]) -> list[int]:
         padded = -(-width // 8) * 8
         parts.append(value & (1 << padded) - 1)
         value >>= padded
+
     return parts[::-1]
 
 
@@ -324,4 +425,5 @@ def _test(key: str, value: int, mask: int | None, width: int) -> str:
     full = (1 << width) - 1
     if mask is None or mask & full == full:
         return f"{key} == {value}"
+
     return f"{key} & {mask} == {value & mask}" if mask else ""

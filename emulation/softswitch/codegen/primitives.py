@@ -10,7 +10,16 @@ from emulation.softswitch.codegen.flow import Block, Branch, Lines, emit, indent
 from emulation.softswitch.codegen.hashing import hash_value, parts_of
 from emulation.softswitch.codegen.headers import HeaderCode
 from emulation.softswitch.codegen.liveness import Liveness
-from emulation.softswitch.codegen.program import Action, Array, Field, Header, Json, Program, Stack, where_of
+from emulation.softswitch.codegen.program import (
+    Action,
+    Array,
+    Field,
+    Header,
+    Json,
+    Program,
+    Stack,
+    where_of,
+)
 from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
 
@@ -20,7 +29,9 @@ SESSION_MASK = (1 << 15) - 1
 class Primitives:
     """Translates the actions of one program."""
 
-    def __init__(self, program: Program, constants: Constants, liveness: Liveness, tracing: Tracing) -> None:
+    def __init__(
+        self, program: Program, constants: Constants, liveness: Liveness, tracing: Tracing
+    ) -> None:
         self._program = program
         self._tracing = tracing
         self._constants = constants
@@ -36,14 +47,18 @@ class Primitives:
         self.expressions = Expressions(self._program, action.parameter_bits)
         if any(call["op"].startswith("_jump") for call in action.primitives):
             return self._graph(action.primitives)
+
         return [line for call in action.primitives for line in self.primitive(call)]
 
     def primitive(self, call: Json) -> Lines:
         """Return the statements of one primitive call."""
-        op, parameters = call["op"], call.get("parameters", ())
+        op = call["op"]
+        parameters = call.get("parameters", ())
         handler = _HANDLERS.get(op)
+
         if handler is None:
             raise PipelineError(f"unknown primitive {op!r}")
+
         self.used.add(op)
         self._tracing.where = where_of(call) or self._tracing.where
         try:
@@ -51,6 +66,7 @@ class Primitives:
         except TypeError as error:
             if "positional argument" not in str(error):
                 raise
+
             raise PipelineError(f"primitive {op!r} with {len(parameters)} parameters") from None
 
     def _graph(self, calls: Sequence[Json]) -> Lines:
@@ -67,6 +83,7 @@ class Primitives:
                     blocks[str(i)] = Block((), (taken, Branch(None, following)))
                 case _:
                     blocks[str(i)] = Block(tuple(self.primitive(call)), (Branch(None, following),))
+
         blocks[str(len(calls))] = Block(())
         return emit(blocks, "0")
 
@@ -76,6 +93,7 @@ class Primitives:
     def _condition(self, condition: Json) -> str:
         if self.expressions.is_boolean(condition):
             return self.expressions.boolean(condition)
+
         return self.expressions.data(condition).source
 
     def store(self, target: Json, value: Value) -> Lines:
@@ -83,28 +101,37 @@ class Primitives:
         node = inner(target)
         if node.get("type") == "field":
             return self._set(self._program.field(*node["value"]), value)
+
         if node.get("type") == "register":
             array = self.expressions.register(node["value"][0])
             return self._write_cell(array, self.expressions.data(node["value"][1]), value)
+
         if node.get("type") == "stack_field":
-            return self._store_last(self.expressions.stack(node["value"][0]), node["value"][1], value)
+            return self._store_last(
+                self.expressions.stack(node["value"][0]), node["value"][1], value
+            )
+
         found = self.expressions.field_of(node)
         if found is None:
             raise PipelineError(f"cannot assign to {node!r}")
+
         ref, fields = found
         if ref.index is None:
             return self._set(fields[0], value)
+
         return _by_index(ref.index, [self._set(field, value) for field in fields])
 
     def _set(self, field: Field, value: Value) -> Lines:
         if not self._liveness.is_live(field):
             return []
+
         return [f"{field.var} = {cut(field, value)}", *self._tracing.assigned(field)]
 
     def _told(self, op: str, parameters: Sequence[Json]) -> Lines:
         """Report a primitive that the values it stores do not show."""
         if op not in _TOLD:
             return []
+
         return self._tracing.at(op, _TOLD[op])
 
     def _validity(self, header: Header) -> Lines:
@@ -119,11 +146,15 @@ class Primitives:
         source = value.source
         if value.bits is None or value.bits > array.bits:
             source = f"{source} & {(1 << array.bits) - 1}"
+
         return _guarded(in_bounds(index, array.size), self._written(array, index, source))
 
     def _written(self, array: Array, index: Value, source: str) -> Lines:
         cell = f"R{array.id}[{index.source}]"
-        return [f"{cell} = {source}", *self._tracing.cell("register_write", array, index.source, cell)]
+        return [
+            f"{cell} = {source}",
+            *self._tracing.cell("register_write", array, index.source, cell),
+        ]
 
     def _assign(self, target: Json, source: Json) -> Lines:
         return self.store(target, self.expressions.data(source))
@@ -134,7 +165,11 @@ class Primitives:
         return [*copied, *(line for header in to.headers for line in self._validity(header))]
 
     def _assign_union(self, target: Json, source: Json) -> Lines:
-        unions = [self._program.unions[self._program.union_ids[inner(item)["value"]]] for item in (target, source)]
+        unions = [
+            self._program.unions[self._program.union_ids[inner(item)["value"]]]
+            for item in (target, source)
+        ]
+
         return self._headers.assign_all(unions[0].members, unions[1].members)
 
     def _assign_stack(self, target: Json, source: Json) -> Lines:
@@ -162,22 +197,29 @@ class Primitives:
         found = self.expressions.stack(inner(stack)["value"])
         if not amount.isdigit():
             raise PipelineError("push and pop need a constant count")
+
         told = self._tracing.at("stack", found.name, [(Label("next", 32), found.next)])
         return [*shift(found, int(amount)), *told]
 
     def _drop(self, *_header: Json) -> Lines:
         lines = []
-        for name, value in (("standard_metadata.egress_spec", "DROP"), ("intrinsic_metadata.mcast_grp", 0)):
+        for name, value in (
+            ("standard_metadata.egress_spec", "DROP"),
+            ("intrinsic_metadata.mcast_grp", 0),
+        ):
             field = self._program.intrinsic(name)
             if field is not None:
                 lines.append(f"{field.var} = {value}")
+
         return lines
 
     def _register_read(self, target: Json, register: Json, index: Json) -> Lines:
-        array, place = self.expressions.register(inner(register)["value"]), self.expressions.data(index)
+        array = self.expressions.register(inner(register)["value"])
+        place = self.expressions.data(index)
         cell = f"R{array.id}[{place.source}]"
         told = self._tracing.cell("register_read", array, place.source, cell)
         read = [*told, *self.store(target, Value(cell, array.bits))]
+
         return _guarded(in_bounds(place, array.size), read) if read else []
 
     def _register_write(self, register: Json, index: Json, source: Json) -> Lines:
@@ -189,6 +231,7 @@ class Primitives:
         place = self.expressions.data(index)
         lines = [f"c = C{array.id}[{place.source}]", "c[0] += 1", "c[1] += length"]
         lines += self._tracing.cell("counter", array, place.source, "c[0]")
+
         return _guarded(in_bounds(place, array.size), lines)
 
     def _execute_meter(self, meter: Json, index: Json, target: Json) -> Lines:
@@ -196,24 +239,32 @@ class Primitives:
         place = self.expressions.data(index)
         color = Value(f"M{array.id}[{place.source}].execute(now, length)", 2)
         told = self._tracing.cell("meter", array, place.source, "r")
-        return _guarded(in_bounds(place, array.size), ["r = " + color.source, *told, *self.store(target, Value("r", 2))])
+
+        return _guarded(
+            in_bounds(place, array.size),
+            ["r = " + color.source, *told, *self.store(target, Value("r", 2))],
+        )
 
     def _random(self, target: Json, low: Json, high: Json) -> Lines:
         bounds = self.expressions.data(low).source, self.expressions.data(high).source
         draw = [f"r = random({bounds[0]}, {bounds[1]})", *self.store(target, Value("r", None))]
         if all(bound.isdigit() for bound in bounds):
             return draw if int(bounds[0]) <= int(bounds[1]) else []
+
         return [f"if {bounds[0]} <= {bounds[1]}:", *indent(draw)]
 
     def _hash(self, target: Json, base: Json, calculation: Json, size: Json) -> Lines:
         named = self._program.calculations.get(inner(calculation)["value"])
         if named is None:
             raise PipelineError(f"no calculation is called {inner(calculation)['value']!r}")
+
         value = hash_value(self._constants, named.algorithm, parts_of(self._program, named.inputs))
         value = _modulo(value, self.expressions.data(size))
         start = self.expressions.data(base)
+
         if start.source != "0":
             value = Value(f"({value.source}) + {start.source}", None)
+
         return self.store(target, value)
 
     def _digest(self, _receiver: Json, digest: Json) -> Lines:
@@ -222,7 +273,10 @@ class Primitives:
     def _clone(self, session: Json, field_list: Json) -> Lines:
         source = self.expressions.data(session).source
         told = self._tracing.at("clone", "clone to session", [(Label("session", 15), "cl[0]")])
-        return [f"cl = ({source} & {SESSION_MASK}, {self.expressions.data(field_list).source})", *told]
+        return [
+            f"cl = ({source} & {SESSION_MASK}, {self.expressions.data(field_list).source})",
+            *told,
+        ]
 
     def _resubmit(self, field_list: Json) -> Lines:
         return [f"rs = {self.expressions.data(field_list).source}"]
@@ -237,12 +291,20 @@ class Primitives:
         return ["x = 1"]
 
     def _assert(self, condition: Json) -> Lines:
-        return [f"if not {self._condition(condition)}:", *indent(["violated()", *self._tracing.at("assert", "assertion violated")])]
+        return [
+            f"if not {self._condition(condition)}:",
+            *indent(["violated()", *self._tracing.at("assert", "assertion violated")]),
+        ]
 
     def _log(self, text: Json, values: Json) -> Lines:
         sources = [self.expressions.data(value).source for value in values["value"]]
-        told = self._tracing.at("log_msg", str(text["value"]), [(Label("", 0), source) for source in sources])
-        return [*told, f"log({self._constants.add(str(text['value']))}, ({''.join(source + ', ' for source in sources)}))"]
+        told = self._tracing.at(
+            "log_msg", str(text["value"]), [(Label("", 0), source) for source in sources]
+        )
+        return [
+            *told,
+            f"log({self._constants.add(str(text['value']))}, ({''.join(source + ', ' for source in sources)}))",
+        ]
 
     def _no_op(self) -> Lines:
         return []
@@ -251,6 +313,7 @@ class Primitives:
 def _named(arrays: dict[str, Array], name: str, what: str) -> Array:
     if name not in arrays:
         raise PipelineError(f"no {what} array is called {name!r}")
+
     return arrays[name]
 
 
@@ -263,6 +326,7 @@ def _by_index(index: str, arms: Sequence[Lines]) -> Lines:
     out: Lines = [f"i = {index}"]
     for number, lines in enumerate(arms):
         out += [f"{'elif' if number else 'if'} i == {number}:", *indent(lines)]
+
     return out
 
 
@@ -270,11 +334,13 @@ def _modulo(value: Value, size: Value) -> Value:
     """Return `value % size`, where BMv2 takes a size of 0 for 1."""
     if not size.source.isdigit():
         return Value(f"{value.source} % ({size.source} or 1)", size.bits)
+
     limit = int(size.source) or 1
     if value.bits is not None and 1 << value.bits <= limit:
         return value
     if limit & limit - 1 == 0:
         return Value(f"{value.source} & {limit - 1}", limit.bit_length() - 1)
+
     return Value(f"{value.source} % {limit}", (limit - 1).bit_length())
 
 

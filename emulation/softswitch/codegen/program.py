@@ -1,6 +1,7 @@
 """A BMv2 JSON as frozen data: what the code generators read.
 
-Expressions, parser operations and primitive calls stay JSON; the generators translate them where they stand.
+Expressions, parser operations and primitive calls stay JSON; the generators translate them where
+they stand.
 """
 
 from __future__ import annotations
@@ -88,7 +89,10 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class ParseState:
-    """One parser state, its operations and transitions still as JSON; `where` is `file:line`, as everywhere here."""
+    """One parser state, its operations and transitions still as JSON.
+
+    `where` is `file:line`, as everywhere here.
+    """
 
     name: str
     ops: tuple[Json, ...]
@@ -155,7 +159,10 @@ class TableSpec:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the compiler made it to run one statement; tables of the program have a control in their name."""
+        """Whether the compiler made it to run one statement.
+
+        Tables of the program have a control in their name.
+        """
         return not self.key and "." not in self.name
 
 
@@ -288,20 +295,25 @@ class Program:
         found = next((f for f in self.header(header).fields if f.name == name), None)
         if found is None:
             raise PipelineError(f"header {header!r} has no field {name!r}")
+
         return found
 
     def header(self, name: str) -> Header:
         """Return a header by the file's name."""
         if name not in self.header_ids:
             raise PipelineError(f"no header is called {name!r}")
+
         return self.headers[self.header_ids[name]]
 
     def intrinsic(self, name: str) -> Field | None:
-        """Return the field behind `standard_metadata.x`, `intrinsic_metadata.x` or `queueing_metadata.x`, if there."""
+        """Return the field behind `standard_metadata.x`, `intrinsic_metadata.x` or
+        `queueing_metadata.x`, if there.
+        """
         header, _, field = name.partition(".")
         header, field = self.aliases.get(name, (header, field))
         if header not in self.header_ids:
             return None
+
         return next((f for f in self.header(header).fields if f.name == field), None)
 
     def union_of(self, header: int) -> Union | None:
@@ -321,13 +333,21 @@ class Program:
 def where_of(item: Json) -> str:
     """Return `file:line` of something in the JSON, empty where the compiler did not say."""
     info = item.get("source_info") if isinstance(item, dict) else None
-    return f"{info.get('filename')}:{info.get('line')}" if isinstance(info, dict) and info.get("filename") else ""
+    return (
+        f"{info.get('filename')}:{info.get('line')}"
+        if isinstance(info, dict) and info.get("filename")
+        else ""
+    )
 
 
 def fragment_of(item: Json) -> str:
-    """Return the piece of source that something in the JSON comes from, empty where the compiler did not say."""
+    """Return the piece of source that something in the JSON comes from, empty where the compiler
+    did not say.
+    """
     info = item.get("source_info") if isinstance(item, dict) else None
-    return " ".join(str(info.get("source_fragment") or "").split()) if isinstance(info, dict) else ""
+    return (
+        " ".join(str(info.get("source_fragment") or "").split()) if isinstance(info, dict) else ""
+    )
 
 
 def hex_int(text: Json, where: str) -> int:

@@ -1,7 +1,8 @@
-"""Statements that tell what a packet does: the second form of a program, generated only where somebody listens.
+"""Statements that tell what a packet does: the second form of a program, generated only where
+somebody listens.
 
-Every place of the program that can tell something is a `Point`; the generated code calls `trace(point, values)` there.
-Without tracing there is no such statement, so it costs nothing.
+Every place of the program that can tell something is a `Point`; the generated code calls
+`trace(point, values)` there. Without tracing there is no such statement, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -46,13 +47,28 @@ class Tracing:
     where: str = field(default="")
 
     def at(
-        self, kind: str, name: str, values: Sequence[tuple[Label, str]] = (), detail: Any = None, where: str | None = None
+        self,
+        kind: str,
+        name: str,
+        values: Sequence[tuple[Label, str]] = (),
+        detail: Any = None,
+        where: str | None = None,
     ) -> Lines:
         """Return the statement that reports a point with the values of some expressions."""
         if not self.is_on:
             return []
-        point = Point(kind, name, self.where if where is None else where, tuple(label for label, _ in values), detail)
-        return [f"trace({self.constants.add(point)}, ({''.join(source + ', ' for _, source in values)}))"]
+
+        point = Point(
+            kind,
+            name,
+            where=self.where if where is None else where,
+            labels=tuple(label for label, _ in values),
+            detail=detail,
+        )
+
+        return [
+            f"trace({self.constants.add(point)}, ({''.join(source + ', ' for _, source in values)}))"
+        ]
 
     def extracted(self, header: Header, offset: str) -> Lines:
         """Report a header with its fields, after its extraction from `offset`."""
@@ -65,20 +81,29 @@ class Tracing:
 
     def cell(self, kind: str, array: Array, index: str, value: str) -> Lines:
         """Report a cell of a register, counter or meter."""
-        return self.at(kind, array.name, [(Label("index", 32), index), (Label("value", array.bits), value)])
+        return self.at(
+            kind, array.name, [(Label("index", 32), index), (Label("value", array.bits), value)]
+        )
 
     def looked_up(self, table: TableSpec, number: int, keys: Sequence[str]) -> Lines:
         """Report a lookup: the key, and the entry in `e`, which is the default entry on a miss."""
         if table.is_hidden:
             return []
-        values = [(Label(key.name, key.bits), source) for key, source in zip(table.key, keys, strict=True)]
+
+        values = [
+            (Label(key.name, key.bits), source) for key, source in zip(table.key, keys, strict=True)
+        ]
         found = [(Label("entry", 0), "e"), (Label("hit", 1), f"e is not D{number}[0]")]
         return self.at("table", table.name, [*values, *found], table, where=table.where)
 
     def called(self, action: Action, is_hidden: bool = False) -> Lines:
-        """Report an action with its parameters in `p0`, `p1`, ...; what the compiler made of a statement is hidden."""
+        """Report an action with its parameters in `p0`, `p1`, ....
+
+        What the compiler made of a statement is hidden.
+        """
         if is_hidden and "." not in action.name:
             return []
+
         names = zip(action.parameter_names, action.parameter_bits, strict=True)
         values = [(Label(name, bits), f"p{i}") for i, (name, bits) in enumerate(names)]
         return self.at("action", action.name, values, where=action.where)

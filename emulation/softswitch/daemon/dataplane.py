@@ -25,7 +25,8 @@ SLICE_NS = 500_000
 PS_PER_US = 10**6
 PS_PER_SECOND = 10**12
 Work = Iterator[None]
-LEAVE, TRANSMIT = 0, 1
+LEAVE = 0
+TRANSMIT = 1
 
 
 class Clock:
@@ -42,10 +43,18 @@ class Clock:
 class Dataplane:
     """Runs one switch on its ports until `stop` is called.
 
-    `tick` and `next_tick_ps` are the control plane's own timers; `others` maps further readable sockets to handlers.
+    `tick` and `next_tick_ps` are the control plane's own timers; `others` maps further readable
+    sockets to handlers.
     """
 
-    def __init__(self, switch: Switch, ports: Mapping[int, Port], clock: Clock, link_events: socket.socket, log: Log) -> None:
+    def __init__(
+        self,
+        switch: Switch,
+        ports: Mapping[int, Port],
+        clock: Clock,
+        link_events: socket.socket,
+        log: Log,
+    ) -> None:
         self.switch = switch
         self.ports = ports
         self.tick: Callable[[], None] = lambda: None
@@ -91,6 +100,7 @@ class Dataplane:
                     drain(self._wakened)
                 else:
                     self.others[sock]()
+
             self._run_due()
             if self._work:
                 self._do_work()
@@ -99,6 +109,7 @@ class Dataplane:
         """Close the sockets of the loop and of the ports."""
         for port in self.ports.values():
             port.close()
+
         for sock in (self._waker, self._wakened, self._link_events):
             sock.close()
 
@@ -117,6 +128,7 @@ class Dataplane:
         readable, _, _ = select.select(sockets, [], [], 0 if self._work else self._timeout())
         if not readable:
             self._flush()
+
         return readable
 
     def _timeout(self) -> float | None:
@@ -124,8 +136,10 @@ class Dataplane:
         times = [self._events[0][0]] if self._events else []
         if tick is not None:
             times.append(tick)
+
         if not times:
             return None
+
         return max(0, min(times) - self._clock()) / PS_PER_SECOND
 
     def _flush(self) -> None:
@@ -143,9 +157,11 @@ class Dataplane:
             except OSError:
                 self._links_changed()
                 return
+
             port.received(frame)
             if self._events:
                 self._run_due()
+
             self.enqueue(self._process(port.number, frame))
 
     def _process(self, port: int, frame: bytes) -> list[Pending]:
@@ -172,37 +188,62 @@ class Dataplane:
         if pending.priority >= len(port.queues):
             port.counts.priority_drops += 1
             return
-        now, queue = self._clock(), port.queues[pending.priority]
+
+        now = self._clock()
+        queue = port.queues[pending.priority]
         depth = queue.depth_packets(now)
         departure = queue.offer(now, pending.length)
+
         if departure is not None:
-            pending.enq_qdepth, pending.enq_timestamp = depth, now // PS_PER_US
-            port.counts.max_queue_bytes = max(port.counts.max_queue_bytes, queue.occupancy_bytes(now))
+            pending.enq_qdepth = depth
+            pending.enq_timestamp = now // PS_PER_US
+            port.counts.max_queue_bytes = max(
+                port.counts.max_queue_bytes, queue.occupancy_bytes(now)
+            )
             heapq.heappush(self._events, (departure, next(self._order), LEAVE, port, pending))
 
     def _run_due(self) -> None:
-        events, now = self._events, self._clock()
+        events = self._events
+        now = self._clock()
         while events and events[0][0] <= now:
             when, _, kind, port, item = heapq.heappop(events)
             if kind == TRANSMIT and port is not None and isinstance(item, bytes):
                 port.transmit(item)
             elif port is not None and isinstance(item, Pending):
                 depth = port.queues[item.priority].depth_packets(when)
-                self._leave(port, item, depth, when // PS_PER_US - item.enq_timestamp, when)
+                self._leave(
+                    port,
+                    pending=item,
+                    depth=depth,
+                    waited_us=when // PS_PER_US - item.enq_timestamp,
+                    when=when,
+                )
+
         tick = self.next_tick_ps()
         if tick is not None and tick <= now:
             self.tick()
 
-    def _leave(self, port: Port | None, pending: Pending, depth: int, waited_us: int, when: int | None = None) -> None:
+    def _leave(
+        self,
+        port: Port | None,
+        pending: Pending,
+        depth: int,
+        waited_us: int,
+        when: int | None = None,
+    ) -> None:
         """Send a copy that has left its queue; a port without interface is the CPU port."""
         for sent in self._finish(pending, depth, waited_us):
             if port is None:
                 continue
+
             if port.delay_ps:
                 arrival = (self._clock() if when is None else when) + port.delay_ps
-                heapq.heappush(self._events, (arrival, next(self._order), TRANSMIT, port, sent.frame))
+                heapq.heappush(
+                    self._events, (arrival, next(self._order), TRANSMIT, port, sent.frame)
+                )
             else:
                 port.transmit(sent.frame)
+
         again = self.switch.take_requeued()
         if again:
             self.enqueue(again)
@@ -213,6 +254,7 @@ class Dataplane:
         while self._work and time.monotonic_ns() < deadline:
             if next(self._work[0], self) is self:
                 self._work.popleft()
+
         self.enqueue(self.switch.take_requeued())
 
     def _links_changed(self) -> None:

@@ -1,4 +1,6 @@
-"""P4Runtime over gRPC: an asyncio server in a thread of its own, which hands every call to the dataplane's thread."""
+"""P4Runtime over gRPC: an asyncio server in a thread of its own, which hands every call to the
+dataplane's thread.
+"""
 
 from __future__ import annotations
 
@@ -52,16 +54,20 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
 
     async def Read(self, request: Any, context: Context) -> AsyncIterator[Any]:
         """Read entities."""
-        responses, failure = await self._call(context, request, lambda: self._service.read_all(request))
+        responses, failure = await self._call(
+            context, request, lambda: self._service.read_all(request)
+        )
         for response in responses:
             yield response
+
         if failure is not None:
             await _abort(context, failure)
 
     async def SetForwardingPipelineConfig(self, request: Any, context: Context) -> Any:
         """Verify, save or commit a pipeline."""
         await self._call(context, request, lambda: self._service.set_pipeline(request))
-        # A pipeline refers to itself: the replaced one would stay for as long as the garbage collector is rarely run.
+        # A pipeline refers to itself: the replaced one would stay for as long as the garbage
+        # collector is rarely run.
         self._dataplane.submit(_run(_collect))
         return p4runtime_pb2.SetForwardingPipelineConfigResponse()
 
@@ -73,21 +79,27 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
         """Return the version of the API."""
         return await self._call(context, request, lambda: self._service.capabilities(request))
 
-    async def StreamChannel(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
+    async def StreamChannel(
+        self, requests: AsyncIterator[Any], context: Context
+    ) -> AsyncIterator[Any]:
         """Serve one controller's stream; answers that it does not take in time are dropped."""
         outbox = Outbox(asyncio.get_running_loop())
         stream = await self._on_dataplane(lambda: self._service.open_stream(outbox.put))
         reader = asyncio.ensure_future(self._read_stream(stream, requests, outbox))
+
         try:
             while (message := await outbox.get()) is not None:
                 yield message
         finally:
             reader.cancel()
             self._dataplane.submit(_run(stream.close))
+
         if outbox.failure is not None:
             await _abort(context, outbox.failure)
 
-    async def _read_stream(self, stream: Stream, requests: AsyncIterator[Any], outbox: Outbox) -> None:
+    async def _read_stream(
+        self, stream: Stream, requests: AsyncIterator[Any], outbox: Outbox
+    ) -> None:
         try:
             async for request in requests:
                 _check_message(request)
@@ -109,6 +121,7 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._dataplane.submit(_answer(action, loop, future))
+
         return await future
 
 
@@ -136,10 +149,15 @@ def _check_message(request: Any) -> None:
 def handlers(servicer: Servicer) -> Any:
     """Return the calls of P4Runtime with their parsers."""
     found = {}
-    for name, method in p4runtime_pb2.DESCRIPTOR.services_by_name["P4Runtime"].methods_by_name.items():
-        request, response = (getattr(p4runtime_pb2, kind.name) for kind in (method.input_type, method.output_type))
+    for name, method in p4runtime_pb2.DESCRIPTOR.services_by_name[
+        "P4Runtime"
+    ].methods_by_name.items():
+        request, response = (
+            getattr(p4runtime_pb2, kind.name) for kind in (method.input_type, method.output_type)
+        )
         make = MAKERS[name]
         found[name] = make(getattr(servicer, name), _parser(request), response.SerializeToString)
+
     return grpc.method_handlers_generic_handler("p4.v1.P4Runtime", found)
 
 
@@ -167,6 +185,7 @@ class Outbox:
         if self._queue.qsize() >= MAX_UNSENT:
             self.dropped += 1
             return
+
         self._loop.call_soon_threadsafe(self._queue.put_nowait, message)
 
     def finish(self) -> None:
@@ -178,7 +197,9 @@ class Outbox:
         return await self._queue.get()
 
 
-def _answer(action: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> Iterator[None]:
+def _answer(
+    action: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]
+) -> Iterator[None]:
     """Run an action, which may be a generator of steps, and send its result to the loop."""
     try:
         result = action()
@@ -187,12 +208,14 @@ def _answer(action: Callable[[], T], loop: asyncio.AbstractEventLoop, future: as
     except Exception as error:
         loop.call_soon_threadsafe(_settle, future, None, error)
         return
+
     loop.call_soon_threadsafe(_settle, future, result, None)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
     if future.cancelled():
         return
+
     if error is not None:
         future.set_exception(error)
     else:
@@ -209,12 +232,16 @@ def _run(action: Callable[[], None]) -> Iterator[None]:
 
 
 async def _abort(context: Context, error: StatusError) -> None:
-    """End a call with its status; the details travel as google.rpc.Status in the trailing metadata."""
+    """End a call with its status.
+
+    The details travel as google.rpc.Status in the trailing metadata.
+    """
     status = status_pb2.Status(code=error.code, message=error.message)
     for detail in error.details:
         packed = any_pb2.Any()
         packed.Pack(detail)
         status.details.append(packed)
+
     code = next(code for code in grpc.StatusCode if code.value[0] == error.code)
     trailer = (("grpc-status-details-bin", status.SerializeToString()),) if error.details else ()
     await context.abort(code, error.message, trailer)
@@ -240,6 +267,7 @@ class GrpcThread:
         self._started.wait()
         if self._failure is not None:
             raise ServerError(self._failure)
+
         return self._port
 
     def stop(self) -> None:
@@ -263,6 +291,7 @@ class GrpcThread:
         except (RuntimeError, OSError) as error:
             self._failure = f"cannot listen on {self._address}: {_reason(error)}"
             return
+
         await server.start()
         self._started.set()
         await self._done.wait()
@@ -271,12 +300,17 @@ class GrpcThread:
     def _bind(self, server: Any) -> int:
         if self._tls is None:
             return int(server.add_insecure_port(self._address))
+
         return int(server.add_secure_port(self._address, credentials(self._tls)))
 
 
 def _reason(error: Exception) -> str:
     text = str(error)
-    return "the address is already in use" if "Failed to bind" in text or "in use" in text else text.splitlines()[0]
+    return (
+        "the address is already in use"
+        if "Failed to bind" in text or "in use" in text
+        else text.splitlines()[0]
+    )
 
 
 def credentials(tls: Tls) -> Any:

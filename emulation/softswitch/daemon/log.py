@@ -46,6 +46,7 @@ def open_log(options: Options) -> Log:
         return Log("off", None)
     if options.log_file is None:
         return Log(options.log_level, sys.stdout)
+
     try:
         return Log(options.log_level, open(options.log_file, "a", encoding="utf-8"))
     except OSError as error:

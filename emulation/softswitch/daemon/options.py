@@ -1,7 +1,8 @@
 """The command line: that of simple_switch_grpc, and beside it rates, depths and delays of ports.
 
-simple_switch_grpc wants general options before `--` and target options after it; here both are understood on either
-side. Options that only make sense for BMv2's own tools are accepted and named in a line, so that scripts keep working.
+simple_switch_grpc wants general options before `--` and target options after it; here both are
+understood on either side. Options that only make sense for BMv2's own tools are accepted and named
+in a line, so that scripts keep working.
 """
 
 from __future__ import annotations
@@ -96,12 +97,15 @@ def parse(arguments: Sequence[str]) -> Options:
     for name in REFUSED:
         if getattr(given, _attribute(name)) is not None:
             raise UsageError(f"{name} is not supported by this switch")
+
     if given.json is None and not given.no_p4:
         raise UsageError("give a JSON file, or --no-p4 to start without one")
+
     ports = [port for port, _ in given.interface]
     repeated = {port for port in ports if ports.count(port) > 1}
     if repeated:
         raise UsageError(f"port {min(repeated)} is given twice")
+
     return Options(
         json=None if given.no_p4 else given.json,
         device_id=given.device_id,
@@ -122,33 +126,68 @@ def parse(arguments: Sequence[str]) -> Options:
         gap_bytes=_setting(given.gap_bytes),
         delay_us=_setting(given.delay_us),
         tls=_tls(given),
-        ignored=tuple(name for name in (*IGNORED_WITH_VALUE, *IGNORED_FLAGS) if getattr(given, _attribute(name))),
+        ignored=tuple(
+            name
+            for name in (*IGNORED_WITH_VALUE, *IGNORED_FLAGS)
+            if getattr(given, _attribute(name))
+        ),
     )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="softswitch", description="A P4 software switch: runs BMv2 JSON and speaks P4Runtime.")
+    parser = _Parser(
+        prog="softswitch", description="A P4 software switch: runs BMv2 JSON and speaks P4Runtime."
+    )
     add = parser.add_argument
     add("json", nargs="?", help="BMv2 JSON to start with")
-    add("-i", "--interface", action="append", default=[], type=_interface, metavar="PORT@IFACE", help="attach a port")
+    add(
+        "-i",
+        "--interface",
+        action="append",
+        default=[],
+        type=_interface,
+        metavar="PORT@IFACE",
+        help="attach a port",
+    )
+
     add("--device-id", type=_natural, default=0, metavar="N", help="device id of P4Runtime (0)")
-    add("--no-p4", action="store_true", help="start without a program and wait for the controller's")
-    add("--log-console", action="store_true", help="log to standard output; the level debug tells every step of every packet")
+    add(
+        "--no-p4", action="store_true", help="start without a program and wait for the controller's"
+    )
+    add(
+        "--log-console",
+        action="store_true",
+        help="log to standard output; the level debug tells every step of every packet",
+    )
+
     add("--log-file", metavar="FILE", help="log to a file")
     add("-L", "--log-level", choices=LEVELS, default="debug", help="what is logged (debug)")
-    add("--pcap", nargs="?", const=".", metavar="DIR", help="write IFACE_in.pcap and IFACE_out.pcap")
+    add(
+        "--pcap", nargs="?", const=".", metavar="DIR", help="write IFACE_in.pcap and IFACE_out.pcap"
+    )
     target = parser.add_argument_group("target options")
     add = target.add_argument
-    add("--grpc-server-addr", default=DEFAULT_ADDRESS, metavar="HOST:PORT", help=f"P4Runtime ({DEFAULT_ADDRESS})")
+    add(
+        "--grpc-server-addr",
+        default=DEFAULT_ADDRESS,
+        metavar="HOST:PORT",
+        help=f"P4Runtime ({DEFAULT_ADDRESS})",
+    )
+
     add("--cpu-port", type=_natural, metavar="PORT", help="port of packet-ins and packet-outs")
     add("--drop-port", type=_natural, default=511, metavar="PORT", help="the port that drops (511)")
     add("--priority-queues", type=_positive, default=1, metavar="N", help="queues per port (1)")
     _add_tls(target)
-    _add_own(parser.add_argument_group("options of this switch ([PORT=]N: for one port, or for all)"))
+    _add_own(
+        parser.add_argument_group("options of this switch ([PORT=]N: for one port, or for all)")
+    )
+
     for name in (*IGNORED_WITH_VALUE, *REFUSED):
         parser.add_argument(name, help=argparse.SUPPRESS)
+
     for name in IGNORED_FLAGS:
         parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
+
     return parser
 
 
@@ -169,9 +208,15 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
         "--gap-bytes": "bytes between packets that cost time but no room",
         "--delay-us": "latency of the link behind a port",
     }
+
     for name, text in helps.items():
-        group.add_argument(name, action="append", default=[], type=_per_port, metavar="[PORT=]N", help=text)
-    group.add_argument("--stats-socket", metavar="PATH", help="Unix socket that answers with counters as JSON")
+        group.add_argument(
+            name, action="append", default=[], type=_per_port, metavar="[PORT=]N", help=text
+        )
+
+    group.add_argument(
+        "--stats-socket", metavar="PATH", help="Unix socket that answers with counters as JSON"
+    )
     group.add_argument("--seed", type=_natural, metavar="N", help="seed of random() in programs")
 
 
@@ -180,7 +225,13 @@ def _tls(given: argparse.Namespace) -> Tls | None:
         return None
     if not given.grpc_server_cert or not given.grpc_server_key:
         raise UsageError("--grpc-server-ssl needs --grpc-server-cert and --grpc-server-key")
-    return Tls(given.grpc_server_cert, given.grpc_server_key, given.grpc_server_cacert, given.grpc_server_with_client_auth)
+
+    return Tls(
+        given.grpc_server_cert,
+        given.grpc_server_key,
+        given.grpc_server_cacert,
+        given.grpc_server_with_client_auth,
+    )
 
 
 def _setting(values: Sequence[tuple[int | None, int]]) -> Setting:
@@ -205,6 +256,7 @@ def _interface(text: str) -> tuple[int, str]:
     number = _typed(int, port, "PORT@IFACE")
     if number < 0 or not name:
         raise argparse.ArgumentTypeError(f"expected PORT@IFACE, found {text!r}")
+
     return number, name
 
 
@@ -212,6 +264,7 @@ def _natural(text: str) -> int:
     number = _typed(lambda value: int(value, 0), text, "a number")
     if number < 0:
         raise argparse.ArgumentTypeError(f"expected a number from 0 up, found {text!r}")
+
     return number
 
 
@@ -219,6 +272,7 @@ def _positive(text: str) -> int:
     number = _natural(text)
     if number == 0:
         raise argparse.ArgumentTypeError("expected a number from 1 up, found 0")
+
     return number
 
 

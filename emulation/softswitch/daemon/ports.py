@@ -19,8 +19,8 @@ PS_PER_US = 10**6
 class PortCounts:
     """What a port has seen: frames, bytes, and the most bytes that one of its queues has held.
 
-    `tx_no_buffers` are those of `tx_failed` for which the kernel had no buffers: it counts them once more, as drops of
-    the interface.
+    `tx_no_buffers` are those of `tx_failed` for which the kernel had no buffers: it counts them
+    once more, as drops of the interface.
     """
 
     rx_packets: int = 0
@@ -58,6 +58,7 @@ class Port:
             counts.tx_failed += 1
             counts.tx_no_buffers += error.errno == errno.ENOBUFS
             return
+
         counts.tx_packets += 1
         counts.tx_bytes += len(frame)
         if self.pcap_out is not None:
@@ -68,6 +69,7 @@ class Port:
         counts = self.counts
         counts.rx_packets += 1
         counts.rx_bytes += len(frame)
+
         if self.pcap_in is not None:
             self.pcap_in.write(frame)
 
@@ -77,7 +79,14 @@ class Port:
         counts = {name: getattr(self.counts, name) for name in PortCounts.__slots__}
         drops = sum(queue.drops for queue in self.queues)
         waiting = sum(queue.occupancy_bytes(now_ps) for queue in self.queues)
-        return {"interface": self.name, "up": self.is_up, "queue_drops": drops, "queue_bytes": waiting, **counts}
+
+        return {
+            "interface": self.name,
+            "up": self.is_up,
+            "queue_drops": drops,
+            "queue_bytes": waiting,
+            **counts,
+        }
 
     def close(self) -> None:
         """Close the socket and the files."""
@@ -89,17 +98,40 @@ class Port:
 
 def open_port(options: Options, number: int, name: str) -> Port:
     """Open the interface of a port and set up its queues."""
-    rate_bps, rate_pps = options.rate_bps.of(number) or None, options.rate_pps.of(number) or None
-    queues = tuple(_queue(options, number, rate_bps, rate_pps) for _ in range(options.priority_queues))
-    port = Port(number, name, open_interface(name), queues, is_immediate=rate_bps is None and rate_pps is None)
+    rate_bps = options.rate_bps.of(number) or None
+    rate_pps = options.rate_pps.of(number) or None
+    queues = tuple(
+        _queue(options, number, rate_bps, rate_pps) for _ in range(options.priority_queues)
+    )
+    port = Port(
+        number,
+        name,
+        open_interface(name),
+        queues,
+        is_immediate=rate_bps is None and rate_pps is None,
+    )
+
     port.delay_ps = (options.delay_us.of(number) or 0) * PS_PER_US
     if options.pcap is not None:
-        port.pcap_in, port.pcap_out = (PcapFile(Path(options.pcap) / f"{name}_{way}.pcap") for way in ("in", "out"))
+        port.pcap_in, port.pcap_out = (
+            PcapFile(Path(options.pcap) / f"{name}_{way}.pcap") for way in ("in", "out")
+        )
+
     return port
 
 
-def _queue(options: Options, number: int, rate_bps: int | None, rate_pps: int | None) -> OutputQueue:
-    depth_bytes, depth_packets = options.depth_bytes.of(number), options.depth_packets.of(number)
+def _queue(
+    options: Options, number: int, rate_bps: int | None, rate_pps: int | None
+) -> OutputQueue:
+    depth_bytes = options.depth_bytes.of(number)
+    depth_packets = options.depth_packets.of(number)
     if depth_bytes is None and depth_packets is None:
         depth_packets = DEFAULT_DEPTH
-    return OutputQueue(rate_bps, depth_bytes, depth_packets, options.gap_bytes.of(number) or 0, rate_pps)
+
+    return OutputQueue(
+        rate_bps,
+        capacity_bytes=depth_bytes,
+        capacity_packets=depth_packets,
+        gap_bytes=options.gap_bytes.of(number) or 0,
+        rate_pps=rate_pps,
+    )

@@ -11,10 +11,15 @@ from emulation.softswitch.errors import SoftswitchError
 
 ETH_P_ALL = 3
 SOL_PACKET = 263
-PACKET_STATISTICS, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 6, 8, 23
-STATUS_VLAN_VALID, STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
+PACKET_STATISTICS = 6
+PACKET_AUXDATA = 8
+PACKET_IGNORE_OUTGOING = 23
+STATUS_VLAN_VALID = 1 << 4
+STATUS_VLAN_TPID_VALID = 1 << 6
 AUXDATA = struct.Struct("IIIHHHH")
-SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 0x1, 0x40
+SIOCGIFFLAGS = 0x8913
+IFF_UP = 0x1
+IFF_RUNNING = 0x40
 RECEIVE_BUFFER = 4 << 20
 MAX_FRAME = 1 << 16
 RTMGRP_LINK = 1
@@ -25,11 +30,16 @@ class InterfaceError(SoftswitchError):
 
 
 def open_interface(name: str) -> socket.socket:
-    """Return a non-blocking socket that receives what arrives at an interface, but not what leaves it."""
+    """Return a non-blocking socket that receives what arrives at an interface, but not what leaves
+    it.
+    """
     try:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     except PermissionError:
-        raise InterfaceError(f"no permission to open {name}: raw sockets need root or CAP_NET_RAW") from None
+        raise InterfaceError(
+            f"no permission to open {name}: raw sockets need root or CAP_NET_RAW"
+        ) from None
+
     try:
         sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
@@ -39,7 +49,9 @@ def open_interface(name: str) -> socket.socket:
         sock.close()
         if error.errno == errno.ENODEV:
             raise InterfaceError(f"no such interface: {name}") from None
+
         raise InterfaceError(f"cannot open {name}: {error.strerror}") from None
+
     sock.setblocking(False)
     return sock
 
@@ -55,13 +67,17 @@ def _grow(sock: socket.socket, plain: int, forced: int) -> None:
 
 
 def receive(sock: socket.socket) -> bytes:
-    """Return the next frame, with the VLAN tag that the kernel has taken out put back; BlockingIOError if none."""
+    """Return the next frame, with the VLAN tag that the kernel has taken out put back.
+
+    BlockingIOError if none.
+    """
     frame, auxiliary, _, _ = sock.recvmsg(MAX_FRAME, 64)
     if auxiliary:
         status, _, _, _, _, tci, tpid = AUXDATA.unpack(auxiliary[0][2])
         if status & STATUS_VLAN_VALID:
             kind = tpid if status & STATUS_VLAN_TPID_VALID else 0x8100
             return frame[:12] + struct.pack(">HH", kind, tci) + frame[12:]
+
     return frame
 
 
@@ -78,6 +94,7 @@ def is_running(sock: socket.socket, name: str) -> bool:
         answer = fcntl.ioctl(sock.fileno(), SIOCGIFFLAGS, request)
     except OSError:
         return False
+
     flags = struct.unpack("16sH14x", answer)[1]
     return bool(flags & IFF_UP and flags & IFF_RUNNING)
 
@@ -87,6 +104,7 @@ def open_link_events() -> socket.socket:
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
     sock.bind((0, RTMGRP_LINK))
     sock.setblocking(False)
+
     return sock
 
 

@@ -1,12 +1,13 @@
 """Counters for whoever wants to know where every packet went.
 
-    connect to the Unix socket, read until the end: one JSON object with device_id, counts, ports
+connect to the Unix socket, read until the end: one JSON object with device_id, counts, ports
 
-received + copies = transmitted + packet_ins + every drop in `counts` + queue_drops and priority_drops of all ports + what
-still waits; transmitted = every tx_packets and tx_failed of the ports + what still waits. So a harness can check that
-nothing is lost without being counted. tx_no_buffers is a part of tx_failed: the kernel had no buffers for these frames
-and counts them as drops of the interface too, so whoever adds up both leaves them out. kernel_drops are frames that the
-kernel dropped before the switch saw them.
+received + copies = transmitted + packet_ins + every drop in `counts` + queue_drops and
+priority_drops of all ports + what still waits; transmitted = every tx_packets and tx_failed of the
+ports + what still waits. So a harness can check that nothing is lost without being counted.
+tx_no_buffers is a part of tx_failed: the kernel had no buffers for these frames and counts them as
+drops of the interface too, so whoever adds up both leaves them out. kernel_drops are frames that
+the kernel dropped before the switch saw them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class StatsError(SoftswitchError):
 
 
 class StatsSocket:
-    """A Unix socket, readable by its owner only, that answers every connection with `snapshot` and closes it."""
+    """A Unix socket, readable by its owner only, that answers every connection with `snapshot` and
+    closes it.
+    """
 
     def __init__(self, path: str, snapshot: Callable[[], dict[str, Any]]) -> None:
         self._path = Path(path)
@@ -39,12 +42,16 @@ class StatsSocket:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._replace_stale()
         before = os.umask(0o177)
+
         try:
             self.socket.bind(path)
         except OSError as error:
-            raise StatsError(f"cannot make the statistics socket {path}: {error.strerror or error}") from None
+            raise StatsError(
+                f"cannot make the statistics socket {path}: {error.strerror or error}"
+            ) from None
         finally:
             os.umask(before)
+
         self.socket.listen()
         self.socket.setblocking(False)
 
@@ -54,6 +61,7 @@ class StatsSocket:
             peer, _ = self.socket.accept()
         except OSError:
             return
+
         with peer, suppress(OSError):
             peer.settimeout(0.5)
             peer.sendall(json.dumps(self._snapshot()).encode())
@@ -70,9 +78,11 @@ class StatsSocket:
                 raise StatsError(f"{self._path} exists and is not a socket")
         except FileNotFoundError:
             return
+
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             if probe.connect_ex(str(self._path)) == 0:
                 raise StatsError(f"another process answers on {self._path}")
+
         self._path.unlink(missing_ok=True)
 
 

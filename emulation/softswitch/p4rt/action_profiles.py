@@ -7,7 +7,13 @@ from p4.v1.p4runtime_pb2 import ActionProfileMember as Member
 from p4.v1.p4runtime_pb2 import Update
 
 from emulation.softswitch.errors import Code, EntryError
-from emulation.softswitch.p4rt.actions import MAX_WEIGHT, check_size, encode_action, member_action, watch_port
+from emulation.softswitch.p4rt.actions import (
+    MAX_WEIGHT,
+    check_size,
+    encode_action,
+    member_action,
+    watch_port,
+)
 from emulation.softswitch.p4rt.bytestrings import encode
 from emulation.softswitch.p4rt.contract import Add, Contract, ProfileSpec, TableInfo
 from emulation.softswitch.profiles import Group, Membership
@@ -27,8 +33,10 @@ class ActionProfiles:
             self._check_unused(profile, USE_MEMBER, message.member_id)
             profile.runtime.delete_member(message.member_id)
             return
+
         if not message.HasField("action"):
             raise EntryError(Code.INVALID_ARGUMENT, "a member needs an action")
+
         choice = member_action(profile, self._tables(profile), message.action)
         if kind == Update.INSERT:
             profile.runtime.add_member(message.member_id, choice)
@@ -39,16 +47,27 @@ class ActionProfiles:
         """Apply one update of a group."""
         profile = self._profile(message.action_profile_id, message.group_id, "group")
         if not profile.has_selector:
-            raise EntryError(Code.INVALID_ARGUMENT, f"{profile.name!r} is not a selector: it has no groups")
+            raise EntryError(
+                Code.INVALID_ARGUMENT, f"{profile.name!r} is not a selector: it has no groups"
+            )
+
         if kind == Update.DELETE:
             self._check_unused(profile, USE_GROUP, message.group_id)
             profile.runtime.delete_group(message.group_id)
             return
-        if message.max_size < 0 or (profile.max_group_size and message.max_size > profile.max_group_size):
-            raise EntryError(Code.INVALID_ARGUMENT, f"max_size {message.max_size} is not within {profile.max_group_size}")
+
+        if message.max_size < 0 or (
+            profile.max_group_size and message.max_size > profile.max_group_size
+        ):
+            raise EntryError(
+                Code.INVALID_ARGUMENT,
+                f"max_size {message.max_size} is not within {profile.max_group_size}",
+            )
+
         members = [_membership(profile, member) for member in message.members]
         limit = message.max_size or profile.max_group_size
         check_size(profile, [member.weight for member in members], limit, Code.RESOURCE_EXHAUSTED)
+
         if kind == Update.INSERT:
             profile.runtime.add_group(message.group_id, members, message.max_size)
         else:
@@ -60,10 +79,16 @@ class ActionProfiles:
             for member, choice in profile.runtime.members.items():
                 if member < 0 or wanted.member_id not in (0, member):
                     continue
+
                 entity = add()
                 entity.action_profile_member.action_profile_id = profile.id
                 entity.action_profile_member.member_id = member
-                table = next(table for table in self._tables(profile) if table.action_of(choice[0]) is not None)
+                table = next(
+                    table
+                    for table in self._tables(profile)
+                    if table.action_of(choice[0]) is not None
+                )
+
                 encode_action(table, choice, entity.action_profile_member.action)
 
     def read_group(self, wanted: GroupMessage, add: Add) -> None:
@@ -77,28 +102,44 @@ class ActionProfiles:
         profile = self._contract.profile(profile_id)
         if number == 0:
             raise EntryError(Code.INVALID_ARGUMENT, f"a {what} id of 0")
+
         if profile.runtime.has_hidden():
             raise EntryError(
                 Code.INVALID_ARGUMENT,
                 f"{profile.name!r} is programmed with one-shots; {what}s cannot be mixed with them",
             )
+
         return profile
 
     def _selected(self, profile_id: int) -> list[ProfileSpec]:
-        return [self._contract.profile(profile_id)] if profile_id else list(self._contract.profiles.values())
+        return (
+            [self._contract.profile(profile_id)]
+            if profile_id
+            else list(self._contract.profiles.values())
+        )
 
     def _tables(self, profile: ProfileSpec) -> list[TableInfo]:
-        return [self._contract.tables[table] for table in profile.table_ids if table in self._contract.tables]
+        return [
+            self._contract.tables[table]
+            for table in profile.table_ids
+            if table in self._contract.tables
+        ]
 
     def _check_unused(self, profile: ProfileSpec, kind: int, number: int) -> None:
         for table in self._tables(profile):
             if any(entry[0] == kind and entry[1][0] == number for entry in table.runtime):
-                raise EntryError(Code.FAILED_PRECONDITION, f"{number} is used by an entry of table {table.name!r}")
+                raise EntryError(
+                    Code.FAILED_PRECONDITION,
+                    f"{number} is used by an entry of table {table.name!r}",
+                )
 
 
 def _membership(profile: ProfileSpec, message: GroupMessage.Member) -> Membership:
     if not 0 < message.weight <= MAX_WEIGHT:
-        raise EntryError(Code.INVALID_ARGUMENT, f"member {message.member_id} has weight {message.weight}")
+        raise EntryError(
+            Code.INVALID_ARGUMENT, f"member {message.member_id} has weight {message.weight}"
+        )
+
     return Membership(message.member_id, message.weight, watch_port(profile, message))
 
 
@@ -108,4 +149,5 @@ def _encode_group(profile: ProfileSpec, number: int, group: Group) -> GroupMessa
         item = message.members.add(member_id=member.member, weight=member.weight)
         if member.watch_port is not None:
             item.watch_port = encode(member.watch_port)
+
     return message

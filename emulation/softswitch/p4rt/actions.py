@@ -21,6 +21,7 @@ def decode_action(table: TableInfo, action: Action) -> Choice:
     spec = table.actions.get(action.action_id)
     if spec is None:
         raise _invalid(f"table {table.name!r} has no action {action.action_id}")
+
     return table.number(spec.id), decode_arguments(spec, action)
 
 
@@ -29,28 +30,44 @@ def decode_arguments(spec: ActionSpec, action: Action) -> tuple[int, ...]:
     given = {param.param_id: param.value for param in action.params}
     wanted = {parameter.id for parameter in spec.parameters}
     if len(given) != len(action.params) or given.keys() != wanted:
-        raise _invalid(f"action {spec.name!r} takes the parameters {sorted(wanted)}, found {sorted(given)}")
+        raise _invalid(
+            f"action {spec.name!r} takes the parameters {sorted(wanted)}, found {sorted(given)}"
+        )
+
     return tuple(decode(given[p.id], p.bits, f"{spec.name}: {p.name}") for p in spec.parameters)
 
 
 def encode_action(table: TableInfo, choice: Choice, action: Action) -> None:
-    """Fill in the message form of (number, arguments); an action that P4Info does not know leaves it empty."""
+    """Fill in the message form of (number, arguments).
+
+    An action that P4Info does not know leaves it empty.
+    """
     spec = table.action_of(choice[0])
     if spec is None:
         return
+
     action.action_id = spec.id
     for parameter, value in zip(spec.parameters, choice[1], strict=True):
         action.params.add(param_id=parameter.id, value=encode(value))
 
 
-def decode_table_action(table: TableInfo, message: TableAction, replaced: int | None = None) -> Choice:
-    """Return what an entry of the table stores for the requested action; a one-shot creates its group."""
+def decode_table_action(
+    table: TableInfo, message: TableAction, replaced: int | None = None
+) -> Choice:
+    """Return what an entry of the table stores for the requested action.
+
+    A one-shot creates its group.
+    """
     kind = message.WhichOneof("type")
     if kind == "action":
         if table.profile is not None:
-            raise _invalid(f"table {table.name!r} takes members or groups of {table.profile.name!r}, not an action")
+            raise _invalid(
+                f"table {table.name!r} takes members or groups of {table.profile.name!r}, not an action"
+            )
+
         _check_scope(table, message.action.action_id)
         return decode_action(table, message.action)
+
     if kind is None:
         raise _invalid("an entry needs an action")
     if table.profile is None:
@@ -61,6 +78,7 @@ def decode_table_action(table: TableInfo, message: TableAction, replaced: int | 
         raise _invalid(f"{table.profile.name!r} is not a selector: it has no groups")
     if kind == "action_profile_group_id":
         return _group(table.profile, message.action_profile_group_id)
+
     return _one_shot(table, table.profile, message.action_profile_action_set, replaced)
 
 
@@ -72,7 +90,9 @@ def encode_table_action(table: TableInfo, choice: Choice, entry: TableEntry) -> 
     elif kind == USE_GROUP and arguments[0] >= 0:
         entry.action.action_profile_group_id = arguments[0]
     elif kind == USE_GROUP and table.profile is not None:
-        _encode_one_shot(table, table.profile.runtime.groups[arguments[0]], table.profile, entry.action)
+        _encode_one_shot(
+            table, table.profile.runtime.groups[arguments[0]], table.profile, entry.action
+        )
     elif table.action_of(kind) is not None:
         encode_action(table, choice, entry.action.action)
 
@@ -83,7 +103,8 @@ def one_shot_of(choice: Choice) -> int | None:
 
 
 def watch_port(
-    profile: ProfileSpec, message: p4runtime_pb2.ActionProfileAction | p4runtime_pb2.ActionProfileGroup.Member
+    profile: ProfileSpec,
+    message: p4runtime_pb2.ActionProfileAction | p4runtime_pb2.ActionProfileGroup.Member,
 ) -> int | None:
     """Return the port that a member depends on; `watch` is the deprecated form."""
     port = None
@@ -92,17 +113,25 @@ def watch_port(
             port = decode(message.watch_port, 32, "watch_port") if message.watch_port else None
         case "watch":
             port = message.watch or None
+
     if port is not None and not profile.runtime.has_port(port):
         raise _invalid(f"watch_port {port} does not exist")
+
     return port
 
 
 def check_size(profile: ProfileSpec, weights: Sequence[int], limit: int, code: Code) -> None:
-    """Raise EntryError for a group that is larger than it may be; P4Info says whether weights or members count."""
+    """Raise EntryError for a group that is larger than it may be.
+
+    P4Info says whether weights or members count.
+    """
     if profile.counts_members:
         heaviest = max(weights, default=0)
         if profile.max_member_weight and heaviest > profile.max_member_weight:
-            raise _invalid(f"a weight of {heaviest} is above max_member_weight {profile.max_member_weight}")
+            raise _invalid(
+                f"a weight of {heaviest} is above max_member_weight {profile.max_member_weight}"
+            )
+
     size = len(weights) if profile.counts_members else sum(weights)
     if limit and size > limit:
         raise EntryError(code, f"a group of size {size} is larger than {limit}")
@@ -114,46 +143,68 @@ def member_action(profile: ProfileSpec, tables: Sequence[TableInfo], action: Act
         if action.action_id in table.actions:
             _check_scope(table, action.action_id)
             return decode_action(table, action)
+
     raise _invalid(f"no table of {profile.name!r} has an action {action.action_id}")
 
 
 def _check_scope(table: TableInfo, action: int) -> None:
     if action in table.only_default:
-        raise EntryError(Code.PERMISSION_DENIED, f"action {action} can only be the default action of {table.name!r}")
+        raise EntryError(
+            Code.PERMISSION_DENIED,
+            f"action {action} can only be the default action of {table.name!r}",
+        )
 
 
 def _member(profile: ProfileSpec, member: int) -> Choice:
     if member not in profile.runtime.members:
         raise EntryError(Code.NOT_FOUND, f"{profile.name!r} has no member {member}")
+
     return USE_MEMBER, (member,)
 
 
 def _group(profile: ProfileSpec, group: int) -> Choice:
     if group not in profile.runtime.groups:
         raise EntryError(Code.NOT_FOUND, f"{profile.name!r} has no group {group}")
+
     return USE_GROUP, (group,)
 
 
 def _one_shot(
-    table: TableInfo, profile: ProfileSpec, actions: p4runtime_pb2.ActionProfileActionSet, replaced: int | None
+    table: TableInfo,
+    profile: ProfileSpec,
+    actions: p4runtime_pb2.ActionProfileActionSet,
+    replaced: int | None,
 ) -> Choice:
     if any(member >= 0 for member in profile.runtime.members):
-        raise _invalid(f"{profile.name!r} is programmed with members; one-shots cannot be mixed with them")
+        raise _invalid(
+            f"{profile.name!r} is programmed with members; one-shots cannot be mixed with them"
+        )
+
     if actions.HasField("group_action"):
         raise EntryError(Code.UNIMPLEMENTED, "group_action is not supported")
+
     if actions.action_selection_mode or actions.size_semantics:
-        raise EntryError(Code.UNIMPLEMENTED, "only the selector's own mode and size semantics are supported")
+        raise EntryError(
+            Code.UNIMPLEMENTED, "only the selector's own mode and size semantics are supported"
+        )
+
     choices = []
     for item in actions.action_profile_actions:
         if not 0 < item.weight <= MAX_WEIGHT:
             raise _invalid(f"a weight of {item.weight}")
+
         _check_scope(table, item.action.action_id)
         choices.append((decode_action(table, item.action), item.weight, watch_port(profile, item)))
-    check_size(profile, [weight for _, weight, _ in choices], profile.max_group_size, Code.INVALID_ARGUMENT)
+
+    check_size(
+        profile, [weight for _, weight, _ in choices], profile.max_group_size, Code.INVALID_ARGUMENT
+    )
     return USE_GROUP, (profile.runtime.add_hidden(choices, replaced),)
 
 
-def _encode_one_shot(table: TableInfo, group: Group, profile: ProfileSpec, message: TableAction) -> None:
+def _encode_one_shot(
+    table: TableInfo, group: Group, profile: ProfileSpec, message: TableAction
+) -> None:
     for member in group.members:
         item = message.action_profile_action_set.action_profile_actions.add(weight=member.weight)
         encode_action(table, profile.runtime.members[member.member], item.action)

@@ -49,13 +49,16 @@ class Arbitration:
 
     def update(self, client: Client, message: Update) -> None:
         """Handle a client's arbitration message; a StatusError ends its stream."""
-        role, election = message.role.name, number_of(message.election_id) if message.HasField("election_id") else None
+        role = message.role.name
+        election = number_of(message.election_id) if message.HasField("election_id") else None
         self._check(client, message, role, election)
         self._check_limits(client, role)
         state = self._roles.setdefault(role, RoleState())
+
         if client.role is None:
             client.role = role
             state.clients.append(client)
+
         client.election_id = election
         if election is not None and (state.highest is None or election >= state.highest):
             self._promote(state, client)
@@ -69,6 +72,7 @@ class Arbitration:
         """Forget a client whose stream has ended."""
         if client.role is None:
             return
+
         state = self._roles[client.role]
         state.clients.remove(client)
         if state.primary is client:
@@ -81,9 +85,13 @@ class Arbitration:
         if state is None:
             if role:
                 raise StatusError(Code.NOT_FOUND, f"no controller has announced the role {role!r}")
+
             raise StatusError(Code.PERMISSION_DENIED, "no controller is primary")
+
         if state.primary is None or not given or state.primary.election_id != number_of(election):
-            raise StatusError(Code.PERMISSION_DENIED, "the election id is not that of the primary controller")
+            raise StatusError(
+                Code.PERMISSION_DENIED, "the election id is not that of the primary controller"
+            )
 
     def is_primary(self, client: Client) -> bool:
         """Return whether the client is the primary of its role."""
@@ -95,24 +103,43 @@ class Arbitration:
 
     def _check(self, client: Client, message: Update, role: str, election: int | None) -> None:
         if client.role is None and message.device_id != self._device_id:
-            raise StatusError(Code.NOT_FOUND, f"this is device {self._device_id}, not {message.device_id}")
+            raise StatusError(
+                Code.NOT_FOUND, f"this is device {self._device_id}, not {message.device_id}"
+            )
+
         if message.device_id != self._device_id or client.role not in (None, role):
-            raise StatusError(Code.FAILED_PRECONDITION, "device and role cannot change on an open stream")
+            raise StatusError(
+                Code.FAILED_PRECONDITION, "device and role cannot change on an open stream"
+            )
+
         if message.role.HasField("config"):
-            raise StatusError(Code.INVALID_ARGUMENT, "role.config: no scheme is agreed upon, so a role has the full pipeline")
+            raise StatusError(
+                Code.INVALID_ARGUMENT,
+                "role.config: no scheme is agreed upon, so a role has the full pipeline",
+            )
+
         state = self._roles.get(role, RoleState())
-        if election is not None and any(c.election_id == election for c in state.clients if c is not client):
-            raise StatusError(Code.INVALID_ARGUMENT, f"election id {election} is already used by another controller")
+        if election is not None and any(
+            c.election_id == election for c in state.clients if c is not client
+        ):
+            raise StatusError(
+                Code.INVALID_ARGUMENT,
+                f"election id {election} is already used by another controller",
+            )
 
     def _check_limits(self, client: Client, role: str) -> None:
         state = self._roles.get(role)
         if state is None and len(self._roles) >= MAX_ROLES:
             raise StatusError(Code.RESOURCE_EXHAUSTED, f"there are {MAX_ROLES} roles already")
+
         if state is not None and client.role is None and len(state.clients) >= MAX_STREAMS:
-            raise StatusError(Code.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} controllers have the role {role!r} already")
+            raise StatusError(
+                Code.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} controllers have the role {role!r} already"
+            )
 
     def _promote(self, state: RoleState, client: Client) -> None:
-        state.primary, state.highest = client, client.election_id
+        state.primary = client
+        state.highest = client.election_id
         others = [other for other in state.clients if other is not client]
         self._notify(client.role or "", state, [*others, client])
 
@@ -120,14 +147,20 @@ class Arbitration:
         for client in list(clients):
             client.send(self._message(role, state, client))
 
-    def _message(self, role: str, state: RoleState, client: Client) -> p4runtime_pb2.StreamMessageResponse:
+    def _message(
+        self, role: str, state: RoleState, client: Client
+    ) -> p4runtime_pb2.StreamMessageResponse:
         response = p4runtime_pb2.StreamMessageResponse()
         update = response.arbitration
         update.device_id = self._device_id
+
         if role:
             update.role.name = role
+
         if state.highest is not None:
-            update.election_id.high, update.election_id.low = state.highest >> 64, state.highest & (1 << 64) - 1
+            update.election_id.high = state.highest >> 64
+            update.election_id.low = state.highest & (1 << 64) - 1
+
         update.status.CopyFrom(_standing(state, client))
         return response
 
@@ -137,4 +170,5 @@ def _standing(state: RoleState, client: Client) -> status_pb2.Status:
         return status_pb2.Status(code=Code.OK)
     if state.primary is None:
         return status_pb2.Status(code=Code.NOT_FOUND, message="there is no primary controller")
+
     return status_pb2.Status(code=Code.ALREADY_EXISTS, message="another controller is primary")

@@ -1,4 +1,5 @@
-"""Indirect counters, meters and registers, and the direct ones where they are addressed on their own.
+"""Indirect counters, meters and registers, and the direct ones where they are addressed on their
+own.
 
 BMv2 refuses registers through P4Runtime; this switch offers them.
 """
@@ -49,15 +50,19 @@ class Arrays:
             entity.counter_entry.counter_id = info.id
             _set_index(entity.counter_entry, index)
             packets, size = info.cells[index]
-            entity.counter_entry.data.CopyFrom(p4runtime_pb2.CounterData(packet_count=packets, byte_count=size))
+            entity.counter_entry.data.CopyFrom(
+                p4runtime_pb2.CounterData(packet_count=packets, byte_count=size)
+            )
 
     def write_meter(self, kind: int, entry: p4runtime_pb2.MeterEntry) -> None:
         """Configure one cell, or all; without a configuration they let everything pass as green."""
         only_modify(kind, "meter")
         spec = known(self._contract.meters, entry.meter_id, "meter").declaration.spec
         rates = decode_config(entry.config, spec) if entry.HasField("config") else None
+
         if entry.HasField("counter_data"):
             check_cleared(entry.counter_data)
+
         for index, info in _cells(self._contract.meters, entry.meter_id, entry, "meter"):
             info.cells[index].configure(rates)
             if entry.HasField("counter_data"):
@@ -77,32 +82,42 @@ class Arrays:
         for index, info in _cells(self._contract.registers, entry.register_id, entry, "register"):
             if entry.data.WhichOneof("data") != "bitstring":
                 raise EntryError(Code.INVALID_ARGUMENT, f"register {info.name!r} holds bit strings")
+
             info.cells[index] = decode(entry.data.bitstring, info.array.bits, info.name)
 
     def read_register(self, entry: p4runtime_pb2.RegisterEntry, add: Add) -> None:
         """Add the selected cells."""
-        for index, info in _selected(self._contract.registers, entry.register_id, entry, "register"):
+        for index, info in _selected(
+            self._contract.registers, entry.register_id, entry, "register"
+        ):
             entity = add()
             entity.register_entry.register_id = info.id
             _set_index(entity.register_entry, index)
-            entity.register_entry.data.CopyFrom(p4data_pb2.P4Data(bitstring=encode(info.cells[index])))
+            entity.register_entry.data.CopyFrom(
+                p4data_pb2.P4Data(bitstring=encode(info.cells[index]))
+            )
 
     def write_direct_counter(self, kind: int, entry: p4runtime_pb2.DirectCounterEntry) -> None:
         """Set the counter of a table entry."""
         only_modify(kind, "direct counter")
         table, record = self._entries.find(entry.table_entry)
         _require(table.counter, table.name, "counter")
+
         if entry.HasField("data"):
-            record.packets, record.octets = entry.data.packet_count, entry.data.byte_count
+            record.packets = entry.data.packet_count
+            record.octets = entry.data.byte_count
 
     def read_direct_counter(self, entry: p4runtime_pb2.DirectCounterEntry, add: Add) -> None:
         """Add the counters of the selected table entries."""
         for table, found in self._direct(entry, "counter"):
             if table.counter is None:
                 continue
+
             entity = add()
             self._entries.identify(table, found, entity.direct_counter_entry.table_entry)
-            data = p4runtime_pb2.CounterData(packet_count=found[2].packets, byte_count=found[2].octets)
+            data = p4runtime_pb2.CounterData(
+                packet_count=found[2].packets, byte_count=found[2].octets
+            )
             entity.direct_counter_entry.data.CopyFrom(data)
 
     def write_direct_meter(self, kind: int, entry: p4runtime_pb2.DirectMeterEntry) -> None:
@@ -112,8 +127,10 @@ class Arrays:
         _require(table.meter, table.name, "meter")
         assert table.meter is not None
         rates = decode_config(entry.config, table.meter.spec) if entry.HasField("config") else None
+
         if entry.HasField("counter_data"):
             check_cleared(entry.counter_data)
+
         record.meter = record.meter or Meter(unit_is_bytes(table.meter.spec))
         record.meter.configure(rates)
         if entry.HasField("counter_data"):
@@ -124,6 +141,7 @@ class Arrays:
         for table, found in self._direct(entry, "meter"):
             if table.meter is None:
                 continue
+
             entity = add()
             self._entries.identify(table, found, entity.direct_meter_entry.table_entry)
             _encode_meter(entity.direct_meter_entry, found[2].meter or Meter(by_bytes=False), entry)
@@ -132,29 +150,51 @@ class Arrays:
         if entry.table_entry.table_id:
             table = self._contract.table(entry.table_entry.table_id)
             _require(getattr(table, what), table.name, what)
+
         for table, found in self._entries.records(entry.table_entry):
             yield table, found
 
 
 def decode_config(config: p4runtime_pb2.MeterConfig, spec: p4info_pb2.MeterSpec) -> Rates:
-    """Return the rates of a two-rate three-colour meter, or of one with a single rate and two colours."""
-    if spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_TWO_COLOR and (config.pir, config.pburst) != (config.cir, config.cburst):
-        raise EntryError(Code.INVALID_ARGUMENT, "a single-rate meter has its committed rate and burst as peak rate and burst")
+    """Return the rates of a two-rate three-colour meter, or of one with a single rate and two
+    colours.
+    """
+    if spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_TWO_COLOR and (config.pir, config.pburst) != (
+        config.cir,
+        config.cburst,
+    ):
+        raise EntryError(
+            Code.INVALID_ARGUMENT,
+            "a single-rate meter has its committed rate and burst as peak rate and burst",
+        )
+
     if min(config.cir, config.cburst, config.pir, config.pburst) < 0 or config.eburst:
-        raise EntryError(Code.INVALID_ARGUMENT, "a two-rate meter has rates and bursts from 0 up and no eburst")
+        raise EntryError(
+            Code.INVALID_ARGUMENT, "a two-rate meter has rates and bursts from 0 up and no eburst"
+        )
+
     if config.cir > config.pir:
-        raise EntryError(Code.INVALID_ARGUMENT, f"committed rate {config.cir} above peak rate {config.pir}")
+        raise EntryError(
+            Code.INVALID_ARGUMENT, f"committed rate {config.cir} above peak rate {config.pir}"
+        )
+
     return Rates(config.cir, config.cburst, config.pir, config.pburst)
 
 
 def encode_config(rates: Rates) -> p4runtime_pb2.MeterConfig:
     """Return the message form of a meter's rates."""
-    return p4runtime_pb2.MeterConfig(cir=rates.cir, cburst=rates.cburst, pir=rates.pir, pburst=rates.pburst)
+    return p4runtime_pb2.MeterConfig(
+        cir=rates.cir, cburst=rates.cburst, pir=rates.pir, pburst=rates.pburst
+    )
 
 
 def encode_colors(meter: Meter) -> p4runtime_pb2.MeterCounterData:
     """Return the packets and bytes that a meter has seen per colour."""
-    green, yellow, red = (p4runtime_pb2.CounterData(packet_count=packets, byte_count=size) for packets, size in meter.colors)
+    green, yellow, red = (
+        p4runtime_pb2.CounterData(packet_count=packets, byte_count=size)
+        for packets, size in meter.colors
+    )
+
     return p4runtime_pb2.MeterCounterData(green=green, yellow=yellow, red=red)
 
 
@@ -172,6 +212,7 @@ def unit_is_bytes(spec: p4info_pb2.MeterSpec) -> bool:
 def _encode_meter(message: Any, meter: Meter, wanted: Any) -> None:
     if meter.rates is not None:
         message.config.CopyFrom(encode_config(meter.rates))
+
     if wanted.HasField("counter_data"):
         message.counter_data.CopyFrom(encode_colors(meter))
 
@@ -181,21 +222,30 @@ def _set_index(message: Any, index: int) -> None:
     message.index.SetInParent()
 
 
-def _cells(items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str) -> Iterator[tuple[int, ArrayInfo]]:
+def _cells(
+    items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str
+) -> Iterator[tuple[int, ArrayInfo]]:
     """Add the cells of one array: the one at the index, or all where none is given."""
     info = known(items, number, what)
     if not entry.HasField("index"):
         yield from ((index, info) for index in range(len(info.cells)))
         return
+
     index = entry.index.index
     if index < 0:
         raise EntryError(Code.INVALID_ARGUMENT, f"{what} {info.name!r}: index {index} is negative")
+
     if index >= len(info.cells):
-        raise EntryError(Code.OUT_OF_RANGE, f"{what} {info.name!r}: index {index} of {len(info.cells)} cells")
+        raise EntryError(
+            Code.OUT_OF_RANGE, f"{what} {info.name!r}: index {index} of {len(info.cells)} cells"
+        )
+
     yield index, info
 
 
-def _selected(items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str) -> Iterator[tuple[int, ArrayInfo]]:
+def _selected(
+    items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str
+) -> Iterator[tuple[int, ArrayInfo]]:
     for wanted in [number] if number else list(items):
         yield from _cells(items, wanted, entry, what)
 

@@ -6,11 +6,15 @@ from emulation.softswitch.errors import Code, EntryError
 
 
 def decode(value: bytes, bits: int, what: str) -> int:
-    """Return the unsigned integer of a string of any length; OUT_OF_RANGE where it does not fit into `bits` bits."""
+    """Return the unsigned integer of a string of any length.
+
+    OUT_OF_RANGE where it does not fit into `bits` bits.
+    """
     number = int.from_bytes(value, "big")
     if not value or number >> bits:
         found = "an empty string" if not value else f"0x{value.hex()}"
         raise EntryError(Code.OUT_OF_RANGE, f"{what}: {found} is not a value of {bits} bits")
+
     return number
 
 
@@ -23,5 +27,8 @@ def decode_signed(value: bytes, bits: int, what: str) -> int:
     """Return the bits of an int<bits> value, given in two's complement of any length."""
     number = int.from_bytes(value, "big", signed=True)
     if not value or not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise EntryError(Code.OUT_OF_RANGE, f"{what}: 0x{value.hex()} is not a signed value of {bits} bits")
+        raise EntryError(
+            Code.OUT_OF_RANGE, f"{what}: 0x{value.hex()} is not a signed value of {bits} bits"
+        )
+
     return number & (1 << bits) - 1

@@ -1,7 +1,7 @@
 """The P4Info as the contract of every call, tied to the pipeline that it describes.
 
-P4Info and BMv2 JSON name the same things; the first gives the ids, the second what runs. A name that only one of them
-knows makes the pair unusable, and is reported when the pair is set.
+P4Info and BMv2 JSON name the same things; the first gives the ids, the second what runs. A name
+that only one of them knows makes the pair unusable, and is reported when the pair is set.
 """
 
 from __future__ import annotations
@@ -152,18 +152,32 @@ class Contract:
         self.p4info = p4info
         self.pipeline = pipeline
         bits = {action.name: action.parameter_bits for action in pipeline.program.actions.values()}
-        self.actions = {action.preamble.id: _action(action, bits.get(action.preamble.name)) for action in p4info.actions}
+        self.actions = {
+            action.preamble.id: _action(action, bits.get(action.preamble.name))
+            for action in p4info.actions
+        }
+
         self.profiles = {item.preamble.id: self._profile(item) for item in p4info.action_profiles}
         self.tables = {table.preamble.id: self._table(table) for table in p4info.tables}
-        self.counters = self._arrays(p4info.counters, pipeline.program.counters, pipeline.counters, "counter")
+        self.counters = self._arrays(
+            p4info.counters, pipeline.program.counters, pipeline.counters, "counter"
+        )
         self.meters = self._arrays(p4info.meters, pipeline.program.meters, pipeline.meters, "meter")
+
         for meter in (*p4info.meters, *p4info.direct_meters):
             if meter.spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_THREE_COLOR:
-                raise PipelineError(f"meter {meter.preamble.name!r}: single-rate three-colour meters are not supported")
-        self.registers = self._arrays(p4info.registers, pipeline.program.registers, pipeline.registers, "register")
+                raise PipelineError(
+                    f"meter {meter.preamble.name!r}: single-rate three-colour meters are not supported"
+                )
+
+        self.registers = self._arrays(
+            p4info.registers, pipeline.program.registers, pipeline.registers, "register"
+        )
         self.value_sets = {item.preamble.id: self._value_set(item) for item in p4info.value_sets}
         self.digests = {item.preamble.id: self._digest(item) for item in p4info.digests}
-        headers = {item.preamble.name: _packet_header(item) for item in p4info.controller_packet_metadata}
+        headers = {
+            item.preamble.name: _packet_header(item) for item in p4info.controller_packet_metadata
+        }
         self.packet_in = headers.get("packet_in", PacketHeader(()))
         self.packet_out = headers.get("packet_out", PacketHeader(()))
 
@@ -180,18 +194,28 @@ class Contract:
         runtime = _named(self.pipeline.tables, name, "table", key=lambda table: table.spec.name)
         _install_mutability(declared, runtime)
         numbers = {self.pipeline.program.actions[i].name: i for i in runtime.spec.actions}
-        references = [(known(self.actions, ref.id, "action"), ref.scope) for ref in declared.action_refs]
+        references = [
+            (known(self.actions, ref.id, "action"), ref.scope) for ref in declared.action_refs
+        ]
+
         for action, _ in references:
             if action.name not in numbers:
-                raise PipelineError(f"table {name!r} has no action {action.name!r} in the device config")
+                raise PipelineError(
+                    f"table {name!r} has no action {action.name!r} in the device config"
+                )
+
         return TableInfo(
             id=declared.preamble.id,
             name=name,
             key=_key(name, declared.match_fields, runtime.spec.key),
             actions={action.id: action for action, _ in references},
             numbers={action.id: numbers[action.name] for action, _ in references},
-            not_default=frozenset(action.id for action, scope in references if scope == SCOPE.TABLE_ONLY),
-            only_default=frozenset(action.id for action, scope in references if scope == SCOPE.DEFAULT_ONLY),
+            not_default=frozenset(
+                action.id for action, scope in references if scope == SCOPE.TABLE_ONLY
+            ),
+            only_default=frozenset(
+                action.id for action, scope in references if scope == SCOPE.DEFAULT_ONLY
+            ),
             has_const_default=declared.const_default_action_id != 0,
             is_const=declared.is_const_table,
             profile=self.profiles.get(declared.implementation_id),
@@ -205,20 +229,25 @@ class Contract:
         name = declared.preamble.name
         profiles = zip(self.pipeline.program.profiles(), self.pipeline.profiles, strict=True)
         _, runtime = _named(profiles, name, "action profile", key=lambda pair: pair[0].name)
+
         return ProfileSpec(
             declared.preamble.id,
             name,
-            declared.size,
-            declared.max_group_size,
-            declared.HasField("sum_of_members"),
-            declared.sum_of_members.max_member_weight,
-            declared.with_selector,
-            runtime,
-            tuple(declared.table_ids),
+            size=declared.size,
+            max_group_size=declared.max_group_size,
+            counts_members=declared.HasField("sum_of_members"),
+            max_member_weight=declared.sum_of_members.max_member_weight,
+            has_selector=declared.with_selector,
+            runtime=runtime,
+            table_ids=tuple(declared.table_ids),
         )
 
     def _arrays(
-        self, declared: Iterable[Any], arrays: Iterable[Array], cells: Iterable[list[Any]], what: str
+        self,
+        declared: Iterable[Any],
+        arrays: Iterable[Array],
+        cells: Iterable[list[Any]],
+        what: str,
     ) -> dict[int, ArrayInfo]:
         by_name = {array.name: (array, cell) for array, cell in zip(arrays, cells, strict=True)}
         found = {}
@@ -226,7 +255,9 @@ class Contract:
             name = item.preamble.name
             if name not in by_name:
                 raise PipelineError(f"the device config has no {what} {name!r}")
+
             found[item.preamble.id] = ArrayInfo(item.preamble.id, name, *by_name[name], item)
+
         return found
 
     def _value_set(self, declared: p4info_pb2.ValueSet) -> ValueSetInfo:
@@ -234,20 +265,29 @@ class Contract:
         pairs = zip(self.pipeline.program.value_sets, self.pipeline.value_sets, strict=True)
         _, runtime = _named(pairs, name, "value set", key=lambda pair: pair[0].name)
         key = tuple(_match_field(field, field.bitwidth) for field in declared.match)
-        return ValueSetInfo(declared.preamble.id, name, key, declared.size, runtime)
+
+        return ValueSetInfo(declared.preamble.id, name, key, size=declared.size, runtime=runtime)
 
     def _digest(self, declared: p4info_pb2.Digest) -> DigestInfo:
         name = declared.preamble.name
         lists: Iterable[FieldList] = self.pipeline.program.learn_lists.values()
         learn = _named(lists, name, "digest", key=lambda item: item.name)
         shape = declared.type_spec.WhichOneof("type_spec")
-        return DigestInfo(declared.preamble.id, name, learn.id, shape == "struct", shape == "tuple")
+
+        return DigestInfo(
+            declared.preamble.id,
+            name,
+            learn_id=learn.id,
+            is_struct=shape == "struct",
+            is_tuple=shape == "tuple",
+        )
 
 
 def known(items: Mapping[int, T], number: int, what: str) -> T:
     """Return the thing with this id or raise NOT_FOUND."""
     if number not in items:
         raise EntryError(Code.NOT_FOUND, f"the P4Info has no {what} {number}")
+
     return items[number]
 
 
@@ -255,36 +295,61 @@ def _named(items: Iterable[T], name: str, what: str, key: Any) -> T:
     for item in items:
         if key(item) == name:
             return item
+
     raise PipelineError(f"the device config has no {what} {name!r}")
 
 
 def _action(declared: p4info_pb2.Action, bits: tuple[int, ...] | None) -> ActionSpec:
-    """Return an action; `bits` are the widths of its parameters in the device config, None where it is not there."""
-    name, widths = declared.preamble.name, bits or tuple(item.bitwidth for item in declared.params)
+    """Return an action.
+
+    `bits` are the widths of its parameters in the device config, None where it is not there.
+    """
+    name = declared.preamble.name
+    widths = bits or tuple(item.bitwidth for item in declared.params)
     if len(widths) != len(declared.params):
-        raise PipelineError(f"action {name!r}: the parameters of the P4Info are not those of the device config")
+        raise PipelineError(
+            f"action {name!r}: the parameters of the P4Info are not those of the device config"
+        )
+
     where = f"a parameter of action {name!r}"
     parameters = (
-        Parameter(item.id, item.name, _width(item, width, where)) for item, width in zip(declared.params, widths, strict=True)
+        Parameter(item.id, item.name, _width(item, width, where))
+        for item, width in zip(declared.params, widths, strict=True)
     )
+
     return ActionSpec(declared.preamble.id, name, tuple(parameters))
 
 
 def _width(declared: Any, bits: int, where: str) -> int:
-    """Return how many bits a value has in the device; translation by P4Runtime is the identity, to numbers only."""
+    """Return how many bits a value has in the device.
+
+    Translation by P4Runtime is the identity, to numbers only.
+    """
     if not declared.bitwidth:
         raise PipelineError(f"{where} is translated to a string, which is not supported")
+
     if declared.bitwidth != bits and not declared.type_name.name:
-        raise PipelineError(f"{where} has {declared.bitwidth} bits in the P4Info and {bits} in the device config")
+        raise PipelineError(
+            f"{where} has {declared.bitwidth} bits in the P4Info and {bits} in the device config"
+        )
+
     return min(bits, int(declared.bitwidth))
 
 
-def _key(name: str, declared: Iterable[p4info_pb2.MatchField], fields: tuple[KeyField, ...]) -> tuple[MatchSpec, ...]:
+def _key(
+    name: str, declared: Iterable[p4info_pb2.MatchField], fields: tuple[KeyField, ...]
+) -> tuple[MatchSpec, ...]:
     listed = list(declared)
     if len(listed) != len(fields):
-        raise PipelineError(f"table {name!r}: the key of the P4Info is not the key of the device config")
+        raise PipelineError(
+            f"table {name!r}: the key of the P4Info is not the key of the device config"
+        )
+
     where = f"the key of table {name!r}"
-    return tuple(_match_field(item, _width(item, field.bits, where)) for item, field in zip(listed, fields, strict=True))
+    return tuple(
+        _match_field(item, _width(item, field.bits, where))
+        for item, field in zip(listed, fields, strict=True)
+    )
 
 
 def _match_field(declared: p4info_pb2.MatchField, bits: int) -> MatchSpec:
@@ -308,5 +373,8 @@ def _direct(resources: Iterable[Any], table: p4info_pb2.Table) -> Any:
 def _packet_header(declared: p4info_pb2.ControllerPacketMetadata) -> PacketHeader:
     for item in declared.metadata:
         if not item.bitwidth:
-            raise PipelineError(f"metadata {item.name!r} of {declared.preamble.name!r} is translated, which is not supported")
+            raise PipelineError(
+                f"metadata {item.name!r} of {declared.preamble.name!r} is translated, which is not supported"
+            )
+
     return PacketHeader(tuple((item.id, item.name, item.bitwidth) for item in declared.metadata))

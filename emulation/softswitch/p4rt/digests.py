@@ -52,22 +52,28 @@ class Digests:
             raise EntryError(Code.ALREADY_EXISTS, f"digest {info.name!r} is already enabled")
         if kind != Update.INSERT and not enabled:
             raise EntryError(Code.NOT_FOUND, f"digest {info.name!r} is not enabled")
+
         if kind == Update.DELETE:
             del self._states[info.id]
             return
+
         config = p4runtime_pb2.DigestEntry.Config()
         config.CopyFrom(message.config)
         if min(config.max_timeout_ns, config.max_list_size, config.ack_timeout_ns) < 0:
             raise EntryError(Code.INVALID_ARGUMENT, "timeouts and sizes start at 0")
+
         self._states.setdefault(info.id, DigestState(config)).config = config
 
     def read(self, wanted: p4runtime_pb2.DigestEntry, add: Add) -> None:
         """Add the selected configurations."""
         if wanted.digest_id:
             known(self._contract.digests, wanted.digest_id, "digest")
+
         for number, state in self._states.items():
             if wanted.digest_id in (0, number):
-                add().digest_entry.CopyFrom(p4runtime_pb2.DigestEntry(digest_id=number, config=state.config))
+                add().digest_entry.CopyFrom(
+                    p4runtime_pb2.DigestEntry(digest_id=number, config=state.config)
+                )
 
     def collect(self, learn_id: int, values: Values) -> None:
         """Take a digest from the pipeline."""
@@ -75,12 +81,17 @@ class Digests:
         state = self._states.get(info.id) if info else None
         if info is None or state is None:
             return
+
         now = self._clock()
         self._forget(state, now)
-        if values in state.buffer or any(values in sent for _, sent in state.unacknowledged.values()):
+        if values in state.buffer or any(
+            values in sent for _, sent in state.unacknowledged.values()
+        ):
             return
+
         if not state.buffer:
             state.first_ps = now
+
         state.buffer[values] = None
         limit = state.config.max_list_size or DEFAULT_LIST_SIZE
         if state.config.max_timeout_ns == 0 or len(state.buffer) >= limit:
@@ -90,6 +101,7 @@ class Digests:
         """Take a controller's acknowledgement of a list."""
         if message.digest_id not in self._contract.digests:
             raise EntryError(Code.INVALID_ARGUMENT, f"the P4Info has no digest {message.digest_id}")
+
         state = self._states.get(message.digest_id)
         if state is not None:
             state.unacknowledged.pop(message.list_id, None)
@@ -103,13 +115,18 @@ class Digests:
     def next_due_ps(self) -> int | None:
         """Return when `flush_due` is next needed."""
         waiting = [state for state in self._states.values() if state.buffer]
-        return min((state.first_ps + state.config.max_timeout_ns * 1000 for state in waiting), default=None)
+        return min(
+            (state.first_ps + state.config.max_timeout_ns * 1000 for state in waiting), default=None
+        )
 
     def _flush(self, info: DigestInfo, state: DigestState, now: int) -> None:
-        message = p4runtime_pb2.DigestList(digest_id=info.id, list_id=self._next_list, timestamp=self._wall_ns())
+        message = p4runtime_pb2.DigestList(
+            digest_id=info.id, list_id=self._next_list, timestamp=self._wall_ns()
+        )
         message.data.extend(_encode(info, values) for values in state.buffer)
         if state.config.ack_timeout_ns:
             state.unacknowledged[self._next_list] = (now, set(state.buffer))
+
         state.buffer.clear()
         self._next_list += 1
         self._send(message)
@@ -126,4 +143,5 @@ def _encode(info: DigestInfo, values: Values) -> p4data_pb2.P4Data:
         return p4data_pb2.P4Data(struct=p4data_pb2.P4StructLike(members=members))
     if info.is_tuple:
         return p4data_pb2.P4Data(tuple=p4data_pb2.P4StructLike(members=members))
+
     return members[0] if members else p4data_pb2.P4Data()

@@ -19,10 +19,13 @@ def decode_match(key: Sequence[MatchSpec], fields: Iterable[FieldMatch], where: 
     for field in fields:
         if field.field_id in given:
             raise _invalid(f"{where}: match field {field.field_id} appears twice")
+
         given[field.field_id] = field
+
     unknown = given.keys() - {spec.id for spec in key}
     if unknown:
         raise _invalid(f"{where}: no match field {min(unknown)}")
+
     return tuple(_decode_field(spec, given.get(spec.id), f"{where}: {spec.name}") for spec in key)
 
 
@@ -41,9 +44,11 @@ def wildcard(spec: MatchSpec) -> tuple[int, int]:
 def _decode_field(spec: MatchSpec, field: FieldMatch | None, where: str) -> tuple[int, int]:
     if field is None:
         return _left_out(spec, where)
+
     found = field.WhichOneof("field_match_type")
     if found != spec.kind:
         raise _invalid(f"{where}: expected a match of kind {spec.kind}, found {found or 'nothing'}")
+
     match found:
         case "exact":
             return decode(field.exact.value, spec.bits, where), 0
@@ -55,30 +60,40 @@ def _decode_field(spec: MatchSpec, field: FieldMatch | None, where: str) -> tupl
             return _decode_range(spec, field, where)
         case "optional":
             return decode(field.optional.value, spec.bits, where), (1 << spec.bits) - 1
+
     raise _invalid(f"{where}: match kind {spec.kind} is not supported")
 
 
 def _left_out(spec: MatchSpec, where: str) -> tuple[int, int]:
     if spec.kind == "exact":
         raise _invalid(f"{where}: an exact match field cannot be left out")
+
     return wildcard(spec)
 
 
 def _decode_prefix(spec: MatchSpec, field: FieldMatch, where: str) -> tuple[int, int]:
-    value, length = decode(field.lpm.value, spec.bits, where), field.lpm.prefix_len
+    value = decode(field.lpm.value, spec.bits, where)
+    length = field.lpm.prefix_len
     if not 0 < length <= spec.bits:
-        raise _invalid(f"{where}: a prefix length of {length} in {spec.bits} bits (leave a wildcard out)")
+        raise _invalid(
+            f"{where}: a prefix length of {length} in {spec.bits} bits (leave a wildcard out)"
+        )
+
     if value & ~prefix_mask(length, spec.bits):
         raise _invalid(f"{where}: 0x{value:x} has bits beyond its prefix of {length}")
+
     return value, length
 
 
 def _decode_ternary(spec: MatchSpec, field: FieldMatch, where: str) -> tuple[int, int]:
-    value, mask = (decode(item, spec.bits, where) for item in (field.ternary.value, field.ternary.mask))
+    value, mask = (
+        decode(item, spec.bits, where) for item in (field.ternary.value, field.ternary.mask)
+    )
     if not mask:
         raise _invalid(f"{where}: a mask of 0 (leave a wildcard out)")
     if value & ~mask:
         raise _invalid(f"{where}: 0x{value:x} has bits outside of its mask 0x{mask:x}")
+
     return value, mask
 
 
@@ -88,6 +103,7 @@ def _decode_range(spec: MatchSpec, field: FieldMatch, where: str) -> tuple[int, 
         raise _invalid(f"{where}: the range from {low} to {high} is empty")
     if (low, high) == wildcard(spec):
         raise _invalid(f"{where}: a range of all values (leave a wildcard out)")
+
     return low, high
 
 
@@ -96,7 +112,8 @@ def _encode_field(spec: MatchSpec, first: int, second: int, field: FieldMatch) -
         case "exact":
             field.exact.value = encode(first)
         case "lpm":
-            field.lpm.value, field.lpm.prefix_len = encode(first), second
+            field.lpm.value = encode(first)
+            field.lpm.prefix_len = second
         case "ternary":
             field.ternary.value, field.ternary.mask = encode(first), encode(second)
         case "range":

@@ -1,4 +1,6 @@
-"""Packet-in and packet-out: the controller header is metadata for P4Runtime and the first header for the program."""
+"""Packet-in and packet-out: the controller header is metadata for P4Runtime and the first header
+for the program.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,22 @@ from emulation.softswitch.p4rt.contract import PacketHeader
 
 
 def encode_packet_in(header: PacketHeader, frame: bytes) -> p4runtime_pb2.PacketIn:
-    """Return a frame from the CPU port as a message; what is too short for the header is payload only."""
+    """Return a frame from the CPU port as a message.
+
+    What is too short for the header is payload only.
+    """
     size = header.bytes
     packet = p4runtime_pb2.PacketIn(payload=frame[size:])
     if len(frame) < size:
         packet.payload = frame
         return packet
+
     rest = int.from_bytes(frame[:size], "big")
     low = size * 8
     for number, _, bits in header.fields:
         low -= bits
         packet.metadata.add(metadata_id=number, value=encode(rest >> low & (1 << bits) - 1))
+
     return packet
 
 
@@ -29,9 +36,14 @@ def decode_packet_out(header: PacketHeader, packet: p4runtime_pb2.PacketOut) -> 
     given = {item.metadata_id: item.value for item in packet.metadata}
     wanted = {number for number, _, _ in header.fields}
     if len(given) != len(packet.metadata) or given.keys() != wanted:
-        raise EntryError(Code.INVALID_ARGUMENT, f"a packet-out has the metadata {sorted(wanted)}, found {sorted(given)}")
+        raise EntryError(
+            Code.INVALID_ARGUMENT,
+            f"a packet-out has the metadata {sorted(wanted)}, found {sorted(given)}",
+        )
+
     value = 0
     for number, name, bits in header.fields:
         value = value << bits | decode(given[number], bits, f"packet-out metadata {name!r}")
+
     padding = header.bytes * 8 - sum(bits for _, _, bits in header.fields)
     return (value << padding).to_bytes(header.bytes, "big") + bytes(packet.payload)

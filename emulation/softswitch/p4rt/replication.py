@@ -50,27 +50,36 @@ class ReplicationEngine:
                 raise _invalid("neither a multicast group nor a clone session")
 
     def _write_group(self, kind: int, message: p4runtime_pb2.MulticastGroupEntry) -> None:
-        number, groups = message.multicast_group_id, self._replication.groups
-        _check_update(kind, number, groups, "multicast group", MAX_INSTANCE)
+        number = message.multicast_group_id
+        groups = self._replication.groups
+        _check_update(kind, number, existing=groups, what="multicast group", limit=MAX_INSTANCE)
+
         if kind == Update.DELETE:
             del groups[number]
             self._replication.metadata.pop(number, None)
             return
+
         groups[number] = _replicas(message.replicas)
         self._replication.metadata[number] = message.metadata
 
     def _write_session(self, kind: int, message: p4runtime_pb2.CloneSessionEntry) -> None:
-        number, sessions = message.session_id, self._replication.sessions
-        _check_update(kind, number, sessions, "clone session", MAX_SESSION)
+        number = message.session_id
+        sessions = self._replication.sessions
+        _check_update(kind, number, existing=sessions, what="clone session", limit=MAX_SESSION)
+
         if kind == Update.DELETE:
             del sessions[number]
             return
+
         if message.packet_length_bytes < 0:
             raise _invalid(f"packet_length_bytes {message.packet_length_bytes}")
         if message.class_of_service > MAX_PRIORITY:
             raise _invalid(f"class_of_service {message.class_of_service} is above {MAX_PRIORITY}")
+
         replicas = _replicas(message.replicas)
-        sessions[number] = CloneSession(replicas, message.class_of_service, message.packet_length_bytes)
+        sessions[number] = CloneSession(
+            replicas, message.class_of_service, message.packet_length_bytes
+        )
 
     def _read_groups(self, number: int, add: Add) -> None:
         for group, replicas in _one_or_all(self._replication.groups, number):
@@ -84,7 +93,8 @@ class ReplicationEngine:
         for session, found in _one_or_all(self._replication.sessions, number):
             entity = add()
             entry = entity.packet_replication_engine_entry.clone_session_entry
-            entry.session_id, entry.class_of_service = session, found.priority
+            entry.session_id = session
+            entry.class_of_service = found.priority
             entry.packet_length_bytes = found.truncate
             _add_replicas(entry.replicas, found.replicas)
 
@@ -100,10 +110,16 @@ class ValueSets:
         only_modify(kind, "value set")
         info = known(self._contract.value_sets, message.value_set_id, "value set")
         if info.size and len(message.members) > info.size:
-            raise EntryError(Code.RESOURCE_EXHAUSTED, f"value set {info.name!r} holds {info.size} members")
+            raise EntryError(
+                Code.RESOURCE_EXHAUSTED, f"value set {info.name!r} holds {info.size} members"
+            )
+
         matches = [decode_match(info.key, member.match, info.name) for member in message.members]
         if len({*matches}) < len(matches):
-            raise EntryError(Code.ALREADY_EXISTS, f"value set {info.name!r}: a member appears twice")
+            raise EntryError(
+                Code.ALREADY_EXISTS, f"value set {info.name!r}: a member appears twice"
+            )
+
         info.runtime.replace([(match, _value_match(info.key, match)) for match in matches])
 
     def read(self, wanted: p4runtime_pb2.ValueSetEntry, add: Add) -> None:
@@ -113,6 +129,7 @@ class ValueSets:
             info = known(self._contract.value_sets, number, "value set")
             entity = add()
             entity.value_set_entry.value_set_id = number
+
             for match, _ in info.runtime.members:
                 add_match(info.key, match, entity.value_set_entry.members.add().match)
 
@@ -147,6 +164,7 @@ def _replicas(messages: Iterable[p4runtime_pb2.Replica]) -> tuple[Replica, ...]:
     replicas = tuple(_replica(message) for message in messages)
     if len({*replicas}) < len(replicas):
         raise _invalid("a (port, instance) pair appears twice")
+
     return replicas
 
 
@@ -157,6 +175,7 @@ def _replica(message: p4runtime_pb2.Replica) -> Replica:
         raise EntryError(Code.UNIMPLEMENTED, "backup replicas are not supported")
     if message.WhichOneof("port_kind") == "port":
         return Replica(decode(message.port, 32, "replica port"), message.instance)
+
     return Replica(message.egress_port, message.instance, is_bytes=False)
 
 

@@ -1,7 +1,7 @@
 """A P4Runtime server for one switch, without gRPC.
 
-It takes and returns `p4.v1` messages, so that a gRPC server, a virtual network and a test can all call it. All calls
-must come from one thread, the one that also moves the packets.
+It takes and returns `p4.v1` messages, so that a gRPC server, a virtual network and a test can all
+call it. All calls must come from one thread, the one that also moves the packets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ from emulation.softswitch.switch import Replication, Switch
 
 API_VERSION = "1.4.0"
 ENTITIES_PER_RESPONSE = 1000
-RESPONSE_TYPES = (GetRequest.ALL, GetRequest.COOKIE_ONLY, GetRequest.P4INFO_AND_COOKIE, GetRequest.DEVICE_CONFIG_AND_COOKIE)
+RESPONSE_TYPES = (
+    GetRequest.ALL,
+    GetRequest.COOKIE_ONLY,
+    GetRequest.P4INFO_AND_COOKIE,
+    GetRequest.DEVICE_CONFIG_AND_COOKIE,
+)
 Writer = Callable[[int, Any], None]
 Reader = Callable[[Any, Add], None]
 
@@ -51,7 +56,9 @@ class Loaded:
 
 
 class Pages:
-    """Collects entities in responses of a limited size: gRPC clients take 4 MB unless told otherwise."""
+    """Collects entities in responses of a limited size: gRPC clients take 4 MB unless told
+    otherwise.
+    """
 
     def __init__(self) -> None:
         self.responses: list[p4runtime_pb2.ReadResponse] = []
@@ -60,6 +67,7 @@ class Pages:
         """Return a new entity of the last response, or of another one where that is full."""
         if not self.responses or len(self.responses[-1].entities) >= ENTITIES_PER_RESPONSE:
             self.responses.append(p4runtime_pb2.ReadResponse())
+
         return self.responses[-1].entities.add()
 
 
@@ -76,7 +84,9 @@ class Stream:
             case "arbitration":
                 self._service.arbitration.update(self._client, message.arbitration)
             case "packet":
-                self._guarded(lambda: self._service.packet_out(self._client, message.packet), message)
+                self._guarded(
+                    lambda: self._service.packet_out(self._client, message.packet), message
+                )
             case "digest_ack":
                 self._guarded(lambda: self._service.acknowledge(message.digest_ack), message)
             case _:
@@ -86,7 +96,9 @@ class Stream:
         """Forget the controller."""
         self._service.arbitration.leave(self._client)
 
-    def _guarded(self, action: Callable[[], None], message: p4runtime_pb2.StreamMessageRequest) -> None:
+    def _guarded(
+        self, action: Callable[[], None], message: p4runtime_pb2.StreamMessageRequest
+    ) -> None:
         try:
             action()
         except EntryError as error:
@@ -102,11 +114,15 @@ class Stream:
                 response.error.digest_list_ack.digest_list_ack.CopyFrom(message.digest_ack)
             case _:
                 response.error.other.other.CopyFrom(message.other)
+
         self._client.send(response)
 
 
 class P4RuntimeService:
-    """The calls of P4Runtime on one switch; `wall_ns` stamps notifications (by default with the switch's own time)."""
+    """The calls of P4Runtime on one switch.
+
+    `wall_ns` stamps notifications (by default with the switch's own time).
+    """
 
     def __init__(self, switch: Switch, wall_ns: Callable[[], int] | None = None) -> None:
         self.switch = switch
@@ -122,6 +138,7 @@ class P4RuntimeService:
         device = getattr(request, "device_id", None)
         if device:
             self._check_device(device)
+
         return p4runtime_pb2.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
     def open_stream(self, send: Send) -> Stream:
@@ -129,49 +146,71 @@ class P4RuntimeService:
         return Stream(self, Client(send))
 
     def write(self, request: p4runtime_pb2.WriteRequest) -> None:
-        """Apply the updates in order; where some fail, a StatusError carries one p4.v1.Error per update."""
+        """Apply the updates in order.
+
+        Where some fail, a StatusError carries one p4.v1.Error per update.
+        """
         for _ in self.write_steps(request):
             pass
 
     def write_steps(self, request: p4runtime_pb2.WriteRequest) -> Iterator[None]:
         """Do the same in steps, one per update, between which packets may be processed."""
         self._check_device(request.device_id)
-        self.arbitration.check_primary(request.role, request.election_id, request.HasField("election_id"))
+        self.arbitration.check_primary(
+            request.role, request.election_id, request.HasField("election_id")
+        )
         loaded = self._require_pipeline()
+
         if request.atomicity != p4runtime_pb2.WriteRequest.CONTINUE_ON_ERROR:
             raise StatusError(Code.UNIMPLEMENTED, "only CONTINUE_ON_ERROR is supported")
+
         outcomes: list[EntryError | None] = []
         for update in request.updates:
             outcomes.append(self._outcome(loaded, update))
             yield
+
         failed = [error for error in outcomes if error is not None]
         if failed:
             message = f"{len(failed)} of {len(outcomes)} updates failed; the first: {failed[0]}"
             raise StatusError(Code.UNKNOWN, message, [error_of(error) for error in outcomes])
 
     def read(self, request: p4runtime_pb2.ReadRequest) -> list[p4runtime_pb2.ReadResponse]:
-        """Return the selected entities; where some requests are invalid, a StatusError with one p4.v1.Error each."""
+        """Return the selected entities.
+
+        Where some requests are invalid, a StatusError with one p4.v1.Error each.
+        """
         responses, failure = self.read_all(request)
         if failure is not None:
             raise failure
+
         return responses
 
-    def read_all(self, request: p4runtime_pb2.ReadRequest) -> tuple[list[p4runtime_pb2.ReadResponse], StatusError | None]:
-        """Return what the valid requests select, in messages that gRPC takes, and the status of those that are not."""
+    def read_all(
+        self, request: p4runtime_pb2.ReadRequest
+    ) -> tuple[list[p4runtime_pb2.ReadResponse], StatusError | None]:
+        """Return what the valid requests select, in messages that gRPC takes, and the status of
+        those that are not.
+        """
         self._check_device(request.device_id)
         loaded = self._require_pipeline()
         pages = Pages()
         outcomes = [self._read_into(loaded, entity, pages.add) for entity in request.entities]
         failed = [error for error in outcomes if error is not None]
+
         if not failed:
             return pages.responses, None
+
         message = f"the first of {len(failed)} failed requests: {failed[0]}"
-        return pages.responses, StatusError(Code.UNKNOWN, message, [error_of(error) for error in outcomes])
+        return pages.responses, StatusError(
+            Code.UNKNOWN, message, [error_of(error) for error in outcomes]
+        )
 
     def set_pipeline(self, request: SetRequest) -> None:
         """Verify, save or commit a pipeline; where that fails the old one stays."""
         self._check_device(request.device_id)
-        self.arbitration.check_primary(request.role, request.election_id, request.HasField("election_id"))
+        self.arbitration.check_primary(
+            request.role, request.election_id, request.HasField("election_id")
+        )
         match request.action:
             case SetRequest.VERIFY:
                 self._verify(request)
@@ -186,23 +225,32 @@ class P4RuntimeService:
             case _:
                 raise StatusError(Code.INVALID_ARGUMENT, "no action is given")
 
-    def get_pipeline(self, request: GetRequest) -> p4runtime_pb2.GetForwardingPipelineConfigResponse:
+    def get_pipeline(
+        self, request: GetRequest
+    ) -> p4runtime_pb2.GetForwardingPipelineConfigResponse:
         """Return the parts of the current configuration that are asked for."""
         self._check_device(request.device_id)
         if request.response_type not in RESPONSE_TYPES:
-            raise StatusError(Code.INVALID_ARGUMENT, f"unknown response type {request.response_type}")
+            raise StatusError(
+                Code.INVALID_ARGUMENT, f"unknown response type {request.response_type}"
+            )
+
         response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
         loaded = self._saved or self._loaded
         if loaded is None:
             return response
+
         config = response.config
         config.SetInParent()
         if loaded.config.HasField("cookie"):
             config.cookie.CopyFrom(loaded.config.cookie)
+
         if request.response_type in (GetRequest.ALL, GetRequest.P4INFO_AND_COOKIE):
             config.p4info.CopyFrom(loaded.config.p4info)
+
         if request.response_type in (GetRequest.ALL, GetRequest.DEVICE_CONFIG_AND_COOKIE):
             config.p4_device_config = loaded.config.p4_device_config
+
         return response
 
     def packet_out(self, client: Client, packet: p4runtime_pb2.PacketOut) -> None:
@@ -211,46 +259,61 @@ class P4RuntimeService:
             raise EntryError(Code.PERMISSION_DENIED, "only the primary controller may send packets")
         if self._loaded is None or self.switch.cpu_port is None:
             raise EntryError(Code.FAILED_PRECONDITION, "packet-outs need a pipeline and a CPU port")
+
         self.switch.packet_out(decode_packet_out(self._loaded.contract.packet_out, packet))
 
     def acknowledge(self, message: p4runtime_pb2.DigestListAck) -> None:
         """Take the acknowledgement of a digest list."""
         if self._loaded is None:
             raise EntryError(Code.FAILED_PRECONDITION, "no pipeline is set")
+
         self._loaded.digests.acknowledge(message)
 
     def tick(self) -> None:
-        """Send the notifications that are due: digest lists that have waited enough, entries that are idle."""
+        """Send the notifications that are due: digest lists that have waited enough, entries that
+        are idle.
+        """
         if self._loaded is None:
             return
+
         now = self.switch.clock()
         self._loaded.digests.flush_due(now)
         idle = list(self._loaded.entries.idle(now))
+
         if idle:
-            notification = p4runtime_pb2.IdleTimeoutNotification(table_entry=idle, timestamp=self._wall_ns())
-            self._to_primaries(p4runtime_pb2.StreamMessageResponse(idle_timeout_notification=notification))
+            notification = p4runtime_pb2.IdleTimeoutNotification(
+                table_entry=idle, timestamp=self._wall_ns()
+            )
+            self._to_primaries(
+                p4runtime_pb2.StreamMessageResponse(idle_timeout_notification=notification)
+            )
 
     def next_tick_ps(self) -> int | None:
         """Return when `tick` is next needed, None while nothing waits."""
         if self._loaded is None:
             return None
+
         times = (self._loaded.digests.next_due_ps(), self._loaded.entries.next_expiry_ps())
         return min((time for time in times if time is not None), default=None)
 
     def _check_device(self, device_id: int) -> None:
         if device_id != self.switch.device_id:
-            raise StatusError(Code.NOT_FOUND, f"this is device {self.switch.device_id}, not {device_id}")
+            raise StatusError(
+                Code.NOT_FOUND, f"this is device {self.switch.device_id}, not {device_id}"
+            )
 
     def _require_pipeline(self) -> Loaded:
         if self._saved is not None:
             return self._saved
         if self._loaded is None:
             raise StatusError(Code.FAILED_PRECONDITION, "no forwarding pipeline is set")
+
         return self._loaded
 
     def _verify(self, request: SetRequest) -> Loaded:
         if not request.HasField("config"):
             raise StatusError(Code.INVALID_ARGUMENT, "no config is given")
+
         try:
             return self._load(request.config)
         except (PipelineError, EntryError) as error:
@@ -261,9 +324,11 @@ class P4RuntimeService:
         contract = Contract(config.p4info, pipeline)
         entries = TableEntries(contract, self.switch.clock)
         digests = Digests(contract, self.switch.clock, self._wall_ns, self._send_digests)
-        profiles, arrays = ActionProfiles(contract), Arrays(contract, entries)
+        profiles = ActionProfiles(contract)
+        arrays = Arrays(contract, entries)
         replication = Replication()
-        sets, engine = ValueSets(contract), ReplicationEngine(replication)
+        sets = ValueSets(contract)
+        engine = ReplicationEngine(replication)
         stored = Config()
         stored.CopyFrom(config)
         handlers: dict[str, tuple[Writer, Reader]] = {
@@ -279,12 +344,23 @@ class P4RuntimeService:
             "value_set_entry": (sets.write, sets.read),
             "digest_entry": (digests.write, digests.read),
         }
+
         writers = {name: writer for name, (writer, _) in handlers.items()}
         readers = {name: reader for name, (_, reader) in handlers.items()}
-        return Loaded(stored, pipeline, contract, entries, digests, replication, writers, readers)
+        return Loaded(
+            stored,
+            pipeline,
+            contract,
+            entries=entries,
+            digests=digests,
+            replication=replication,
+            writers=writers,
+            readers=readers,
+        )
 
     def _commit(self, loaded: Loaded) -> None:
-        self._loaded, self._saved = loaded, None
+        self._loaded = loaded
+        self._saved = None
         self.switch.commit(loaded.pipeline)
         self.switch.replication = loaded.replication
 
@@ -293,16 +369,23 @@ class P4RuntimeService:
             raise StatusError(Code.INVALID_ARGUMENT, "COMMIT takes no config")
         if self._saved is None:
             raise StatusError(Code.NOT_FOUND, "no saved config")
+
         self._commit(self._saved)
 
     def _reconcile(self, fresh: Loaded) -> None:
-        """Commit a pipeline into which the entities of the old one have been written; all of them or none."""
+        """Commit a pipeline into which the entities of the old one have been written.
+
+        All of them or none.
+        """
         old = self._loaded
         if old is not None:
             try:
                 _carry_over(old, fresh)
             except EntryError as error:
-                raise StatusError(Code.INVALID_ARGUMENT, f"the forwarding state cannot be kept: {error}") from None
+                raise StatusError(
+                    Code.INVALID_ARGUMENT, f"the forwarding state cannot be kept: {error}"
+                ) from None
+
         self._commit(fresh)
 
     def _outcome(self, loaded: Loaded, update: Update) -> EntryError | None:
@@ -310,21 +393,30 @@ class P4RuntimeService:
         try:
             if update.type not in (Update.INSERT, Update.MODIFY, Update.DELETE):
                 raise EntryError(Code.INVALID_ARGUMENT, "the update has no type")
+
             if kind not in loaded.writers:
-                raise EntryError(Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}")
+                raise EntryError(
+                    Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}"
+                )
+
             loaded.writers[kind](update.type, getattr(update.entity, kind))
         except EntryError as error:
             return error
+
         return None
 
     def _read_into(self, loaded: Loaded, entity: Entity, add: Add) -> EntryError | None:
         kind = entity.WhichOneof("entity")
         try:
             if kind not in loaded.readers:
-                raise EntryError(Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}")
+                raise EntryError(
+                    Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}"
+                )
+
             loaded.readers[kind](getattr(entity, kind), add)
         except EntryError as error:
             return error
+
         return None
 
     def _packet_in(self, frame: bytes) -> None:
@@ -344,37 +436,57 @@ class P4RuntimeService:
             client.send(message)
 
 
-_CARRIED = ("action_profile_member", "action_profile_group", "table_entry", "value_set_entry", "digest_entry")
+_CARRIED = (
+    "action_profile_member",
+    "action_profile_group",
+    "table_entry",
+    "value_set_entry",
+    "digest_entry",
+)
 _CELLS = ("counter_entry", "meter_entry", "register_entry")
 
 
 def _carry_over(old: Loaded, fresh: Loaded) -> None:
-    """Write the whole forwarding state of one pipeline into another; an EntryError says what does not fit."""
+    """Write the whole forwarding state of one pipeline into another.
+
+    An EntryError says what does not fit.
+    """
     for table in fresh.pipeline.tables:
         for _, _, record in [entry for entry in table if not entry[2].is_const]:
             table.delete(record.match, record.priority)
+
     for kind in (*_CARRIED, *_CELLS):
         for entity in _everything(old, kind):
             message = getattr(entity, kind)
-            is_modified = kind in (*_CELLS, "value_set_entry") or getattr(message, "is_default_action", False)
+            is_modified = kind in (*_CELLS, "value_set_entry") or getattr(
+                message, "is_default_action", False
+            )
             if not getattr(message, "is_const", False):
                 fresh.writers[kind](Update.MODIFY if is_modified else Update.INSERT, message)
+
     for name in ("groups", "sessions", "metadata"):
         getattr(fresh.replication, name).update(getattr(old.replication, name))
 
 
 def _everything(loaded: Loaded, kind: str) -> list[Entity]:
-    """Return all entities of a kind; table entries with their counters and meters, and changed default entries too."""
+    """Return all entities of a kind.
+
+    Table entries with their counters and meters, and changed default entries too.
+    """
     response = p4runtime_pb2.ReadResponse()
     wanted = getattr(Entity(), kind)
     if kind != "table_entry":
         loaded.readers[kind](wanted, response.entities.add)
         return list(response.entities)
+
     wanted.counter_data.SetInParent()
     wanted.meter_config.SetInParent()
     loaded.entries.read(wanted, response.entities.add)
+
     for number, table in loaded.contract.tables.items():
         if table.runtime.default[0] != table.runtime.initial_default:
-            wanted.table_id, wanted.is_default_action = number, True
+            wanted.table_id = number
+            wanted.is_default_action = True
             loaded.entries.read(wanted, response.entities.add)
+
     return list(response.entities)

@@ -10,9 +10,13 @@ from emulation.softswitch.errors import Code, EntryError, SoftswitchError
 
 
 class StatusError(SoftswitchError):
-    """A call that fails: a google.rpc code, one line, and for batches one `p4.v1.Error` per update or request."""
+    """A call that fails: a google.rpc code, one line, and for batches one `p4.v1.Error` per update
+    or request.
+    """
 
-    def __init__(self, code: Code, message: str, details: Sequence[p4runtime_pb2.Error] = ()) -> None:
+    def __init__(
+        self, code: Code, message: str, details: Sequence[p4runtime_pb2.Error] = ()
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -23,4 +27,7 @@ def error_of(error: EntryError | None) -> p4runtime_pb2.Error:
     """Return the message for the outcome of one update; None is success."""
     if error is None:
         return p4runtime_pb2.Error(canonical_code=Code.OK)
-    return p4runtime_pb2.Error(canonical_code=error.code, message=str(error), space="softswitch", code=error.code)
+
+    return p4runtime_pb2.Error(
+        canonical_code=error.code, message=str(error), space="softswitch", code=error.code
+    )

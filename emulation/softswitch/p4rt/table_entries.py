@@ -8,8 +8,19 @@ from p4.v1.p4runtime_pb2 import TableEntry, Update
 
 from emulation.softswitch.errors import Code, EntryError
 from emulation.softswitch.meters import Meter
-from emulation.softswitch.p4rt.actions import decode_action, decode_table_action, encode_table_action, one_shot_of
-from emulation.softswitch.p4rt.arrays import check_cleared, decode_config, encode_colors, encode_config, unit_is_bytes
+from emulation.softswitch.p4rt.actions import (
+    decode_action,
+    decode_table_action,
+    encode_table_action,
+    one_shot_of,
+)
+from emulation.softswitch.p4rt.arrays import (
+    check_cleared,
+    decode_config,
+    encode_colors,
+    encode_config,
+    unit_is_bytes,
+)
 from emulation.softswitch.p4rt.contract import Add, Contract, TableInfo
 from emulation.softswitch.p4rt.matches import add_match, decode_match
 from emulation.softswitch.tables import Entry, Match, Record
@@ -29,6 +40,7 @@ class TableEntries:
         table = self._contract.table(entry.table_id)
         if entry.is_const:
             raise _invalid("is_const cannot be written")
+
         if entry.is_default_action:
             self._write_default(kind, table, entry)
         elif kind == Update.INSERT:
@@ -52,6 +64,7 @@ class TableEntries:
         table = self._contract.table(wanted.table_id)
         if wanted.is_default_action:
             return table, table.runtime.default[0][2]
+
         return table, table.runtime.find(*self._key(table, wanted))[2]
 
     def records(self, wanted: TableEntry) -> Iterator[tuple[TableInfo, Entry]]:
@@ -73,6 +86,7 @@ class TableEntries:
         if entry is table.runtime.default[0]:
             message.is_default_action = True
             return
+
         add_match(table.key, entry[2].match, message.match)
         message.priority = entry[2].priority
 
@@ -81,6 +95,7 @@ class TableEntries:
         for table in self._contract.tables.values():
             if not table.supports_timeout:
                 continue
+
             for entry in table.runtime:
                 record = entry[2]
                 if 0 < record.idle_timeout_ns * 1000 <= now_ps - record.last_hit_ps:
@@ -88,7 +103,8 @@ class TableEntries:
                     message = TableEntry()
                     self.identify(table, entry, message)
                     message.idle_timeout_ns = record.idle_timeout_ns
-                    message.metadata, message.controller_metadata = record.metadata, record.controller_metadata
+                    message.metadata = record.metadata
+                    message.controller_metadata = record.controller_metadata
                     yield message
 
     def next_expiry_ps(self) -> int | None:
@@ -100,6 +116,7 @@ class TableEntries:
             for entry in table.runtime
             if entry[2].idle_timeout_ns
         ]
+
         return min(times, default=None)
 
     def _insert(self, table: TableInfo, entry: TableEntry) -> None:
@@ -107,9 +124,11 @@ class TableEntries:
             raise EntryError(Code.PERMISSION_DENIED, f"table {table.name!r} is const")
         if not table.key:
             raise _invalid(f"table {table.name!r} has no key and so no entries")
+
         match, priority = self._key(table, entry)
         if (match, priority) in table.runtime.entries:
             raise EntryError(Code.ALREADY_EXISTS, f"table {table.name!r} already has this entry")
+
         self._check_resources(table, entry)
         choice = decode_table_action(table, entry.action)
         try:
@@ -117,6 +136,7 @@ class TableEntries:
         except EntryError:
             self._release(table, one_shot_of(choice))
             raise
+
         inserted[2].last_hit_ps = self._clock()
         self._set_resources(table, entry, inserted[2])
 
@@ -125,12 +145,14 @@ class TableEntries:
         old = table.runtime.find(match, priority)
         if (table.is_const or old[2].is_const) and entry.HasField("action"):
             raise EntryError(Code.PERMISSION_DENIED, "the action of a const entry cannot change")
+
         self._check_resources(table, entry)
         if entry.HasField("action"):
             before = one_shot_of((old[0], old[1]))
             choice = decode_table_action(table, entry.action, before)
             table.runtime.modify(match, priority, *choice)
             self._release(table, before)
+
         self._set_resources(table, entry, old[2])
 
     def _delete(self, table: TableInfo, entry: TableEntry) -> None:
@@ -138,6 +160,7 @@ class TableEntries:
         old = table.runtime.find(match, priority)
         if table.is_const or old[2].is_const:
             raise EntryError(Code.PERMISSION_DENIED, "a const entry cannot be deleted")
+
         table.runtime.delete(match, priority)
         self._release(table, one_shot_of((old[0], old[1])))
 
@@ -150,8 +173,12 @@ class TableEntries:
             raise _invalid("the default entry can only be modified")
         if entry.match or entry.priority or entry.idle_timeout_ns:
             raise _invalid("the default entry has no match, no priority and no timeout")
+
         if table.has_const_default or table.runtime.spec.is_default_const:
-            raise EntryError(Code.PERMISSION_DENIED, f"the default action of {table.name!r} is const")
+            raise EntryError(
+                Code.PERMISSION_DENIED, f"the default action of {table.name!r} is const"
+            )
+
         self._check_resources(table, entry)
         if not entry.HasField("action"):
             table.runtime.set_default(*table.runtime.initial_default[:2])
@@ -159,20 +186,28 @@ class TableEntries:
         else:
             if entry.action.action.action_id in table.not_default:
                 raise EntryError(Code.PERMISSION_DENIED, "the action cannot be a default action")
+
             table.runtime.set_default(*self._default_action(table, entry))
+
         self._set_resources(table, entry, table.runtime.default[0][2])
 
     def _default_action(self, table: TableInfo, entry: TableEntry) -> tuple[int, tuple[int, ...]]:
         if table.profile is not None:
-            raise EntryError(Code.PERMISSION_DENIED, f"the default action of {table.name!r}, which uses a profile, is fixed")
+            raise EntryError(
+                Code.PERMISSION_DENIED,
+                f"the default action of {table.name!r}, which uses a profile, is fixed",
+            )
+
         if entry.action.WhichOneof("type") != "action":
             raise _invalid("a default entry needs an action")
+
         return decode_action(table, entry.action.action)
 
     def _key(self, table: TableInfo, entry: TableEntry) -> tuple[Match, int]:
         if table.needs_priority != (entry.priority > 0):
             wanted = "a priority above 0" if table.needs_priority else "no priority"
             raise _invalid(f"table {table.name!r} wants {wanted}, found {entry.priority}")
+
         return decode_match(table.key, entry.match, f"table {table.name!r}"), entry.priority
 
     def _check_resources(self, table: TableInfo, entry: TableEntry) -> None:
@@ -184,23 +219,39 @@ class TableEntries:
             raise _invalid(f"an idle timeout of {entry.idle_timeout_ns} ns")
         if entry.HasField("counter_data") and table.counter is None:
             raise _invalid(f"table {table.name!r} has no direct counter")
-        if table.meter is None and (entry.HasField("meter_config") or entry.HasField("meter_counter_data")):
+
+        if table.meter is None and (
+            entry.HasField("meter_config") or entry.HasField("meter_counter_data")
+        ):
             raise _invalid(f"table {table.name!r} has no direct meter")
+
         if entry.HasField("meter_config") and table.meter is not None:
             decode_config(entry.meter_config, table.meter.spec)
+
         if entry.HasField("meter_counter_data"):
             check_cleared(entry.meter_counter_data)
 
     def _set_resources(self, table: TableInfo, entry: TableEntry, record: Record) -> None:
-        record.metadata, record.controller_metadata = entry.metadata, entry.controller_metadata
+        record.metadata = entry.metadata
+        record.controller_metadata = entry.controller_metadata
         record.idle_timeout_ns = entry.idle_timeout_ns
+
         if entry.HasField("counter_data"):
-            record.packets, record.octets = entry.counter_data.packet_count, entry.counter_data.byte_count
+            record.packets = entry.counter_data.packet_count
+            record.octets = entry.counter_data.byte_count
+
         if table.meter is None:
             return
+
         if record.meter is None:
             record.meter = Meter(unit_is_bytes(table.meter.spec))
-        wanted = decode_config(entry.meter_config, table.meter.spec) if entry.HasField("meter_config") else None
+
+        wanted = (
+            decode_config(entry.meter_config, table.meter.spec)
+            if entry.HasField("meter_config")
+            else None
+        )
+
         record.meter.configure(wanted)
         if entry.HasField("meter_counter_data"):
             record.meter.clear()
@@ -210,6 +261,7 @@ class TableEntries:
         if wanted.is_default_action:
             self._encode(table, table.runtime.default[0], wanted, add().table_entry)
             return
+
         key = self._wanted_key(table, wanted)
         for entry in table.runtime:
             if self._is_wanted(table, entry, wanted, key):
@@ -218,9 +270,12 @@ class TableEntries:
     def _wanted_key(self, table: TableInfo, wanted: TableEntry) -> Match | None:
         if not wanted.match:
             return None
+
         return decode_match(table.key, wanted.match, f"table {table.name!r}")
 
-    def _is_wanted(self, table: TableInfo, entry: Entry, wanted: TableEntry, key: Match | None) -> bool:
+    def _is_wanted(
+        self, table: TableInfo, entry: Entry, wanted: TableEntry, key: Match | None
+    ) -> bool:
         record = entry[2]
         if key is not None and record.match != key:
             return False
@@ -230,36 +285,59 @@ class TableEntries:
             return False
         if wanted.controller_metadata not in (0, record.controller_metadata):
             return False
+
         action = wanted.action.action.action_id
         return not action or table.numbers.get(action) == entry[0]
 
-    def _encode(self, table: TableInfo, entry: Entry, wanted: TableEntry, message: TableEntry) -> None:
+    def _encode(
+        self, table: TableInfo, entry: Entry, wanted: TableEntry, message: TableEntry
+    ) -> None:
         record = entry[2]
         self.identify(table, entry, message)
         encode_table_action(table, (entry[0], entry[1]), message)
         message.is_const = record.is_const
-        message.metadata, message.controller_metadata = record.metadata, record.controller_metadata
+        message.metadata = record.metadata
+        message.controller_metadata = record.controller_metadata
         message.idle_timeout_ns = record.idle_timeout_ns
-        if wanted.HasField("time_since_last_hit") and table.supports_timeout and not wanted.is_default_action:
+
+        if (
+            wanted.HasField("time_since_last_hit")
+            and table.supports_timeout
+            and not wanted.is_default_action
+        ):
             message.time_since_last_hit.elapsed_ns = (self._clock() - record.last_hit_ps) // 1000
+
         self._encode_resources(table, record, wanted, message)
 
-    def _encode_resources(self, table: TableInfo, record: Record, wanted: TableEntry, message: TableEntry) -> None:
+    def _encode_resources(
+        self, table: TableInfo, record: Record, wanted: TableEntry, message: TableEntry
+    ) -> None:
         if wanted.HasField("counter_data") and table.counter is not None:
-            message.counter_data.packet_count, message.counter_data.byte_count = record.packets, record.octets
+            message.counter_data.packet_count = record.packets
+            message.counter_data.byte_count = record.octets
             message.counter_data.SetInParent()
+
         if table.meter is None:
             return
+
         meter = record.meter or Meter(by_bytes=False)
         if wanted.HasField("meter_config") and meter.rates is not None:
             message.meter_config.CopyFrom(encode_config(meter.rates))
+
         if wanted.HasField("meter_counter_data"):
             message.meter_counter_data.CopyFrom(encode_colors(meter))
 
 
 def _check_wildcard(wanted: TableEntry) -> None:
     """Raise INVALID_ARGUMENT for a read of all tables with a filter: none can be used with it."""
-    filters = (wanted.match, wanted.priority, wanted.HasField("action"), wanted.metadata, wanted.controller_metadata)
+    filters = (
+        wanted.match,
+        wanted.priority,
+        wanted.HasField("action"),
+        wanted.metadata,
+        wanted.controller_metadata,
+    )
+
     if any(filters):
         raise _invalid("a read of all tables (table_id 0) takes no other filter")
 
@@ -268,6 +346,7 @@ def _check_selection(table: TableInfo, wanted: TableEntry) -> None:
     """Raise INVALID_ARGUMENT for what a read of one table cannot ask for."""
     if wanted.is_default_action and (wanted.match or wanted.priority or wanted.idle_timeout_ns):
         raise _invalid("the default entry has no match, no priority and no timeout")
+
     asks_for_time = wanted.table_id and wanted.HasField("time_since_last_hit")
     if asks_for_time and (wanted.is_default_action or not table.supports_timeout):
         raise _invalid(f"table {table.name!r} does not tell when an entry was last hit")

@@ -1,7 +1,8 @@
-"""Language cases on BMv2's own simple_switch_grpc: packets through capture files, commands through its command line.
+"""Language cases on BMv2's own simple_switch_grpc: packets through capture files, commands through
+its command line.
 
-Capture files carry frames of any length, which interfaces do not; the input of a port is a pipe, so that commands can come
-between packets.
+Capture files carry frames of any length, which interfaces do not; the input of a port is a pipe, so
+that commands can come between packets.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ CAPTURE_HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 PROMPT = "RuntimeCmd: "
 START_S, ANSWER_S, QUIET_S = 20.0, 20.0, 1.0
 LOWEST_PRIORITY = 10_000
-PASSED_ON = ("mirroring_add", "mirroring_add_mc", "mc_mgrp_create", "mc_node_create", "mc_node_associate")
+PASSED_ON = (
+    "mirroring_add",
+    "mirroring_add_mc",
+    "mc_mgrp_create",
+    "mc_node_create",
+    "mc_node_associate",
+)
 ARRAYS = ("register_write", "register_reset", "meter_set_rates")
 LOOKED_AT = ("register_read", "counter_read", "expect_log", "expect_digest", "no_packet")
 
@@ -38,11 +45,20 @@ class Unsupported(Exception):
 
 def missing() -> str | None:
     """Return which program this machine lacks."""
-    return next((f"{name} is not on the PATH" for name in (SWITCH, COMMAND_LINE) if shutil.which(name) is None), None)
+    return next(
+        (
+            f"{name} is not on the PATH"
+            for name in (SWITCH, COMMAND_LINE)
+            if shutil.which(name) is None
+        ),
+        None,
+    )
 
 
 def translated(bench: Bench, command: Command) -> str | float | None:
-    """Return a command as BMv2's command line has it, the seconds to wait, or None where there is nothing to do."""
+    """Return a command as BMv2's command line has it, the seconds to wait, or None where there is
+    nothing to do.
+    """
     match command:
         case Packet() | Expect() | CheckCounter():
             return None
@@ -77,20 +93,26 @@ def _table_add(bench: Bench, command: Add) -> str:
     keys = [_key(key.kind, *pair) for key, pair in zip(table.spec.key, match, strict=True)]
     action, data = bench._choice(command.line, table, command.calls[0])
     name = bench.pipeline.program.actions[action].name
-    priority = [str(LOWEST_PRIORITY - (command.priority or 0))] if needs_priority(table.spec) else []
+    priority = (
+        [str(LOWEST_PRIORITY - (command.priority or 0))] if needs_priority(table.spec) else []
+    )
     return " ".join(["table_add", table.spec.name, name, *keys, "=>", *map(str, data), *priority])
 
 
 def _key(kind: str, first: int, second: int) -> str:
-    return {"exact": f"{first:#x}", "lpm": f"{first:#x}/{second}", "range": f"{first:#x}->{second:#x}"}.get(
-        kind, f"{first:#x}&&&{second:#x}"
-    )
+    return {
+        "exact": f"{first:#x}",
+        "lpm": f"{first:#x}/{second}",
+        "range": f"{first:#x}->{second:#x}",
+    }.get(kind, f"{first:#x}&&&{second:#x}")
 
 
 class Bmv2Bench:
     """A running BMv2 with a program, and the pipes of the ports that receive."""
 
-    def __init__(self, folder: Path, pipes: dict[int, IO[bytes]], commands: subprocess.Popen[bytes]) -> None:
+    def __init__(
+        self, folder: Path, pipes: dict[int, IO[bytes]], commands: subprocess.Popen[bytes]
+    ) -> None:
         self._folder, self._pipes, self._commands = folder, pipes, commands
         self._said = self._sent = 0
 
@@ -118,36 +140,68 @@ class Bmv2Bench:
 
 @contextmanager
 def bmv2(
-    folder: Path, program: dict[str, Any], thrift_port: int, inputs: Sequence[int], ports: Sequence[int]
+    folder: Path,
+    program: dict[str, Any],
+    thrift_port: int,
+    inputs: Sequence[int],
+    ports: Sequence[int],
 ) -> Iterator[Bmv2Bench]:
-    """Run BMv2 in a folder, with `inputs` among `ports`; when the body ends, all inputs are over and processed."""
+    """Run BMv2 in a folder, with `inputs` among `ports`.
+
+    When the body ends, all inputs are over and processed.
+    """
     (folder / "program.json").write_text(json.dumps(program))
     for port in ports:
         if port in inputs:
             os.mkfifo(folder / f"{port}_in.pcap")
         else:
             (folder / f"{port}_in.pcap").write_bytes(CAPTURE_HEAD)
-    general = ["--use-files", "0", "--device-id", str(thrift_port), "--thrift-port", str(thrift_port), "-L", "off"]
+    general = [
+        "--use-files",
+        "0",
+        "--device-id",
+        str(thrift_port),
+        "--thrift-port",
+        str(thrift_port),
+        "-L",
+        "off",
+    ]
     interfaces = [word for port in ports for word in ("-i", f"{port}@{folder}/{port}")]
     target = ["--", "--grpc-server-addr", f"unix:{folder}/grpc", "--priority-queues", "8"]
     with ExitStack() as stack:
         log = stack.enter_context((folder / "log").open("w"))
-        switch = subprocess.Popen([SWITCH, *general, *interfaces, str(folder / "program.json"), *target], stdout=log, stderr=log)
+        switch = subprocess.Popen(
+            [SWITCH, *general, *interfaces, str(folder / "program.json"), *target],
+            stdout=log,
+            stderr=log,
+        )
         stack.callback(_end, switch)
         pipes = _opened(folder, inputs, switch)
         stack.callback(_close, pipes)
         said = stack.enter_context((folder / "said").open("w"))
         time.sleep(QUIET_S)
-        line = ["/usr/bin/python3", "-u", str(shutil.which(COMMAND_LINE)), "--thrift-port", str(thrift_port)]
-        commands = stack.enter_context(subprocess.Popen(line, stdin=subprocess.PIPE, stdout=said, stderr=said))
+        line = [
+            "/usr/bin/python3",
+            "-u",
+            str(shutil.which(COMMAND_LINE)),
+            "--thrift-port",
+            str(thrift_port),
+        ]
+        commands = stack.enter_context(
+            subprocess.Popen(line, stdin=subprocess.PIPE, stdout=said, stderr=said)
+        )
         stack.callback(commands.kill)
         yield Bmv2Bench(folder, pipes, commands)
         _close(pipes)
         time.sleep(QUIET_S)
-        assert switch.poll() is None, f"BMv2 ended with {switch.returncode}: {(folder / 'log').read_text()[-300:]}"
+        assert switch.poll() is None, (
+            f"BMv2 ended with {switch.returncode}: {(folder / 'log').read_text()[-300:]}"
+        )
 
 
-def _opened(folder: Path, inputs: Sequence[int], switch: subprocess.Popen[bytes]) -> dict[int, IO[bytes]]:
+def _opened(
+    folder: Path, inputs: Sequence[int], switch: subprocess.Popen[bytes]
+) -> dict[int, IO[bytes]]:
     """Open the pipes in the order in which BMv2 does: it waits at each for the other end."""
     pipes: dict[int, IO[bytes]] = {}
 
@@ -185,7 +239,9 @@ def captured(path: Path) -> list[bytes]:
     return frames
 
 
-def run(folder: Path, program: dict[str, Any], commands: Sequence[Command], thrift_port: int) -> dict[int, list[bytes]]:
+def run(
+    folder: Path, program: dict[str, Any], commands: Sequence[Command], thrift_port: int
+) -> dict[int, list[bytes]]:
     """Do a script and return what left through each port; raises Unsupported."""
     bench = Bench(program)
     plan = [(command, translated(bench, command)) for command in commands]
@@ -199,5 +255,7 @@ def run(folder: Path, program: dict[str, Any], commands: Sequence[Command], thri
                 switch.say(text)
             elif text is not None:
                 time.sleep(text)
-        assert "Error" not in switch.answers() and "Invalid" not in switch.answers(), switch.answers()
+        assert "Error" not in switch.answers() and "Invalid" not in switch.answers(), (
+            switch.answers()
+        )
     return {port: frames for port in ports if (frames := captured(folder / f"{port}_out.pcap"))}

@@ -1,9 +1,10 @@
 """Texts that no programmer wrote, and what the compiler and the switch make of them.
 
-    python tests/emulation/compiler/fuzzing.py --seconds 300 --seed 1
+python tests/emulation/compiler/fuzzing.py --seconds 300 --seed 1
 
-tries random bytes, token soup and mutated programs, and prints how many were answered by what. A text must be answered
-by a program or by one CompileError, in time; a program must load in the switch and survive packets.
+tries random bytes, token soup and mutated programs, and prints how many were answered by what. A
+text must be answered by a program or by one CompileError, in time; a program must load in the
+switch and survive packets.
 """
 
 from __future__ import annotations
@@ -32,7 +33,20 @@ P4SRC = HERE.parents[2] / "p4src"
 INCLUDES = (CASES / "include", CASES, P4SRC)
 SECONDS = 20.0
 TOKEN = re.compile(r'"[^"\n]*"|[A-Za-z_]\w*|\d\w*|[^\s\w]|\s+')
-NUMBERS = ("0", "1", "-1", "8w255", "4294967296", "65535", "0x7fffffff", "1 << 200", "2s1", "8s-1", "0xffffffffffffffff", "2047")
+NUMBERS = (
+    "0",
+    "1",
+    "-1",
+    "8w255",
+    "4294967296",
+    "65535",
+    "0x7fffffff",
+    "1 << 200",
+    "2s1",
+    "8s-1",
+    "0xffffffffffffffff",
+    "2047",
+)
 
 
 class TooSlow(Exception):
@@ -41,7 +55,9 @@ class TooSlow(Exception):
 
 @cache
 def sources() -> tuple[str, ...]:
-    """Return the programs that are mutated: the cases, good and bad, and our own, with their includes' text."""
+    """Return the programs that are mutated: the cases, good and bad, and our own, with their
+    includes' text.
+    """
     paths = [*sorted(CASES.glob("*.p4")), *sorted((CASES / "errors").glob("*.p4"))]
     own = [path.read_text() for path in sorted(P4SRC.glob("*.p4"))]
     return tuple([path.read_text().replace('"../include/', '"include/') for path in paths] + own)
@@ -50,7 +66,11 @@ def sources() -> tuple[str, ...]:
 @cache
 def pieces() -> tuple[str, ...]:
     """Return every token that the programs use."""
-    return tuple(sorted({token for text in sources() for token in TOKEN.findall(text) if not token.isspace()}))
+    return tuple(
+        sorted(
+            {token for text in sources() for token in TOKEN.findall(text) if not token.isspace()}
+        )
+    )
 
 
 def random_bytes(rng: random.Random) -> str:
@@ -68,7 +88,9 @@ def token_soup(rng: random.Random) -> str:
 
 
 def mutated(rng: random.Random) -> str:
-    """Return a real program with a few changes: of characters, tokens, lines, numbers, or parts of other programs."""
+    """Return a real program with a few changes: of characters, tokens, lines, numbers, or parts of
+    other programs.
+    """
     text = rng.choice(sources())
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 6))):
         text = rng.choice((_tokens, _tokens, _numbers, _lines, _characters, _splice))(rng, text)

@@ -11,7 +11,17 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "cases"
 PAGE = Path(__file__).parents[3] / "docs" / "p4-support.md"
-AREAS = ("Types", "Expressions", "Statements", "Parsers", "Tables", "Controls", "Architecture", "Annotations", "Preprocessor")
+AREAS = (
+    "Types",
+    "Expressions",
+    "Statements",
+    "Parsers",
+    "Tables",
+    "Controls",
+    "Architecture",
+    "Annotations",
+    "Preprocessor",
+)
 
 HEAD = """# What of P4 is supported
 
@@ -31,24 +41,36 @@ def rows(paths: Iterable[Path]) -> dict[str, list[tuple[str, str]]]:
     """Return (feature, name of the case) by area."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in sorted(paths, key=lambda path: path.stem):
-        area, _, feature = path.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("// ").partition(": ")
+        area, _, feature = (
+            path.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("// ").partition(": ")
+        )
         found[area].append((feature, path.stem))
     return found
 
 
 def reason(path: Path) -> str:
     """Return the diagnostic that a refused program expects."""
-    return next(line.partition("// error: ")[2] for line in path.read_text(encoding="utf-8").splitlines() if "// error: " in line)
+    return next(
+        line.partition("// error: ")[2]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "// error: " in line
+    )
 
 
 def page() -> str:
     """Return the page as it must be."""
     supported, refused = rows(FOLDER.glob("*.p4")), rows((FOLDER / "errors").glob("*.p4"))
-    counts = {"supported": sum(map(len, supported.values())), "refused": sum(map(len, refused.values()))}
+    counts = {
+        "supported": sum(map(len, supported.values())),
+        "refused": sum(map(len, refused.values())),
+    }
     lines = [HEAD.format(**counts)]
     for area in AREAS:
         lines += [f"## {area}\n", "| feature | | case or diagnostic |", "|---|---|---|"]
-        lines += [f"| {_escaped(feature)} | supported | `{name}` |" for feature, name in supported.get(area, [])]
+        lines += [
+            f"| {_escaped(feature)} | supported | `{name}` |"
+            for feature, name in supported.get(area, [])
+        ]
         lines += [
             f"| {_escaped(feature)} | refused | {_escaped(reason(FOLDER / 'errors' / f'{name}.p4'))} |"
             for feature, name in refused.get(area, [])

@@ -1,7 +1,8 @@
 """The reference compiler, where it is installed: its JSON and ours do the same on our switch.
 
-Every program of p4src gets the controller's plan through the P4Info of either compiler, then the same 10,000 packets:
-real ones, damaged ones, short ones, noise. Every language case gets its script.
+Every program of p4src gets the controller's plan through the P4Info of either compiler, then the
+same 10,000 packets: real ones, damaged ones, short ones, noise. Every language case gets its
+script.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import pytest
 
 from controller.fabric_controller import FabricController
 from controller.session import InProcess, Session
-from emulation.bmv2 import p4c
-from emulation.programs import Compiler, built_in
+from emulation.programs.bmv2 import p4c
+from emulation.programs.switch_program import Compiler, built_in
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
 from emulation.stf.bench import Bench
 from emulation.stf.compare import first_difference
 from emulation.stf.script import parse_script
-from emulation.virtual import SwitchDraws
-from fabric.addressing import device_id, host_ip, host_mac, switch_ip, switch_name
-from fabric.experiment import Fabric, Scenario
-from fabric.policies import POLICIES
-from fabric.topology import FatTree
+from emulation.virtual.network import SwitchDraws
+from fattree.addressing import device_id, host_ip, host_mac, switch_ip, switch_name
+from fattree.experiment import Fabric, Scenario
+from fattree.policies import POLICIES
+from fattree.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
 
 pytestmark = [
@@ -41,14 +42,13 @@ CASES = sorted((HERE / "cases").glob("*.stf"), key=lambda path: path.stem)
 PACKETS = 10_000
 FAILED_LINKS = 3
 CPU_PORT = 510
-# What p4c 1.2.5.16 refuses, or compiles to something else than the language says, although we take it.
+# What p4c 1.2.5.16 refuses, or compiles to something else than the language says, although we take
+# it.
 STRICTER = "p4c's type checker is stricter"
 GRAMMAR = "p4c's grammar or back end has no such loop, branch or annotation"
 UNNAMED = "p4c wants a @name on a table property that is an instance"
 ONCE = "p4c's back end runs the body of a loop once, silently"
-ERRORS = (
-    "p4c numbers a program's errors from 0, NoError's number, where they come before core.p4's; it knows neither reject nor NoMatch"
-)
+ERRORS = "p4c numbers a program's errors from 0, NoError's number, where they come before core.p4's; it knows neither reject nor NoMatch"
 HEADERS = "p4c's JSON names a header by an expression, which our switch does not take"
 BEYOND_P4C = {
     "old_calls": "calls that p4c has removed",
@@ -56,11 +56,16 @@ BEYOND_P4C = {
     **dict.fromkeys(("action_profile", "action_selector"), UNNAMED),
     **dict.fromkeys(("annotations_ignored", "branches_in_parsers"), GRAMMAR),
     **dict.fromkeys(("loops_in_parsers", "loops_over_values", "loops_unrolled"), GRAMMAR),
-    **dict.fromkeys(("actions", "concatenation", "conditional_operator", "conditions", "enums_and_new_types"), STRICTER),
+    **dict.fromkeys(
+        ("actions", "concatenation", "conditional_operator", "conditions", "enums_and_new_types"),
+        STRICTER,
+    ),
     **dict.fromkeys(("generic_functions", "nested_controls", "shifts", "shifts_wide"), STRICTER),
     **dict.fromkeys(("table_entry_priorities", "table_validity_key", "value_set_masks"), STRICTER),
     **dict.fromkeys(("loops_and_switch", "loops_at_run_time"), ONCE),
-    **dict.fromkeys(("parser_errors", "parser_no_match", "parser_verify", "types_error_values"), ERRORS),
+    **dict.fromkeys(
+        ("parser_errors", "parser_no_match", "parser_verify", "types_error_values"), ERRORS
+    ),
     **dict.fromkeys(("stack_bounds", "unions_in_stacks", "varbit_variables"), HEADERS),
 }
 
@@ -76,9 +81,18 @@ def first_policies() -> dict[str, str]:
 def switch_of(scenario: Scenario, index: int, compiler: Compiler) -> Switch:
     """Return a switch with a program and the controller's entries for a fabric with failures."""
     program = built_in(scenario.scheme.program, scenario.tree.half, compiler=compiler)
-    switch = Switch(device_id(index), lambda: 0, SwitchDraws(scenario.seed, index), scenario.tree.ports(index), CPU_PORT)
+    switch = Switch(
+        device_id(index),
+        lambda: 0,
+        SwitchDraws(scenario.seed, index),
+        scenario.tree.ports(index),
+        CPU_PORT,
+    )
     session = Session(
-        InProcess(P4RuntimeService(switch), StatusError), program.pipeline, device_id(index), switch_name(scenario.tree, index)
+        InProcess(P4RuntimeService(switch), StatusError),
+        program.pipeline,
+        device_id(index),
+        switch_name(scenario.tree, index),
     )
     session.open()
     session.push(program.bmv2_json)
@@ -105,17 +119,32 @@ def frames(tree: FatTree, seed: int) -> Iterator[tuple[int, bytes]]:
 
 def _valid(tree: FatTree, rng: random.Random, number: int) -> bytes:
     source, destination = rng.sample(range(tree.hosts), 2)
-    ends = Ends(host_mac(tree, source), host_mac(tree, destination), host_ip(tree, source), host_ip(tree, destination))
+    ends = Ends(
+        host_mac(tree, source),
+        host_mac(tree, destination),
+        host_ip(tree, source),
+        host_ip(tree, destination),
+    )
     label, psn = rng.randrange(1 << 16), number
     data = rng.random() < 0.5
-    frame = DataFrames(ends, 7, 256).frame(label, psn) if data else AckFrames(ends, 7).frame(label, psn, False, psn + 1)
-    return wrap(frame, ends.source_ip, switch_ip(tree, 2 * tree.edges + rng.randrange(tree.cores))) if rng.random() < 0.2 else frame
+    frame = (
+        DataFrames(ends, 7, 256).frame(label, psn)
+        if data
+        else AckFrames(ends, 7).frame(label, psn, False, psn + 1)
+    )
+    return (
+        wrap(frame, ends.source_ip, switch_ip(tree, 2 * tree.edges + rng.randrange(tree.cores)))
+        if rng.random() < 0.2
+        else frame
+    )
 
 
 def _damaged(frame: bytes, rng: random.Random) -> bytes:
     changed = bytearray(frame)
     for _ in range(rng.randint(1, 3)):
-        changed[rng.randrange(min(len(changed), 60))] = rng.choice((0, 1, 4, 8, 0x45, 255, rng.randrange(256)))
+        changed[rng.randrange(min(len(changed), 60))] = rng.choice(
+            (0, 1, 4, 8, 0x45, 255, rng.randrange(256))
+        )
     return bytes(changed)
 
 

@@ -1,4 +1,6 @@
-"""The language cases on BMv2 itself, where it is installed: our JSON loads there and sends what the scripts expect."""
+"""The language cases on BMv2 itself, where it is installed: our JSON loads there and sends what the
+scripts expect.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ pytestmark = [
 CASES = sorted((Path(__file__).parent / "cases").glob("*.stf"), key=lambda path: path.stem)
 FIRST_THRIFT_PORT = 21_000
 # What the bench fixes and BMv2 does not.
-DIFFERENT = {"random_numbers": "BMv2 draws its own random numbers", "meters": "colours depend on how fast this machine sends"}
+DIFFERENT = {
+    "random_numbers": "BMv2 draws its own random numbers",
+    "meters": "colours depend on how fast this machine sends",
+}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)

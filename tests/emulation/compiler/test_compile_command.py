@@ -53,7 +53,9 @@ def run(*args: object) -> tuple[int, str]:
 def test_writes_json_and_p4info_in_the_formats_of_their_suffixes(program: Path) -> None:
     folder = program.parent
     infos = f"{folder / 'info.txtpb'},{folder / 'info.bin'}"
-    code, output = run(program, "-o", folder / "out.json", "--p4runtime-files", infos, "-I", folder / "shared")
+    code, output = run(
+        program, "-o", folder / "out.json", "--p4runtime-files", infos, "-I", folder / "shared"
+    )
     assert (code, output) == (0, "")
     assert json.loads((folder / "out.json").read_text())["__meta__"]["version"] == [2, 23]
     binary = p4info_pb2.P4Info.FromString((folder / "info.bin").read_bytes())
@@ -64,8 +66,20 @@ def test_writes_json_and_p4info_in_the_formats_of_their_suffixes(program: Path) 
 @pytest.mark.parametrize(("define", "width"), [("WIDTH=24", 24), ("UNUSED", 8)])
 def test_defines_reach_the_preprocessor(program: Path, define: str, width: int) -> None:
     out = program.parent / "info.bin"
-    run(program, "-o", program.with_suffix(".json"), "--p4runtime-files", out, "-I", program.parent / "shared", "-D", define)
-    assert p4info_pb2.P4Info.FromString(out.read_bytes()).tables[0].match_fields[0].bitwidth == width
+    run(
+        program,
+        "-o",
+        program.with_suffix(".json"),
+        "--p4runtime-files",
+        out,
+        "-I",
+        program.parent / "shared",
+        "-D",
+        define,
+    )
+    assert (
+        p4info_pb2.P4Info.FromString(out.read_bytes()).tables[0].match_fields[0].bitwidth == width
+    )
 
 
 def test_bad_program_is_one_diagnostic_and_exit_2(program: Path) -> None:
@@ -77,12 +91,23 @@ def test_bad_program_is_one_diagnostic_and_exit_2(program: Path) -> None:
 
 
 def test_command_lines_written_for_p4c_are_accepted(program: Path) -> None:
-    options = ("--p4v", "16", "--arch", "v1model", "--target", "bmv2", f"-I{program.parent / 'shared'}", "-DX=1")
+    options = (
+        "--p4v",
+        "16",
+        "--arch",
+        "v1model",
+        "--target",
+        "bmv2",
+        f"-I{program.parent / 'shared'}",
+        "-DX=1",
+    )
     assert run(*options, "-o", program.with_suffix(".json"), program) == (0, "")
 
 
 def test_unwritable_output_is_one_line_and_exit_2(program: Path) -> None:
-    code, text = run(program, "-o", program.parent / "missing" / "out.json", "-I", program.parent / "shared")
+    code, text = run(
+        program, "-o", program.parent / "missing" / "out.json", "-I", program.parent / "shared"
+    )
     assert code == 2
     assert text.startswith("ofan: cannot write ") and text.count("\n") == 1
 
@@ -90,9 +115,15 @@ def test_unwritable_output_is_one_line_and_exit_2(program: Path) -> None:
 def test_missing_program_is_one_line_and_exit_2(tmp_path: Path) -> None:
     code, text = run(tmp_path / "none.p4")
     assert code == 2
-    assert text == f"ofan: {tmp_path / 'none.p4'}:1:1: error: cannot read the program: No such file or directory\n"
+    assert (
+        text
+        == f"ofan: {tmp_path / 'none.p4'}:1:1: error: cannot read the program: No such file or directory\n"
+    )
 
 
 def test_an_empty_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty.p4").touch()
-    assert run(tmp_path / "empty.p4") == (2, f"ofan: {tmp_path / 'empty.p4'}:1:1: error: the program does not instantiate 'main'\n")
+    assert run(tmp_path / "empty.p4") == (
+        2,
+        f"ofan: {tmp_path / 'empty.p4'}:1:1: error: the program does not instantiate 'main'\n",
+    )

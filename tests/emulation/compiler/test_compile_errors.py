@@ -1,4 +1,6 @@
-"""What is wrong is named with its exact place: the programs below mark the line and column of their error with `§`."""
+"""What is wrong is named with its exact place: the programs below mark the line and column of their
+error with `§`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ def top(text: str) -> str:
 TABLE = "action go() {{}} action run(bit<8> x) {{}} table t {{ key = {{ hdr.data.a: exact; }} actions = {{ go; run; }} {} }}"
 
 CASES = {
-    "missing semicolon": (statement("hdr.data.a = 1§}"), "expected ';' after a statement, found '}'"),
+    "missing semicolon": (
+        statement("hdr.data.a = 1§}"),
+        "expected ';' after a statement, found '}'",
+    ),
     "missing operand": (statement("hdr.data.a = 1 + §;"), "expected an expression, found ';'"),
     "stray character": (statement("hdr.data.a = §`1;"), "unexpected character '`'"),
     "open string": (statement('log_msg(§"hello);'), "this string is never closed"),
@@ -62,14 +67,29 @@ CASES = {
     "unknown error": (top("const error e = error.§Strange;"), "error 'Strange' is not declared"),
     "unknown member": (statement("Colour c = Colour.§Blue;"), "enum Colour has no member 'Blue'"),
     "width mismatch": (statement("hdr.data.a = §hdr.data.c;"), "expected bit<8>, found bit<16>"),
-    "operand mismatch": (statement("hdr.data.c = §hdr.data.a + hdr.data.c;"), "'+' cannot be applied to bit<8> and bit<16>"),
+    "operand mismatch": (
+        statement("hdr.data.c = §hdr.data.a + hdr.data.c;"),
+        "'+' cannot be applied to bit<8> and bit<16>",
+    ),
     "bool as number": (statement("hdr.data.a = §meta.flag;"), "expected bit<8>, found bool"),
     "number as condition": (statement("if (§hdr.data.a) {}"), "expected bool, found bit<8>"),
     "bad cast": (statement("bool b = (bool) §hdr.data.a;"), "cannot cast bit<8> to bool"),
-    "assignment to constant": (local("const bit<8> C = 1;", "§C = 2;"), "this cannot be assigned to"),
-    "assignment to action data": (local("action a(bit<8> x) { §x = 1; }"), "this cannot be assigned to"),
-    "slice out of range": (statement("hdr.data.a[§8:0] = 1;"), "the upper bound of a slice must be between 0 and 7, found 8"),
-    "slice reversed": (statement("hdr.data.a[1:§2] = 1;"), "the lower bound of a slice must be between 0 and 1, found 2"),
+    "assignment to constant": (
+        local("const bit<8> C = 1;", "§C = 2;"),
+        "this cannot be assigned to",
+    ),
+    "assignment to action data": (
+        local("action a(bit<8> x) { §x = 1; }"),
+        "this cannot be assigned to",
+    ),
+    "slice out of range": (
+        statement("hdr.data.a[§8:0] = 1;"),
+        "the upper bound of a slice must be between 0 and 7, found 8",
+    ),
+    "slice reversed": (
+        statement("hdr.data.a[1:§2] = 1;"),
+        "the lower bound of a slice must be between 0 and 1, found 2",
+    ),
     "index out of range": (statement("hdr.parts[§2].x = 1;"), "index 2 is outside of 0 .. 1"),
     "division by zero": (statement("hdr.data.a = §8w1 / 0;"), "division by zero"),
     "division at run time": (
@@ -80,8 +100,14 @@ CASES = {
         statement("hdr.data.a = §hdr.data.a % 3;"),
         "the target can compute '%' of run-time values only with a power of two on the right",
     ),
-    "negative shift": (statement("hdr.data.a = hdr.data.a << (§-1);"), "the number of bits to shift is negative"),
-    "shift of literal": (statement("hdr.data.a = §1 << hdr.data.b;"), "the left side of a shift by a run-time value needs a width"),
+    "negative shift": (
+        statement("hdr.data.a = hdr.data.a << (§-1);"),
+        "the number of bits to shift is negative",
+    ),
+    "shift of literal": (
+        statement("hdr.data.a = §1 << hdr.data.b;"),
+        "the left side of a shift by a run-time value needs a width",
+    ),
     "too few arguments": (statement("§truncate();"), "'truncate' takes 1 arguments, found 0"),
     "wrong argument": (statement("truncate(§meta.flag);"), "expected bit<32>, found bool"),
     "argument not writable": (
@@ -90,9 +116,13 @@ CASES = {
     ),
     "declared twice": (local("bit<8> x; bit<8> §x;"), "'x' is already declared here"),
     "field twice": (top("struct s_t { bit<8> x; §bit<8> x; }"), "field 'x' is declared twice"),
-    "struct field missing": (top("struct s_t { bit<8> x; bit<8> y; } const s_t S = §{ x = 1 };"), "field 'y' is missing"),
+    "struct field missing": (
+        top("struct s_t { bit<8> x; bit<8> y; } const s_t S = §{ x = 1 };"),
+        "field 'y' is missing",
+    ),
     "header with odd bits": (
-        HEAD.replace("header part_t { bit<4> x;", "§header part_t { bit<5> x;") + statement("")[len(HEAD) :],
+        HEAD.replace("header part_t { bit<4> x;", "§header part_t { bit<5> x;")
+        + statement("")[len(HEAD) :],
         "header part_t has 9 bits, but the target needs whole bytes",
     ),
     "function without return": (
@@ -100,14 +130,23 @@ CASES = {
         "function 'f' can end without returning a value",
     ),
     "return from control": (statement("return §1;"), "this cannot return a value"),
-    "exit in function": (top("void f() { §exit; }"), "'exit' is allowed in controls and actions only"),
+    "exit in function": (
+        top("void f() { §exit; }"),
+        "'exit' is allowed in controls and actions only",
+    ),
     "break outside": (statement("§break;"), "'break' is allowed in a loop only"),
     "table in a loop at run time": (
         local(TABLE.format(""), "for (bit<8> i = 0; i != hdr.data.a; i = i + 1) { §t.apply(); }"),
         "a table cannot be applied in an action or in a loop that is not unrolled",
     ),
-    "unknown action": (local("table t { actions = { §nothing; } }"), "action 'nothing' is not declared"),
-    "action twice": (local("action a() {} table t { actions = { a; §a; } }"), "action 'a' is listed twice"),
+    "unknown action": (
+        local("table t { actions = { §nothing; } }"),
+        "action 'nothing' is not declared",
+    ),
+    "action twice": (
+        local("action a() {} table t { actions = { a; §a; } }"),
+        "action 'a' is listed twice",
+    ),
     "no actions": (local("table §t { key = { hdr.data.a: exact; } }"), "table t has no 'actions'"),
     "unknown match kind": (
         local("table t { key = { hdr.data.a: §fuzzy; } actions = { NoAction; } }"),
@@ -121,12 +160,18 @@ CASES = {
         local("table t { key = { §hdr.data.a + 1: exact; } actions = { NoAction; } }"),
         'this key is an expression and needs an annotation @name("...")',
     ),
-    "unknown property": (local(TABLE.format("§colour = 3;")), "table property 'colour' is not supported"),
+    "unknown property": (
+        local(TABLE.format("§colour = 3;")),
+        "table property 'colour' is not supported",
+    ),
     "foreign default": (
         local("action other() {} " + TABLE.format("default_action = §other();")),
         "action 'other' is not in the table's list of actions",
     ),
-    "default without data": (local(TABLE.format("default_action = §run();")), "the argument for 'x' is missing"),
+    "default without data": (
+        local(TABLE.format("default_action = §run();")),
+        "the argument for 'x' is missing",
+    ),
     "entry with too many keys": (
         local(TABLE.format("const entries = { §(1, 2): go(); }")),
         "the table has 1 keys, found 2",
@@ -155,12 +200,20 @@ CASES = {
         top("parser Q(packet_in p) { state start { transition §nowhere; } }"),
         "state 'nowhere' is not declared",
     ),
-    "no start": (top("§parser Q(packet_in p) { state first { transition accept; } }"), "parser Q has no state 'start'"),
+    "no start": (
+        top("§parser Q(packet_in p) { state first { transition accept; } }"),
+        "parser Q has no state 'start'",
+    ),
     "wrong number of keys": (
-        top("parser Q(packet_in p) { state start { transition select(8w1, 8w2) { §(1, 2, 3): accept; } } }"),
+        top(
+            "parser Q(packet_in p) { state start { transition select(8w1, 8w2) { §(1, 2, 3): accept; } } }"
+        ),
         "select has 2 keys, found 3",
     ),
-    "clone in wrong place": (statement("clone(§CloneType.E2E, 1);"), "CloneType.E2E is possible in egress only"),
+    "clone in wrong place": (
+        statement("clone(§CloneType.E2E, 1);"),
+        "CloneType.E2E is possible in egress only",
+    ),
     "random hash": (
         statement("hash(hdr.data.a, §HashAlgorithm.random, 8w0, { hdr.data.b }, 8w3);"),
         "the target has no hash algorithm 'random'; use the function random()",
@@ -178,7 +231,9 @@ CASES = {
     "missing include": ('§#include "nothing.p4"\n', "cannot find the file to include: nothing.p4"),
     "error directive": ("#define X\n#ifdef X\n§#error stop here\n#endif\n", "#error stop here"),
     "id of another kind": (
-        local("action a() {} @id(0x01000001) table §t { actions = { a; NoAction; } }", "t.apply();"),
+        local(
+            "action a() {} @id(0x01000001) table §t { actions = { a; NoAction; } }", "t.apply();"
+        ),
         "the @id of I.t has the wrong 8-bit prefix for a table",
     ),
     "too deep": (statement(f"hdr.data.a = {'(' * 500}1{')' * 500};"), "this is nested too deeply"),

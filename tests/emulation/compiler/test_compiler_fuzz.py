@@ -1,4 +1,6 @@
-"""Whatever the text, the compiler answers with a program that the switch runs, or with one CompileError, in time."""
+"""Whatever the text, the compiler answers with a program that the switch runs, or with one
+CompileError, in time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The JSON holds together: every name and id that it uses is declared, and its numbers have the format's widths."""
+"""The JSON holds together: every name and id that it uses is declared, and its numbers have the
+format's widths.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from emulation.compiler import compile_file, compile_source
 
 HERE = Path(__file__).parent
 P4SRC = HERE.parents[2] / "p4src"
-# Every third case: the rest would only cost time, and test_cases_on_bmv2.py has BMv2 itself read them all.
+# Every third case: the rest would only cost time, and test_cases_on_bmv2.py has BMv2 itself read
+# them all.
 PROGRAMS = [*sorted((HERE / "cases").glob("*.p4"))[::3], *sorted(P4SRC.glob("*.p4"))]
 Json = dict[str, Any]
 
@@ -59,7 +62,9 @@ def nodes(value: Any) -> Iterator[Json]:
     """Yield every object inside."""
     if isinstance(value, dict):
         yield value
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for item in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         yield from nodes(item)
 
 
@@ -72,8 +77,13 @@ def all_tables(program: Json) -> list[Json]:
 
 
 def fields(program: Json) -> dict[str, dict[str, Any]]:
-    types = {item["name"]: {name: width for name, width, *_ in item["fields"]} for item in program["header_types"]}
-    return {item["name"]: {**types[item["header_type"]], "$valid$": 1} for item in program["headers"]}
+    types = {
+        item["name"]: {name: width for name, width, *_ in item["fields"]}
+        for item in program["header_types"]
+    }
+    return {
+        item["name"]: {**types[item["header_type"]], "$valid$": 1} for item in program["headers"]
+    }
 
 
 def test_fields_exist(program: Json) -> None:
@@ -103,7 +113,10 @@ def test_named_objects_exist(program: Json) -> None:
 
 def test_every_step_of_a_pipeline_exists(program: Json) -> None:
     for pipeline in program["pipelines"]:
-        known = {None, *(item["name"] for key in ("tables", "conditionals") for item in pipeline[key])}
+        known = {
+            None,
+            *(item["name"] for key in ("tables", "conditionals") for item in pipeline[key]),
+        }
         assert len(known) == 1 + len(pipeline["tables"]) + len(pipeline["conditionals"])
         assert pipeline["init_table"] in known
         for table in pipeline["tables"]:
@@ -145,7 +158,9 @@ def test_jumps_stay_inside_their_action(program: Json) -> None:
         for primitive in action["primitives"]:
             assert primitive["op"] in PRIMITIVES
             if primitive["op"] in ("_jump", "_jump_if_zero"):
-                assert 0 <= int(primitive["parameters"][-1]["value"], 16) <= len(action["primitives"])
+                assert (
+                    0 <= int(primitive["parameters"][-1]["value"], 16) <= len(action["primitives"])
+                )
 
 
 def test_run_time_data_is_declared(program: Json) -> None:
@@ -173,7 +188,10 @@ def test_ids_are_unique(program: Json) -> None:
     everywhere = {
         key: [item["id"] for item in program[key]]
         for key in program
-        if isinstance(program[key], list) and program[key] and isinstance(program[key][0], dict) and "id" in program[key][0]
+        if isinstance(program[key], list)
+        and program[key]
+        and isinstance(program[key][0], dict)
+        and "id" in program[key][0]
     }
     for key, ids in everywhere.items():
         assert len(set(ids)) == len(ids), key
@@ -189,7 +207,9 @@ def test_headers_have_whole_bytes(program: Json) -> None:
 
 def test_what_simple_switch_requires_is_there(program: Json) -> None:
     standard = fields(program)["standard_metadata"]
-    assert {"ingress_port", "packet_length", "instance_type", "egress_spec", "egress_port"} <= set(standard)
+    assert {"ingress_port", "packet_length", "instance_type", "egress_spec", "egress_port"} <= set(
+        standard
+    )
     assert {alias for alias, _ in program["field_aliases"]} >= {
         "queueing_metadata.deq_qdepth",
         "intrinsic_metadata.mcast_grp",

@@ -1,6 +1,9 @@
-"""Every pair `cases/NAME.p4` and `cases/NAME.stf` runs through our compiler and the softswitch; STF is p4c's format.
+"""Every pair `cases/NAME.p4` and `cases/NAME.stf` runs through our compiler and the softswitch.
 
-The first line of every program names the feature that it tests, `// AREA: feature`; docs/p4-support.md is made of them.
+STF is p4c's format.
+
+The first line of every program names the feature that it tests, `// AREA: feature`;
+docs/p4-support.md is made of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""P4Info of whole programs: ids and names as p4c gives them, so that controllers work with either compiler."""
+"""P4Info of whole programs: ids and names as p4c gives them, so that controllers work with either
+compiler.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,10 @@ def action(info: p4info_pb2.P4Info, name: str) -> p4info_pb2.Action:
     return next(item for item in info.actions if item.preamble.name == name)
 
 
-@pytest.mark.parametrize(("name", "hashed"), [("MyIngress.drop", 25652968), ("NoAction", 21257015), ("MyIngress.actTbl", 23137650)])
+@pytest.mark.parametrize(
+    ("name", "hashed"),
+    [("MyIngress.drop", 25652968), ("NoAction", 21257015), ("MyIngress.actTbl", 23137650)],
+)
 def test_ids_of_actions_are_those_of_p4c(name: str, hashed: int) -> None:
     assert 0x01 << 24 | jenkins_hash(name.encode()) & 0xFFFFFF == hashed
 
@@ -134,7 +139,10 @@ def test_match_fields_are_named_by_the_text_of_their_key(info: p4info_pb2.P4Info
 
 def test_keys_take_annotated_names_and_ids(info: p4info_pb2.P4Info) -> None:
     fields = table(info, "MyIngress.inner.marks").match_fields
-    assert [(item.id, item.name) for item in fields] == [(1, "destination"), (9, "hdr.ipv4.$valid$")]
+    assert [(item.id, item.name) for item in fields] == [
+        (1, "destination"),
+        (9, "hdr.ipv4.$valid$"),
+    ]
 
 
 def test_selector_keys_are_not_match_fields(info: p4info_pb2.P4Info) -> None:
@@ -142,14 +150,24 @@ def test_selector_keys_are_not_match_fields(info: p4info_pb2.P4Info) -> None:
     assert [(item.id, item.name) for item in chosen.match_fields] == [(2, "hdr.ipv4.dst_addr")]
     profile = info.action_profiles[0]
     assert chosen.implementation_id == profile.preamble.id
-    assert (profile.size, profile.with_selector, list(profile.table_ids)) == (64, True, [chosen.preamble.id])
+    assert (profile.size, profile.with_selector, list(profile.table_ids)) == (
+        64,
+        True,
+        [chosen.preamble.id],
+    )
 
 
 def test_default_actions_and_sizes(info: p4info_pb2.P4Info) -> None:
-    lpm, fixed, marks = (table(info, f"MyIngress.{name}") for name in ("ipv4_lpm", "fixed", "inner.marks"))
+    lpm, fixed, marks = (
+        table(info, f"MyIngress.{name}") for name in ("ipv4_lpm", "fixed", "inner.marks")
+    )
     assert lpm.const_default_action_id == action(info, "MyIngress.drop").preamble.id
     assert fixed.initial_default_action.arguments[0].value == b"\x00\x05"
-    assert (fixed.const_default_action_id, fixed.is_const_table, fixed.has_initial_entries) == (0, True, True)
+    assert (fixed.const_default_action_id, fixed.is_const_table, fixed.has_initial_entries) == (
+        0,
+        True,
+        True,
+    )
     assert (lpm.size, marks.size) == (1024, 77)
     assert lpm.idle_timeout_behavior == p4info_pb2.Table.NOTIFY_CONTROL
 
@@ -162,7 +180,10 @@ def test_implicit_default_is_a_defaultonly_no_action(info: p4info_pb2.P4Info) ->
 
 def test_action_parameters(info: p4info_pb2.P4Info) -> None:
     params = action(info, "MyIngress.inner.mark").params
-    assert [(item.id, item.name, item.bitwidth) for item in params] == [(7, "colour", 4), (2, "shade", 3)]
+    assert [(item.id, item.name, item.bitwidth) for item in params] == [
+        (7, "colour", 4),
+        (2, "shade", 3),
+    ]
 
 
 def test_extern_objects(info: p4info_pb2.P4Info) -> None:
@@ -178,14 +199,21 @@ def test_extern_objects(info: p4info_pb2.P4Info) -> None:
 def test_packet_headers_digests_and_value_sets(info: p4info_pb2.P4Info) -> None:
     header = info.controller_packet_metadata[0]
     assert header.preamble.name == "packet_in"
-    assert [(item.id, item.name, item.bitwidth) for item in header.metadata] == [(5, "ingress_port", 9), (2, "unused", 7)]
+    assert [(item.id, item.name, item.bitwidth) for item in header.metadata] == [
+        (5, "ingress_port", 9),
+        (2, "unused", 7),
+    ]
     assert info.digests[0].type_spec.struct.name == "learned_t"
     assert (info.value_sets[0].size, info.value_sets[0].match[0].bitwidth) == (4, 16)
 
 
 def test_documentation_and_package(info: p4info_pb2.P4Info) -> None:
     assert table(info, "MyIngress.inner.marks").preamble.doc.brief == "Marks packets"
-    assert (info.pkg_info.arch, info.pkg_info.name, info.pkg_info.version) == ("v1model", "demo", "1")
+    assert (info.pkg_info.arch, info.pkg_info.name, info.pkg_info.version) == (
+        "v1model",
+        "demo",
+        "1",
+    )
 
 
 def test_new_types_are_described(info: p4info_pb2.P4Info) -> None:

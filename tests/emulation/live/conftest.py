@@ -13,7 +13,7 @@ import pytest
 from emulation.live.hub import Hub
 from emulation.live.virtual_source import VirtualSource
 from emulation.live.web import application, listen, new_token
-from fabric.experiment import Collective, Fabric, Scenario
+from fattree.experiment import Collective, Fabric, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,16 @@ class Served:
     def url(self) -> str:
         return f"http://{self.host}/{self.token}/"
 
-    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
         """Send a request as it stands; header names take _ for -."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
-            connection.putrequest(method, path, skip_host="Host" in given, skip_accept_encoding=True)
+            connection.putrequest(
+                method, path, skip_host="Host" in given, skip_accept_encoding=True
+            )
             for name, value in {"Content-Length": str(len(body or b"")), **given}.items():
                 connection.putheader(name, value)
             connection.endheaders(body)
@@ -53,7 +57,9 @@ class Served:
     def post(self, name: str, command: Any, **headers: str) -> tuple[int, dict[str, Any]]:
         """Send a command as the page does."""
         given = {"Content_Type": "application/json", "Origin": f"http://{self.host}", **headers}
-        status, _, body = self.ask("POST", f"/{self.token}/{name}", json.dumps(command).encode(), **given)
+        status, _, body = self.ask(
+            "POST", f"/{self.token}/{name}", json.dumps(command).encode(), **given
+        )
         return status, json.loads(body)
 
 

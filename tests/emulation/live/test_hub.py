@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controller.control import ControlError
+from emulation.held.client import ControlError
 from emulation.live.hub import HISTORY, Hub
 from emulation.live.virtual_source import VirtualSource
-from fabric.experiment import Collective, Fabric, Scenario
+from fattree.experiment import Collective, Fabric, Scenario
 
 SCENARIO = Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=16 * 4096))
 
@@ -88,7 +88,11 @@ def test_the_history_is_bounded_and_begins_again_with_the_run(source: VirtualSou
     hub = Hub(source)
     first = source.snapshot()
     for time_ps in range(1, HISTORY + 50):
-        hub._remember(type(first)(**{name: getattr(first, name) for name in first.__slots__} | {"time_ps": time_ps}))
+        hub._remember(
+            type(first)(
+                **{name: getattr(first, name) for name in first.__slots__} | {"time_ps": time_ps}
+            )
+        )
     assert len(hub.history) == HISTORY
     hub._remember(first)
     assert [time_ps for time_ps, _ in hub.history] == [0]

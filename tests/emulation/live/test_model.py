@@ -7,13 +7,26 @@ import pytest
 
 from controller.convergence import Convergence
 from controller.fabric_controller import LinkChange
-from emulation.live.model import FlowReading, Header, Meter, Observer, PortReading, Reading, changes_of
-from fabric.experiment import Collective, Fabric, Scenario
-from fabric.topology import SWITCH_LAYERS, FatTree
+from emulation.live.model import (
+    FlowReading,
+    Header,
+    Meter,
+    Observer,
+    PortReading,
+    Reading,
+    changes_of,
+)
+from fattree.experiment import Collective, Fabric, Scenario
+from fattree.topology import SWITCH_LAYERS, FatTree
 from hostagent.state import NEVER
 
-PAIRS = Scenario(fabric=Fabric(k=4), collective=Collective(matrix="pairs", pairs=((0, 15), (15, 0)), message_bytes=10 * 4096))
-RING = Scenario(fabric=Fabric(k=4), collective=Collective(matrix="ring", message_bytes=64 * 4096, steps=3))
+PAIRS = Scenario(
+    fabric=Fabric(k=4),
+    collective=Collective(matrix="pairs", pairs=((0, 15), (15, 0)), message_bytes=10 * 4096),
+)
+RING = Scenario(
+    fabric=Fabric(k=4), collective=Collective(matrix="ring", message_bytes=64 * 4096, steps=3)
+)
 HEADER = Header("x", "virtual", "ofan", "Ofan", 1, 4, "running")
 SHAPE = (PAIRS.tree.switches, PAIRS.tree.k + 1)
 US = 10**6
@@ -21,7 +34,10 @@ US = 10**6
 
 def counts(**places: dict[tuple[int, int], int]) -> PortReading:
     """Return port counters that are 0 but at the named (switch, port)."""
-    arrays = {name: np.zeros(SHAPE, dtype=np.int64) for name in ("carried", "queued", "longest", "drops", "lost")}
+    arrays = {
+        name: np.zeros(SHAPE, dtype=np.int64)
+        for name in ("carried", "queued", "longest", "drops", "lost")
+    }
     for name, values in places.items():
         for place, value in values.items():
             arrays[name][place] = value
@@ -32,7 +48,9 @@ def flows(*rows: tuple[int, int, int]) -> FlowReading:
     return FlowReading(*np.array(rows, dtype=np.int64).T)
 
 
-def reading(time_ps: int, ports: PortReading | None = None, failed: frozenset[int] = frozenset()) -> Reading:
+def reading(
+    time_ps: int, ports: PortReading | None = None, failed: frozenset[int] = frozenset()
+) -> Reading:
     return Reading(time_ps, ports or counts(), flows((0, 0, NEVER), (0, 0, NEVER)), failed)
 
 
@@ -57,7 +75,9 @@ def test_a_links_two_ways_are_told_apart() -> None:
     observer, full = Observer(PAIRS, US), US // PAIRS.tx_ps(1)
     observer.snapshot(HEADER, reading(0))
     size = PAIRS.data_bytes
-    ports = counts(carried={lower: full, upper: full // 4}, queued={lower: 3 * size}, lost={upper: 7, lower: 1})
+    ports = counts(
+        carried={lower: full, upper: full // 4}, queued={lower: 3 * size}, lost={upper: 7, lower: 1}
+    )
     view = observer.snapshot(HEADER, reading(US, ports, frozenset({link}))).links[link]
     assert (view.name, view.is_up, view.lost) == ("agg0_0-core0_1", False, 8)
     assert view.load_up == pytest.approx(1)
@@ -75,7 +95,12 @@ def test_a_load_never_exceeds_the_link() -> None:
 def test_tiers_show_the_longest_queue_and_the_mean_load() -> None:
     observer, size = Observer(PAIRS, US), PAIRS.data_bytes
     observer.snapshot(HEADER, reading(0))
-    ports = counts(carried={(0, 3): US // PAIRS.tx_ps(1)}, queued={(1, 3): size}, longest={(1, 4): 9 * size}, drops={(0, 4): 5})
+    ports = counts(
+        carried={(0, 3): US // PAIRS.tx_ps(1)},
+        queued={(1, 3): size},
+        longest={(1, 4): 9 * size},
+        drops={(0, 4): 5},
+    )
     tiers = {tier.layer: tier for tier in observer.snapshot(HEADER, reading(US, ports)).tiers}
     assert tuple(tiers) == SWITCH_LAYERS
     uplinks = tiers["E>A"]
@@ -86,8 +111,15 @@ def test_tiers_show_the_longest_queue_and_the_mean_load() -> None:
 
 def test_completion_times_grow_with_the_flows_that_are_complete() -> None:
     observer = Observer(PAIRS, US)
-    states = [((4, 0, NEVER), (9, 0, NEVER)), ((10, 0, 5 * US), (9, 0, NEVER)), ((10, 0, 5 * US), (12, 0, 7 * US))]
-    seen = [observer.snapshot(HEADER, replace(reading(number), flows=flows(*state))) for number, state in enumerate(states)]
+    states = [
+        ((4, 0, NEVER), (9, 0, NEVER)),
+        ((10, 0, 5 * US), (9, 0, NEVER)),
+        ((10, 0, 5 * US), (12, 0, 7 * US)),
+    ]
+    seen = [
+        observer.snapshot(HEADER, replace(reading(number), flows=flows(*state)))
+        for number, state in enumerate(states)
+    ]
     assert [snapshot.cct_ps for snapshot in seen] == [None, 5 * US, 7 * US]
     assert [snapshot.progress for snapshot in seen] == [0.65, 0.95, 1]
     assert [snapshot.phases[0].done for snapshot in seen] == [0, 1, 2]
@@ -107,13 +139,24 @@ def test_a_ring_has_a_phase_per_step() -> None:
 
 
 def test_a_change_of_links_is_told_from_failure_to_installation() -> None:
-    seen = Convergence(LinkChange(down=frozenset({16, 0})), "announced", frozenset({16, 0}), detected_ps=20, failed_ps=10)
+    seen = Convergence(
+        LinkChange(down=frozenset({16, 0})),
+        "announced",
+        frozenset({16, 0}),
+        detected_ps=20,
+        failed_ps=10,
+    )
     (before,) = changes_of(FatTree(4), [seen])
     seen.planned(25, [])
     seen.installed(90)
     (after,) = changes_of(FatTree(4), [seen])
     assert before.links == ("edge0_0-agg0_0", "agg0_0-core0_0")
-    assert (before.at_ps, before.detected_ps, before.planned_ps, before.installed_ps) == (10, 20, None, None)
+    assert (before.at_ps, before.detected_ps, before.planned_ps, before.installed_ps) == (
+        10,
+        20,
+        None,
+        None,
+    )
     assert (after.planned_ps, after.installed_ps, after.up) == (25, 90, False)
 
 

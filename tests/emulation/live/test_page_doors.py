@@ -1,4 +1,7 @@
-"""The doors of the page: who has the token, on this machine, from the page itself, comes in; nobody and nothing else."""
+"""The doors of the page: who has the token, on this machine, from the page itself, comes in.
+
+Nobody and nothing else.
+"""
 
 import json
 import re
@@ -41,10 +44,15 @@ def test_without_the_token_everything_is_forbidden(served: Served, name: str, to
 
 
 def test_the_bare_address_is_forbidden(served: Served) -> None:
-    assert [served.ask("GET", path)[0] for path in ("/", "/page.html", "//", "/?token=" + served.token)] == [403] * 4
+    assert [
+        served.ask("GET", path)[0] for path in ("/", "/page.html", "//", "/?token=" + served.token)
+    ] == [403] * 4
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "", "0.0.0.0:{port}"])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "", "0.0.0.0:{port}"],
+)
 def test_a_foreign_host_name_is_refused(served: Served, host: str) -> None:
     assert served.get(Host=host.format(port=served.port))[0] in (400, 403)
 
@@ -55,7 +63,14 @@ def test_loopbacks_names_are_welcome(served: Served, host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://127.0.0.1", "https://127.0.0.1:{port}", "http://localhost:{port}"]
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1",
+        "https://127.0.0.1:{port}",
+        "http://localhost:{port}",
+    ],
 )
 def test_another_pages_requests_are_refused(served: Served, origin: str) -> None:
     foreign = origin.format(port=served.port)
@@ -71,7 +86,9 @@ def test_a_command_needs_the_token(served: Served) -> None:
     assert not failed(served)
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
 def test_what_a_form_could_send_is_no_command(served: Served, kind: str) -> None:
     assert served.post("link", {"link": LINK, "up": False}, Content_Type=kind)[0] in (400, 415)
     assert not failed(served)
@@ -96,9 +113,13 @@ def test_a_malformed_command_is_one_line(served: Served, name: str, command: Any
     assert "\n" not in answer["error"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"null", b'{"link": "\\u0000", "up": true}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff\xfe", b"null", b'{"link": "\\u0000", "up": true}']
+)
 def test_what_is_no_json_is_one_line(served: Served, body: bytes) -> None:
-    status, _, answer = served.ask("POST", f"/{served.token}/link", body, Content_Type="application/json")
+    status, _, answer = served.ask(
+        "POST", f"/{served.token}/link", body, Content_Type="application/json"
+    )
     assert status in (400, 409)
     assert json.loads(answer)["error"]
 
@@ -112,7 +133,9 @@ def test_what_is_no_json_is_one_line(served: Served, body: bytes) -> None:
         ("pace", {"factor": 999.0, "paused": False}, "the speed can be"),
     ],
 )
-def test_a_command_that_cannot_be_done_says_why(served: Served, name: str, command: Any, words: str) -> None:
+def test_a_command_that_cannot_be_done_says_why(
+    served: Served, name: str, command: Any, words: str
+) -> None:
     status, answer = served.post(name, command)
     assert status == 409
     assert words in answer["error"]
@@ -168,7 +191,12 @@ def raw(served: Served, data: bytes) -> bytes:
 
 
 def head(served: Served, *lines: str) -> bytes:
-    first = (f"POST /{served.token}/link HTTP/1.1", f"Host: {served.host}", "Content-Type: application/json", *lines)
+    first = (
+        f"POST /{served.token}/link HTTP/1.1",
+        f"Host: {served.host}",
+        "Content-Type: application/json",
+        *lines,
+    )
     return ("\r\n".join(first) + "\r\n\r\n").encode()
 
 
@@ -191,7 +219,9 @@ def test_huge_headers_are_refused(served: Served) -> None:
     assert served.get()[0] == 200
 
 
-@pytest.mark.parametrize("words", ["GET", "POST /x HTTP/1.1\r\nHost: 127.0.0.1", "\x16\x03\x01\x02"])
+@pytest.mark.parametrize(
+    "words", ["GET", "POST /x HTTP/1.1\r\nHost: 127.0.0.1", "\x16\x03\x01\x02"]
+)
 def test_a_slow_client_holds_up_nobody_and_is_let_go(
     serve: Callable[..., Served], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,13 +233,17 @@ def test_a_slow_client_holds_up_nobody_and_is_let_go(
         assert slow.recv(1 << 10) == b""
 
 
-def test_a_body_that_never_comes_is_not_waited_for(serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_never_comes_is_not_waited_for(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(web, "BODY_SECONDS", 0.5)
     hasty = serve()
     assert b"200 OK" not in raw(hasty, head(hasty, "Content-Length: 30"))
 
 
-def test_viewers_beyond_the_limit_are_sent_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_viewers_beyond_the_limit_are_sent_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(web, "MOST_VIEWERS", 0)
     status, _, body = served.get("events")
     assert (status, json.loads(body)) == (503, {"error": "0 viewers look already"})
@@ -222,7 +256,9 @@ def test_the_server_listens_on_loopback_only(served: Served) -> None:
 
 
 def test_a_port_that_is_taken_is_one_line(served: Served) -> None:
-    with pytest.raises(NetworkError, match=f"cannot listen on 127.0.0.1:{served.port}: Address already in use"):
+    with pytest.raises(
+        NetworkError, match=f"cannot listen on 127.0.0.1:{served.port}: Address already in use"
+    ):
         web.listen(web.application(served.hub, "x"), served.port)
 
 
@@ -251,9 +287,15 @@ def test_a_viewer_sees_what_is_clicked(serve: Callable[..., Served]) -> None:
         assert next(events) == []
         first = next(events)
         assert (first["links"][16][0], first["state"], first["changes"]) == (True, "running", [])
-        assert own.post("link", {"link": LINK, "up": False}) == (200, {"message": f"{LINK} has failed"})
+        assert own.post("link", {"link": LINK, "up": False}) == (
+            200,
+            {"message": f"{LINK} has failed"},
+        )
         changed = next(event for event in events if event["changes"])
         assert changed["links"][16][0] is False
         assert own.post("start", {"policy": "jsq"}) == (200, {"message": "JSQ has started"})
-        assert next(event for event in events if event["policy"] == "jsq")["time_ps"] < changed["time_ps"]
+        assert (
+            next(event for event in events if event["policy"] == "jsq")["time_ps"]
+            < changed["time_ps"]
+        )
     assert own.post("pace", {"factor": 0.5, "paused": True}) == (200, {"message": "paused"})

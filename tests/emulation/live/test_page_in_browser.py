@@ -1,18 +1,24 @@
-"""The page in headless Chromium: what is clicked is seen, with the mouse and with the keyboard, in light and in dark."""
+"""The page in headless Chromium: what is clicked is seen, with the mouse and with the keyboard, in
+light and in dark.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
 from tests.browser import browser  # noqa: F401
 from tests.emulation.live.conftest import Served
 
 pytestmark = pytest.mark.slow
 
 LINK, OTHERS = "agg2_0-core0_0", ("agg2_0-core0_1", "agg2_1-core1_0", "agg2_1-core1_1")
-RUN = Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=1 << 20), failures=Failures(convergence_rtt=0.1))
+RUN = Scenario(
+    fabric=Fabric(k=4),
+    collective=Collective(message_bytes=1 << 20),
+    failures=Failures(convergence_rtt=0.1),
+)
 SECONDS = 60
 RED = r"rgb\(209, 61, 10\)"
 BLUES = r"rgb\((211, 218, 227|179, 199, 223|140, 176, 217|100, 151, 207|63, 124, 191|36, 97, 166|18, 71, 133|6, 43, 92)\)"
@@ -49,11 +55,16 @@ class Page:
         actions.perform()
 
     def load(self, *links: str) -> float:
-        return sum(float(self.run(f"document.querySelector('[data-link=\"{link}\"]').dataset.load")) for link in links)
+        return sum(
+            float(self.run(f"document.querySelector('[data-link=\"{link}\"]').dataset.load"))
+            for link in links
+        )
 
     def wait_for_colour(self, link: str, colours: str) -> None:
         """Wait until a link has one of some colours, given as a regular expression."""
-        stroke = f"getComputedStyle(document.querySelector('[data-link=\"{link}\"] .strand')).stroke"
+        stroke = (
+            f"getComputedStyle(document.querySelector('[data-link=\"{link}\"] .strand')).stroke"
+        )
         self.wait(f"/^({colours})$/.test({stroke})")
 
 
@@ -63,7 +74,9 @@ def page(browser: Any, serve: Callable[..., Served]) -> Page:  # noqa: F811
 
 
 def test_a_clicked_link_turns_red_and_its_traffic_moves_to_the_others(page: Page) -> None:
-    page.wait(f"latest.time_ps > 4e6 && Number(document.querySelector('[data-link=\"{LINK}\"]').dataset.load) > 0.1")
+    page.wait(
+        f"latest.time_ps > 4e6 && Number(document.querySelector('[data-link=\"{LINK}\"]').dataset.load) > 0.1"
+    )
     before = page.load(*OTHERS)
     page.click(LINK)
     page.wait(f"document.querySelector('[data-link=\"{LINK}\"]').classList.contains('down')")
@@ -91,7 +104,10 @@ def test_everything_can_be_done_with_the_keyboard(page: Page) -> None:
     page.driver.switch_to.active_element.send_keys(Keys.ENTER)
     page.wait("document.querySelectorAll('.link.down').length === 1")
     assert page.run("document.querySelector('.link.down').dataset.link") == "agg0_0-core0_1"
-    assert page.run("document.activeElement.getAttribute('aria-label')") == "agg0_0-core0_1 has failed: mend it"
+    assert (
+        page.run("document.activeElement.getAttribute('aria-label')")
+        == "agg0_0-core0_1 has failed: mend it"
+    )
     assert page.run("document.querySelector('#message').textContent") == "agg0_0-core0_1 has failed"
 
 
@@ -111,7 +127,8 @@ def test_dark_and_narrow_windows_show_everything(page: Page) -> None:
     dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
     page.driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False},
     )
     page.wait("innerWidth === 420")
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
@@ -126,7 +143,14 @@ def test_a_ring_shows_its_phases_as_they_go(browser: Any, serve: Callable[..., S
     )
     page = Page(browser, serve(ring, 4e-6))
     page.wait("latest.state === 'complete'")
-    phases = page.run("[...document.querySelectorAll('#phase-list li')].map((item) => item.textContent)")
-    assert [text[:12] for text in phases] == ["Phase 4 of 4", "Phase 3 of 4", "Phase 2 of 4", "Phase 1 of 4"]
+    phases = page.run(
+        "[...document.querySelectorAll('#phase-list li')].map((item) => item.textContent)"
+    )
+    assert [text[:12] for text in phases] == [
+        "Phase 4 of 4",
+        "Phase 3 of 4",
+        "Phase 2 of 4",
+        "Phase 1 of 4",
+    ]
     assert all("complete in" in text for text in phases)
     assert page.run("document.querySelectorAll('.link.down').length") == 1

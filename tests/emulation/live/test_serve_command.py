@@ -36,7 +36,9 @@ def serving() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_prints_an_address_that_works_and_ends_quietly(serving: subprocess.Popen[str], number: int) -> None:
+def test_it_prints_an_address_that_works_and_ends_quietly(
+    serving: subprocess.Popen[str], number: int
+) -> None:
     assert serving.stdout
     address = serving.stdout.readline().strip()
     assert ADDRESS.fullmatch(address)
@@ -57,7 +59,9 @@ def test_it_prints_an_address_that_works_and_ends_quietly(serving: subprocess.Po
         (["--set", "fabric.k=4"], "need an experiment file"),
     ],
 )
-def test_bad_input_is_one_line_and_code_2(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line_and_code_2(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         ofan.main(["serve", *arguments])
     said = capsys.readouterr().err
@@ -69,4 +73,7 @@ def test_a_port_that_is_taken_is_one_line(capsys: pytest.CaptureFixture[str]) ->
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SystemExit) as stopped:
         ofan.main(["serve", DEMO, "--set", "policies=ofan", "--port", str(taken.getsockname()[1])])
     assert stopped.value.code == 2
-    assert re.fullmatch(r"ofan: cannot listen on 127\.0\.0\.1:\d+: Address already in use\n", capsys.readouterr().err)
+    assert re.fullmatch(
+        r"ofan: cannot listen on 127\.0\.0\.1:\d+: Address already in use\n",
+        capsys.readouterr().err,
+    )

@@ -24,8 +24,8 @@ from rich.console import Console
 import ofan
 from emulation.live.model import Change, Header, LinkView, PhaseView, Snapshot, TierView
 from emulation.live.terminal import Terminal, curve, duration, summary_of
-from fabric.addressing import link_name
-from fabric.topology import SWITCH_LAYERS, FatTree
+from fattree.addressing import link_name
+from fattree.topology import SWITCH_LAYERS, FatTree
 
 FAST = ("--set", "collective.message_bytes=16KiB", "--set", "policies=ofan")
 DEMO = str(Path(ofan.__file__).parent / "experiments" / "demo_failure.toml")
@@ -35,12 +35,27 @@ US = 10**6
 
 def snapshot(k: int = 4, **changed: Any) -> Snapshot:
     tree = FatTree(k)
-    links = tuple(LinkView(link_name(tree, link), link != 1, 0.5, 1.0, 0.0, 0.0, 0) for link in range(tree.links))
+    links = tuple(
+        LinkView(link_name(tree, link), link != 1, 0.5, 1.0, 0.0, 0.0, 0)
+        for link in range(tree.links)
+    )
     tiers = tuple(TierView(layer, 0.5, 1.0, 2.0, 8.0, 0) for layer in SWITCH_LAYERS)
-    phases = (PhaseView(0, 16, 16, 100, 100, 5 * US), PhaseView(1, 16, 3, 100, 30, 2 * US), PhaseView(2, 16, 0, 100, 0, None))
+    phases = (
+        PhaseView(0, 16, 16, 100, 100, 5 * US),
+        PhaseView(1, 16, 3, 100, 30, 2 * US),
+        PhaseView(2, 16, 0, 100, 0, None),
+    )
     changes = (Change(("edge0_0-agg0_1",), False, 5 * US, 6 * US, 7 * US, 19 * US, 111, 12),)
     made = Snapshot(
-        Header("x", "virtual", "ofan", "Ofan", 1, k, "running", speed=1e-6), 9 * US, links, (), tiers, phases, changes, 4, 0
+        Header("x", "virtual", "ofan", "Ofan", 1, k, "running", speed=1e-6),
+        9 * US,
+        links,
+        (),
+        tiers,
+        phases,
+        changes,
+        4,
+        0,
     )
     return replace(made, **changed)
 
@@ -75,10 +90,14 @@ def test_routes_that_never_change_are_said_to() -> None:
     assert "routes never change" in drawn(snapshot(changes=(stuck,), header=header), 200)
 
 
-@pytest.mark.parametrize(("k", "width"), [(4, 50), (4, 80), (4, 120), (4, 250), (8, 100), (8, 250), (16, 120)])
+@pytest.mark.parametrize(
+    ("k", "width"), [(4, 50), (4, 80), (4, 120), (4, 250), (8, 100), (8, 250), (16, 120)]
+)
 def test_every_width_shows_the_numbers_and_is_kept_to(k: int, width: int) -> None:
     text = drawn(snapshot(k), width)
-    assert all(word in text for word in ("Links", "Tiers", "Collective", "Convergence", "E>A", "8.0"))
+    assert all(
+        word in text for word in ("Links", "Tiers", "Collective", "Convergence", "E>A", "8.0")
+    )
 
 
 def test_the_usual_terminal_has_room_for_everything() -> None:
@@ -86,7 +105,15 @@ def test_the_usual_terminal_has_room_for_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time_ps", "text"), [(None, "–"), (0, "0"), (17, "17 ps"), (2_500, "2.50 ns"), (3 * 10**12, "3.00 s"), (-2 * US, "-2.00 µs")]
+    ("time_ps", "text"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (17, "17 ps"),
+        (2_500, "2.50 ns"),
+        (3 * 10**12, "3.00 s"),
+        (-2 * US, "-2.00 µs"),
+    ],
 )
 def test_times_are_told_in_the_unit_that_suits_them(time_ps: int | None, text: str) -> None:
     assert duration(time_ps) == text
@@ -111,7 +138,9 @@ def test_once_as_json_is_one_object() -> None:
 
 
 def test_once_at_an_instant_shows_that_instant() -> None:
-    result = CliRunner().invoke(ofan.cli, ["watch", DEMO, "--set", "policies=ofan", "--once", "--at-us", "6"])
+    result = CliRunner().invoke(
+        ofan.cli, ["watch", DEMO, "--set", "policies=ofan", "--once", "--at-us", "6"]
+    )
     assert "time 6.00 µs" in result.stdout
     assert "agg0_0-core0_0 failed" in result.stdout
 
@@ -126,7 +155,9 @@ def test_once_at_an_instant_shows_that_instant() -> None:
         ([DEMO, "--speed", "0"], "--speed"),
     ],
 )
-def test_bad_input_is_one_line_and_code_2(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line_and_code_2(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         ofan.main(["watch", *arguments])
     said = capsys.readouterr().err
@@ -172,7 +203,9 @@ def read_until(ours: int, words: bytes, seconds: float = 60) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_leaves_the_terminal_clean(watched: tuple[subprocess.Popen[bytes], int], number: int) -> None:
+def test_an_interruption_leaves_the_terminal_clean(
+    watched: tuple[subprocess.Popen[bytes], int], number: int
+) -> None:
     process, ours = watched
     assert ENTER_SCREEN in read_until(ours, b"Convergence")
     process.send_signal(number)

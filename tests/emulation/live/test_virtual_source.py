@@ -8,9 +8,9 @@ from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError
 from emulation.live.source import LiveError
 from emulation.live.virtual_source import VirtualSource, default_speed
-from emulation.virtual_fabric import VirtualFabric
-from fabric.errors import AddressError
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from emulation.virtual.fabric import VirtualFabric
+from fattree.errors import AddressError
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
 
 CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
 IDLE_LINK = "agg2_0-core0_0"
@@ -67,20 +67,29 @@ def test_a_source_that_cannot_keep_up_lets_go_of_the_clock() -> None:
 
 @pytest.mark.parametrize("policy", ["ofan", "flow", "host_dr"])
 def test_a_paced_run_is_the_run_itself(policy: str, hand: Hand) -> None:
-    source, plain = VirtualSource(scenario(policy), speed=1e-6, clock=hand), VirtualFabric(scenario(policy)).run()
+    source, plain = (
+        VirtualSource(scenario(policy), speed=1e-6, clock=hand),
+        VirtualFabric(scenario(policy)).run(),
+    )
     while (snapshot := source.poll()).header.state == "running":
         hand.now_s += 0.3
     assert snapshot.cct_ps == plain.cct_ps
     assert [tier.longest_queue for tier in snapshot.tiers] == pytest.approx(
-        [plain.max_queue_bytes(tier.layer) / plain.scenario.data_bytes for tier in snapshot.tiers], abs=1e-4
+        [plain.max_queue_bytes(tier.layer) / plain.scenario.data_bytes for tier in snapshot.tiers],
+        abs=1e-4,
     )
 
 
 @pytest.mark.parametrize("policy", ["ofan", "host_dr"])
 def test_an_injected_failure_is_the_failure_of_a_file_to_the_byte(policy: str) -> None:
     event = LinkEvent(link=CORE_LINK, down_ns=1500.001, up_ns=3000.001)
-    filed = VirtualFabric(scenario(policy, failures=Failures(events=(event,), convergence_rtt=0.1))).run()
-    fabric, links = VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1))), frozenset({CORE_LINK_NUMBER})
+    filed = VirtualFabric(
+        scenario(policy, failures=Failures(events=(event,), convergence_rtt=0.1))
+    ).run()
+    fabric, links = (
+        VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1))),
+        frozenset({CORE_LINK_NUMBER}),
+    )
     for time_ps, change in ((1_500_001, LinkChange(down=links)), (3_000_001, LinkChange(up=links))):
         while fabric.network.advance(time_ps - 1, 1000):
             pass
@@ -88,11 +97,18 @@ def test_an_injected_failure_is_the_failure_of_a_file_to_the_byte(policy: str) -
         fabric.inject(change)
     live = fabric.run()
     assert filed.accounts.lost > 0
-    assert (live.digest, live.accounts, live.flows, live.ports) == (filed.digest, filed.accounts, filed.flows, filed.ports)
+    assert (live.digest, live.accounts, live.flows, live.ports) == (
+        filed.digest,
+        filed.accounts,
+        filed.flows,
+        filed.ports,
+    )
 
 
 def test_a_click_fails_the_link_and_traffic_moves_to_the_others(hand: Hand) -> None:
-    source = VirtualSource(scenario(collective=Collective(message_bytes=1 << 20)), speed=1e-6, clock=hand)
+    source = VirtualSource(
+        scenario(collective=Collective(message_bytes=1 << 20)), speed=1e-6, clock=hand
+    )
 
     def looked(seconds: float) -> dict[str, float]:
         for _ in range(10):
@@ -140,7 +156,9 @@ def test_clicks_after_the_end_are_obeyed_and_time_rests_when_all_is_shown(hand: 
     assert source.poll().time_ps == source.poll().time_ps
 
 
-def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_down(hand: Hand) -> None:
+def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_down(
+    hand: Hand,
+) -> None:
     source = VirtualSource(scenario(), speed=1e-6, clock=hand)
     hand.now_s = 2.0
     source.poll()
@@ -148,7 +166,11 @@ def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_dow
     source.start("host_pkt")
     hand.now_s = 4.0
     snapshot = source.poll()
-    assert (snapshot.header.policy, snapshot.time_ps, snapshot.failed) == ("host_pkt", 2 * US, (CORE_LINK,))
+    assert (snapshot.header.policy, snapshot.time_ps, snapshot.failed) == (
+        "host_pkt",
+        2 * US,
+        (CORE_LINK,),
+    )
     assert snapshot.lost == 0
     assert snapshot.changes[0].installed_ps == 0
 
@@ -170,8 +192,16 @@ def test_events_of_the_file_and_clicks_share_a_link_and_the_last_word_counts(han
 @pytest.mark.parametrize(
     ("command", "error", "words"),
     [
-        (lambda source: source.set_link("agg0_0-core9_9", up=False), AddressError, "there is no switch core9_9"),
-        (lambda source: source.set_link(CORE_LINK, up=True), LiveError, "agg0_0-core0_0 is up already"),
+        (
+            lambda source: source.set_link("agg0_0-core9_9", up=False),
+            AddressError,
+            "there is no switch core9_9",
+        ),
+        (
+            lambda source: source.set_link(CORE_LINK, up=True),
+            LiveError,
+            "agg0_0-core0_0 is up already",
+        ),
         (lambda source: source.start("magic"), LiveError, "no load balancer 'magic'"),
         (lambda source: source.set_pace(1000, paused=False), LiveError, "the speed can be"),
     ],
@@ -183,8 +213,13 @@ def test_what_cannot_be_done_is_one_line(command: Any, error: type[Exception], w
 
 def test_a_replay_without_an_end_is_given_up() -> None:
     dead = (LinkEvent(link="edge0_0-agg0_0", down_ns=0),)
-    failures, few = Failures(events=dead, convergence_rtt=float("inf")), Collective(message_bytes=4096)
-    source = VirtualSource(scenario("flow", failures=failures, collective=few), default_speed(scenario(), 1))
+    failures, few = (
+        Failures(events=dead, convergence_rtt=float("inf")),
+        Collective(message_bytes=4096),
+    )
+    source = VirtualSource(
+        scenario("flow", failures=failures, collective=few), default_speed(scenario(), 1)
+    )
     with pytest.raises(EmulationError, match="flows are not complete"):
         for _ in source.replay():
             pass

@@ -1,4 +1,6 @@
-"""P4Runtime messages in a line: entities of `conformance.p4` in protobuf's text format, `$name` for an id."""
+"""P4Runtime messages in a line: entities of `conformance.p4` in protobuf's text format, `$name` for
+an id.
+"""
 
 from __future__ import annotations
 
@@ -51,12 +53,18 @@ def ids() -> dict[str, int]:
 
 def entity(text: str) -> p4.Entity:
     """Parse an entity."""
-    return text_format.Parse(re.sub(r"\$(\w+)", lambda name: str(ids()[name[1]]), text), p4.Entity())
+    return text_format.Parse(
+        re.sub(r"\$(\w+)", lambda name: str(ids()[name[1]]), text), p4.Entity()
+    )
 
 
 def quoted(value: int | bytes) -> str:
     """A value as a string of the text format, shortest form."""
-    data = value if isinstance(value, bytes) else value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
+    data = (
+        value
+        if isinstance(value, bytes)
+        else value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
+    )
     return '"' + "".join(f"\\{byte:03o}" for byte in data) + '"'
 
 
@@ -92,7 +100,9 @@ def action(name: str, *values: int | bytes) -> str:
 
 def plain(name: str, *values: int | bytes) -> str:
     """An action with its parameters."""
-    params = " ".join(f"params {{ param_id: {i} value: {quoted(value)} }}" for i, value in enumerate(values, 1))
+    params = " ".join(
+        f"params {{ param_id: {i} value: {quoted(value)} }}" for i, value in enumerate(values, 1)
+    )
     return f"action {{ action_id: ${name} {params} }}"
 
 
@@ -115,7 +125,9 @@ def one_shot(*choices: str, more: str = "") -> str:
     listed = []
     for item in choices:
         port, weight, *rest = item.split(" ", 2)
-        listed.append(f"action_profile_actions {{ {plain('forward', int(port))} weight: {weight} {' '.join(rest)} }}")
+        listed.append(
+            f"action_profile_actions {{ {plain('forward', int(port))} weight: {weight} {' '.join(rest)} }}"
+        )
     return f"action {{ action_profile_action_set {{ {' '.join(listed)} {more} }} }}"
 
 
@@ -137,9 +149,14 @@ def frame(kind: int, low: int = 0, mid: int = 0, high: int = 0) -> bytes:
 
 
 class Peer:
-    """A switch that runs the program, and its primary controller, in process; ports 0 to 7 and the CPU's."""
+    """A switch that runs the program, and its primary controller, in process.
 
-    def __init__(self, edit: Callable[[p4info_pb2.P4Info], None] | None = None, has_pipeline: bool = True) -> None:
+    Ports 0 to 7 and the CPU's.
+    """
+
+    def __init__(
+        self, edit: Callable[[p4info_pb2.P4Info], None] | None = None, has_pipeline: bool = True
+    ) -> None:
         self.now_ps = 0
         self.switch = Switch(DEVICE, lambda: self.now_ps, lambda low, _high: low, range(8), CPU)
         self.service = P4RuntimeService(self.switch, lambda: 10**18 + self.now_ps // 1000)

@@ -45,7 +45,15 @@ ALIASES = {
         "priority",
     ),
 }
-ERRORS = ["NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderTooShort", "ParserTimeout", "Invalid"]
+ERRORS = [
+    "NoError",
+    "PacketTooShort",
+    "NoMatch",
+    "StackOutOfBounds",
+    "HeaderTooShort",
+    "ParserTimeout",
+    "Invalid",
+]
 Json = Any
 
 
@@ -102,7 +110,14 @@ class Bmv2:
             "deparsers": [{"name": "deparser", "id": 0, "order": []}],
             "actions": [],
             "pipelines": [
-                {"name": name, "id": i, "init_table": None, "tables": [], "conditionals": [], "action_profiles": []}
+                {
+                    "name": name,
+                    "id": i,
+                    "init_table": None,
+                    "tables": [],
+                    "conditionals": [],
+                    "action_profiles": [],
+                }
                 for i, name in enumerate(("ingress", "egress"))
             ],
             "calculations": [],
@@ -114,7 +129,9 @@ class Bmv2:
             "field_lists": [],
             "errors": [[name, value] for value, name in enumerate(ERRORS)],
             "field_aliases": [
-                [f"{group}.{name}", ["standard_metadata", name]] for group, names in ALIASES.items() for name in names
+                [f"{group}.{name}", ["standard_metadata", name]]
+                for group, names in ALIASES.items()
+                for name in names
             ],
         }
         self.p4info_tables: list[dict[str, Json]] = []
@@ -124,9 +141,13 @@ class Bmv2:
         """Declare a metadata struct."""
         self._declare(name, [[n, bits] for n, bits in fields.items()], metadata=True)
 
-    def header(self, name: str, *, emit: bool = True, max_length: int = 0, **fields: int | str) -> None:
+    def header(
+        self, name: str, *, emit: bool = True, max_length: int = 0, **fields: int | str
+    ) -> None:
         """Declare a header; a width of "*" is a varbit."""
-        self._declare(name, [[n, bits] for n, bits in fields.items()], metadata=False, max_length=max_length)
+        self._declare(
+            name, [[n, bits] for n, bits in fields.items()], metadata=False, max_length=max_length
+        )
         if emit:
             self.root["deparsers"][0]["order"].append(name)
 
@@ -135,17 +156,35 @@ class Bmv2:
         first = len(self.root["headers"])
         for i in range(size):
             kind = f"{name}_t"
-            self._declare(f"{name}[{i}]", [[n, b] for n, b in fields.items()], metadata=False, kind=kind)
+            self._declare(
+                f"{name}[{i}]", [[n, b] for n, b in fields.items()], metadata=False, kind=kind
+            )
             self.root["deparsers"][0]["order"].append(f"{name}[{i}]")
         self.root["header_stacks"].append(
-            {"name": name, "id": 0, "header_type": f"{name}_t", "header_ids": [*range(first, first + size)]}
+            {
+                "name": name,
+                "id": 0,
+                "header_type": f"{name}_t",
+                "header_ids": [*range(first, first + size)],
+            }
         )
 
-    def _declare(self, name: str, fields: list[Json], metadata: bool, max_length: int = 0, kind: str = "") -> None:
+    def _declare(
+        self, name: str, fields: list[Json], metadata: bool, max_length: int = 0, kind: str = ""
+    ) -> None:
         kind = kind or f"{name}_t"
         if kind not in {item["name"] for item in self.root["header_types"]}:
-            self.root["header_types"].append({"name": kind, "id": 0, "fields": fields, "max_length": max_length})
-        self.root["headers"].append({"name": name, "id": len(self.root["headers"]), "header_type": kind, "metadata": metadata})
+            self.root["header_types"].append(
+                {"name": kind, "id": 0, "fields": fields, "max_length": max_length}
+            )
+        self.root["headers"].append(
+            {
+                "name": name,
+                "id": len(self.root["headers"]),
+                "header_type": kind,
+                "metadata": metadata,
+            }
+        )
 
     def state(
         self,
@@ -183,7 +222,12 @@ class Bmv2:
         """Declare an action and return its id."""
         data = [{"name": n, "bitwidth": bits} for n, bits in parameters.items()]
         self.root["actions"].append(
-            {"name": name, "id": len(self.root["actions"]), "runtime_data": data, "primitives": list(primitives)}
+            {
+                "name": name,
+                "id": len(self.root["actions"]),
+                "runtime_data": data,
+                "primitives": list(primitives),
+            }
         )
         return len(self.root["actions"]) - 1
 
@@ -203,7 +247,9 @@ class Bmv2:
         following: Json = None,
         **more: Json,
     ) -> None:
-        """Declare a table (`key` maps fields to match kinds) that goes on to `following` whatever it does."""
+        """Declare a table (`key` maps fields to match kinds) that goes on to `following` whatever
+        it does.
+        """
         kinds = set(key.values())
         match_type = next((kind for kind in ("range", "ternary", "lpm") if kind in kinds), "exact")
         if "optional" in kinds and match_type != "range":
@@ -216,7 +262,8 @@ class Bmv2:
             "max_size": 1024,
             "with_counters": False,
             "key": [
-                {"match_type": kind, "name": target, "target": field(target)["value"], "mask": None} for target, kind in key.items()
+                {"match_type": kind, "name": target, "target": field(target)["value"], "mask": None}
+                for target, kind in key.items()
             ],
             "action_ids": list(actions),
             "actions": [self.root["actions"][i]["name"] for i in actions],
@@ -225,7 +272,11 @@ class Bmv2:
         }
         if default is not None:
             data = [hex(value) for value in default_data]
-            table["default_entry"] = {"action_id": default, "action_data": data, "action_const": False}
+            table["default_entry"] = {
+                "action_id": default,
+                "action_data": data,
+                "action_const": False,
+            }
         table.update(more)
         chosen = self.root["pipelines"][["ingress", "egress"].index(pipeline)]
         chosen["tables"].append(table)
@@ -233,7 +284,13 @@ class Bmv2:
         if chosen["init_table"] is None:
             chosen["init_table"] = name
 
-    def run(self, name: str, primitives: Sequence[Json], pipeline: str = "ingress", following: Json = None) -> None:
+    def run(
+        self,
+        name: str,
+        primitives: Sequence[Json],
+        pipeline: str = "ingress",
+        following: Json = None,
+    ) -> None:
         """Declare a step that always does the same."""
         action = self.action(f"{name}_action", primitives)
         self.table(
@@ -243,7 +300,12 @@ class Bmv2:
             default=action,
             pipeline=pipeline,
             following=following,
-            default_entry={"action_id": action, "action_data": [], "action_const": True, "action_entry_const": True},
+            default_entry={
+                "action_id": action,
+                "action_data": [],
+                "action_const": True,
+                "action_entry_const": True,
+            },
         )
 
     def source(self) -> bytes:
@@ -254,16 +316,23 @@ class Bmv2:
 def bits_of(program: Bmv2, target: Sequence[str]) -> int:
     """Return the width of a field."""
     instance = next(item for item in program.root["headers"] if item["name"] == target[0])
-    kind = next(item for item in program.root["header_types"] if item["name"] == instance["header_type"])
+    kind = next(
+        item for item in program.root["header_types"] if item["name"] == instance["header_type"]
+    )
     return int(next(bits for name, bits in kind["fields"] if name == target[1]))
 
 
 KINDS = {"exact": 2, "lpm": 3, "ternary": 4, "range": 5, "optional": 6}
-TABLE, ACTION, REGISTER, COUNTER, METER, PROFILE, DIRECT, DIGEST, VALUE_SET = (n << 24 for n in range(1, 10))
+TABLE, ACTION, REGISTER, COUNTER, METER, PROFILE, DIRECT, DIGEST, VALUE_SET = (
+    n << 24 for n in range(1, 10)
+)
 
 
 def p4info_of(program: Bmv2) -> p4info_pb2.P4Info:
-    """Return the P4Info of a program; the ids are a prefix per kind plus 1, 2, 3 in order of declaration."""
+    """Return the P4Info of a program.
+
+    The ids are a prefix per kind plus 1, 2, 3 in order of declaration.
+    """
     info = p4info_pb2.P4Info()
     for i, action in enumerate(program.root["actions"]):
         item = info.actions.add()
@@ -281,10 +350,14 @@ def p4info_of(program: Bmv2) -> p4info_pb2.P4Info:
             item = items.add(size=array["size"])
             item.preamble.id, item.preamble.name = prefix + i + 1, array["name"]
     for i, profile in enumerate(program.root["pipelines"][0]["action_profiles"]):
-        item = info.action_profiles.add(size=profile["max_size"], with_selector="selector" in profile)
+        item = info.action_profiles.add(
+            size=profile["max_size"], with_selector="selector" in profile
+        )
         item.preamble.id, item.preamble.name = PROFILE + i + 1, profile["name"]
         used = enumerate(program.p4info_tables)
-        item.table_ids.extend(TABLE + j + 1 for j, table in used if table.get("action_profile") == profile["name"])
+        item.table_ids.extend(
+            TABLE + j + 1 for j, table in used if table.get("action_profile") == profile["name"]
+        )
     for i, learn in enumerate(program.root["learn_lists"]):
         item = info.digests.add()
         item.preamble.id, item.preamble.name = DIGEST + i + 1, learn["name"]
@@ -302,7 +375,9 @@ def describe_table(program: Bmv2, info: p4info_pb2.P4Info, i: int, table: Json) 
     item.preamble.id, item.preamble.name = TABLE + i + 1, table["name"]
     for j, key in enumerate(table["key"]):
         bits = bits_of(program, key["target"])
-        item.match_fields.add(id=j + 1, name=key["name"], bitwidth=bits, match_type=KINDS[key["match_type"]])
+        item.match_fields.add(
+            id=j + 1, name=key["name"], bitwidth=bits, match_type=KINDS[key["match_type"]]
+        )
     for action in table["action_ids"]:
         item.action_refs.add(id=ACTION + action + 1)
     if table.get("action_profile"):
@@ -339,7 +414,13 @@ class Controller:
         request.arbitration.election_id.low = election_id
         self.stream.receive(request)
 
-    def set_pipeline(self, source: bytes, p4info: p4info_pb2.P4Info | None = None, action: int = 3, cookie: int = 0) -> None:
+    def set_pipeline(
+        self,
+        source: bytes,
+        p4info: p4info_pb2.P4Info | None = None,
+        action: int = 3,
+        cookie: int = 0,
+    ) -> None:
         """Send a SetForwardingPipelineConfig, VERIFY_AND_COMMIT by default."""
         request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=1, action=action)
         request.election_id.low = 1
@@ -422,7 +503,9 @@ def bench() -> Callable[..., Bench]:
 
 @pytest.fixture
 def control() -> Callable[..., Controller]:
-    """The way to control a program: a bench with its primary controller, the pipeline set through P4Runtime."""
+    """The way to control a program: a bench with its primary controller, the pipeline set through
+    P4Runtime.
+    """
 
     def start(program: Bmv2, cpu_port: int | None = None, **more: Any) -> Controller:
         controller = Controller(Bench(program, cpu_port=cpu_port), p4info_of(program))

@@ -51,9 +51,14 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 def test_a_compiled_program_with_registers_switch_and_varbit(bench: Any) -> None:
     run = bench(json.dumps(compile_source(ROUTER, "router.p4").json).encode())
     [routes] = [table for table in run.switch.pipeline.tables if table.spec.key]
-    forward = next(a.id for a in run.switch.pipeline.program.actions.values() if a.name.endswith("forward"))
+    forward = next(
+        a.id for a in run.switch.pipeline.program.actions.values() if a.name.endswith("forward")
+    )
     routes.insert(((7, 0),), 0, forward, (3,))
-    sent = [run.send(frame) for frame in (b"\7\0abcd", b"\7\0abc", b"\7\0abxy", b"\x08\0abcd", b"\7\0abcd")]
+    sent = [
+        run.send(frame)
+        for frame in (b"\7\0abcd", b"\7\0abc", b"\7\0abxy", b"\x08\0abcd", b"\7\0abcd")
+    ]
     assert sent == [
         [(3, b"\xcf\0abcd")],
         [(3, b"\xcf\1abc")],
@@ -64,7 +69,9 @@ def test_a_compiled_program_with_registers_switch_and_varbit(bench: Any) -> None
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_the_projects_programs_load_with_their_p4info_and_survive_noise(path: Path, bench: Any) -> None:
+def test_the_projects_programs_load_with_their_p4info_and_survive_noise(
+    path: Path, bench: Any
+) -> None:
     compiled = compile_file(path)
     run = bench(json.dumps(compiled.json).encode(), ports=9, cpu_port=510)
     from emulation.softswitch.p4runtime import P4RuntimeService
@@ -81,8 +88,12 @@ def test_the_projects_programs_load_with_their_p4info_and_survive_noise(path: Pa
     service.set_pipeline(request)
     noise = random.Random(path.stem)
     for _ in range(500):
-        start = noise.choice([b"", bytes(12) + b"\x08\x00\x45", bytes(12) + b"\x08\x00" + noise.randbytes(20)])
+        start = noise.choice(
+            [b"", bytes(12) + b"\x08\x00\x45", bytes(12) + b"\x08\x00" + noise.randbytes(20)]
+        )
         run.send(start + noise.randbytes(noise.randrange(80)), port=noise.choice([0, 1, 510]))
     counts = run.switch.counts
     dropped = sum(getattr(counts, name) for name in counts.__slots__ if name.startswith("dropped"))
-    assert counts.received == counts.transmitted + counts.packet_ins + dropped - counts.copies == 500
+    assert (
+        counts.received == counts.transmitted + counts.packet_ins + dropped - counts.copies == 500
+    )

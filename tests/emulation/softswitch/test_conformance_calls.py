@@ -1,4 +1,6 @@
-"""What the P4Runtime specification 1.4 says about calls, reads and streams: section, rule, and what must happen."""
+"""What the P4Runtime specification 1.4 says about calls, reads and streams: section, rule, and what
+must happen.
+"""
 
 from __future__ import annotations
 
@@ -81,12 +83,37 @@ CALLS = [
     Call("12 Write", "an unknown device", write(device_id=9), "NOT_FOUND"),
     Call("12 Write", "an unknown role", write(role="nobody"), "NOT_FOUND"),
     Call("12 Write", "not the primary's election id", without_election, "PERMISSION_DENIED"),
-    Call("12 Write", "the primary of the role by its own election id", of_another_role, "PERMISSION_DENIED"),
-    Call("12 Write", "CONTINUE_ON_ERROR is required", write(atomicity=p4.WriteRequest.CONTINUE_ON_ERROR), "OK"),
-    Call("12 Write", "ROLLBACK_ON_ERROR is optional", write(atomicity=p4.WriteRequest.ROLLBACK_ON_ERROR), "UNIMPLEMENTED"),
-    Call("12 Write", "DATAPLANE_ATOMIC is optional", write(atomicity=p4.WriteRequest.DATAPLANE_ATOMIC), "UNIMPLEMENTED"),
+    Call(
+        "12 Write",
+        "the primary of the role by its own election id",
+        of_another_role,
+        "PERMISSION_DENIED",
+    ),
+    Call(
+        "12 Write",
+        "CONTINUE_ON_ERROR is required",
+        write(atomicity=p4.WriteRequest.CONTINUE_ON_ERROR),
+        "OK",
+    ),
+    Call(
+        "12 Write",
+        "ROLLBACK_ON_ERROR is optional",
+        write(atomicity=p4.WriteRequest.ROLLBACK_ON_ERROR),
+        "UNIMPLEMENTED",
+    ),
+    Call(
+        "12 Write",
+        "DATAPLANE_ATOMIC is optional",
+        write(atomicity=p4.WriteRequest.DATAPLANE_ATOMIC),
+        "UNIMPLEMENTED",
+    ),
     Call("13 Read", "an unknown device", read(device_id=9), "NOT_FOUND"),
-    Call("13 Read", "requires neither election id nor stream", read(entities=[p4.Entity(table_entry=p4.TableEntry())]), "OK"),
+    Call(
+        "13 Read",
+        "requires neither election id nor stream",
+        read(entities=[p4.Entity(table_entry=p4.TableEntry())]),
+        "OK",
+    ),
     Call("13 Read", "an empty entity is no wildcard", read(entities=[p4.Entity()]), "UNKNOWN"),
     Call("14 Set", "an unknown device", configure(Set.VERIFY, device_id=9), "NOT_FOUND"),
     Call("14 Set", "an unknown role", configure(Set.VERIFY, role="nobody"), "NOT_FOUND"),
@@ -95,15 +122,40 @@ CALLS = [
     Call("14 Set", "VERIFY without config", configure(Set.VERIFY, False), "INVALID_ARGUMENT"),
     Call("14 Set", "VERIFY of what cannot be realised", with_broken_config, "INVALID_ARGUMENT"),
     Call("14 Set", "VERIFY_AND_SAVE", configure(Set.VERIFY_AND_SAVE), "OK"),
-    Call("14 Set", "VERIFY_AND_SAVE without config", configure(Set.VERIFY_AND_SAVE, False), "INVALID_ARGUMENT"),
-    Call("14 Set", "VERIFY_AND_COMMIT without config", configure(Set.VERIFY_AND_COMMIT, False), "INVALID_ARGUMENT"),
+    Call(
+        "14 Set",
+        "VERIFY_AND_SAVE without config",
+        configure(Set.VERIFY_AND_SAVE, False),
+        "INVALID_ARGUMENT",
+    ),
+    Call(
+        "14 Set",
+        "VERIFY_AND_COMMIT without config",
+        configure(Set.VERIFY_AND_COMMIT, False),
+        "INVALID_ARGUMENT",
+    ),
     Call("14 Set", "COMMIT without a saved config", configure(Set.COMMIT, False), "NOT_FOUND"),
     Call("14 Set", "COMMIT with a config", configure(Set.COMMIT), "INVALID_ARGUMENT"),
     Call("14 Set", "RECONCILE_AND_COMMIT", configure(Set.RECONCILE_AND_COMMIT), "OK"),
-    Call("14 Set", "RECONCILE_AND_COMMIT without config", configure(Set.RECONCILE_AND_COMMIT, False), "INVALID_ARGUMENT"),
+    Call(
+        "14 Set",
+        "RECONCILE_AND_COMMIT without config",
+        configure(Set.RECONCILE_AND_COMMIT, False),
+        "INVALID_ARGUMENT",
+    ),
     Call("15 Get", "an unknown device", get(device_id=9), "NOT_FOUND"),
-    Call("15 Get", "a response type that there is not", get(device_id=DEVICE, response_type=9), "INVALID_ARGUMENT"),
-    Call("17 Capabilities", "without a device", lambda peer: peer.service.capabilities(p4.CapabilitiesRequest()), "OK"),
+    Call(
+        "15 Get",
+        "a response type that there is not",
+        get(device_id=DEVICE, response_type=9),
+        "INVALID_ARGUMENT",
+    ),
+    Call(
+        "17 Capabilities",
+        "without a device",
+        lambda peer: peer.service.capabilities(p4.CapabilitiesRequest()),
+        "OK",
+    ),
     Call(
         "17 Capabilities",
         "an unknown device",
@@ -152,7 +204,9 @@ def test_get_returns_the_fields_of_its_type(kind: int, fields: set[str]) -> None
 
 def test_get_without_a_config_leaves_it_unset() -> None:
     """15: the top-level config is unset where it is not known."""
-    assert not Peer(has_pipeline=False).service.get_pipeline(Get(device_id=DEVICE)).HasField("config")
+    assert (
+        not Peer(has_pipeline=False).service.get_pipeline(Get(device_id=DEVICE)).HasField("config")
+    )
 
 
 EVERYTHING = [
@@ -166,11 +220,23 @@ EVERYTHING = [
     ("INSERT", entry("selected_table", exact(9), "action { action_profile_group_id: 1 }")),
     ("INSERT", multicast(3, "port: '\\001' instance: 2", "port: '\\002'")),
     ("INSERT", session(4, "port: '\\005'", more="class_of_service: 1 packet_length_bytes: 20")),
-    ("INSERT", "digest_entry { digest_id: $learn_t config { max_timeout_ns: 9 max_list_size: 2 ack_timeout_ns: 7 } }"),
+    (
+        "INSERT",
+        "digest_entry { digest_id: $learn_t config { max_timeout_ns: 9 max_list_size: 2 ack_timeout_ns: 7 } }",
+    ),
     ("MODIFY", f"value_set_entry {{ value_set_id: $chosen members {{ {exact(7)} }} }}"),
-    ("MODIFY", "counter_entry { counter_id: $counted index { index: 1 } data { packet_count: 3 byte_count: 99 } }"),
-    ("MODIFY", "meter_entry { meter_id: $metered index { index: 1 } config { cir: 1 cburst: 2 pir: 3 pburst: 4 } }"),
-    ("MODIFY", "register_entry { register_id: $cells index { index: 1 } data { bitstring: '\\005' } }"),
+    (
+        "MODIFY",
+        "counter_entry { counter_id: $counted index { index: 1 } data { packet_count: 3 byte_count: 99 } }",
+    ),
+    (
+        "MODIFY",
+        "meter_entry { meter_id: $metered index { index: 1 } config { cir: 1 cburst: 2 pir: 3 pburst: 4 } }",
+    ),
+    (
+        "MODIFY",
+        "register_entry { register_id: $cells index { index: 1 } data { bitstring: '\\005' } }",
+    ),
 ]
 WANTED = [
     *("table_entry { table_id: 0 }", "action_profile_member { }", "action_profile_group { }"),
@@ -178,7 +244,13 @@ WANTED = [
         "packet_replication_engine_entry { multicast_group_entry { } }",
         "packet_replication_engine_entry { clone_session_entry { } }",
     ),
-    *("digest_entry { }", "value_set_entry { }", "counter_entry { }", "meter_entry { }", "register_entry { }"),
+    *(
+        "digest_entry { }",
+        "value_set_entry { }",
+        "counter_entry { }",
+        "meter_entry { }",
+        "register_entry { }",
+    ),
 ]
 
 
@@ -205,7 +277,11 @@ def test_reconcile_preserves_the_forwarding_state() -> None:
     written(peer)
     peer.write(("MODIFY", entry("exact_table", action("drop"), "is_default_action: true")))
     peer.send(frame(5))
-    wanted = [*WANTED, entry("exact_table", "is_default_action: true"), entry("exact_table", "counter_data { }")]
+    wanted = [
+        *WANTED,
+        entry("exact_table", "is_default_action: true"),
+        entry("exact_table", "counter_data { }"),
+    ]
     before = peer.read(*wanted)
     peer.set_pipeline(Set.RECONCILE_AND_COMMIT)
     assert peer.read(*wanted) == before
@@ -226,7 +302,8 @@ def test_writes_after_save_wait_for_the_commit() -> None:
     peer.write(("INSERT", KNOWN))
     peer.set_pipeline(Set.VERIFY_AND_SAVE)
     peer.write(
-        ("INSERT", entry("exact_table", exact(5), action("copy", 3))), ("INSERT", multicast(3, "port: '\\001'", "port: '\\002'"))
+        ("INSERT", entry("exact_table", exact(5), action("copy", 3))),
+        ("INSERT", multicast(3, "port: '\\001'", "port: '\\002'")),
     )
     assert [port for port, _ in peer.send(frame(5))] == [3]
     peer.set_pipeline(Set.COMMIT, has_config=False)
@@ -234,12 +311,23 @@ def test_writes_after_save_wait_for_the_commit() -> None:
 
 
 def test_every_update_is_tried_and_has_its_error() -> None:
-    """12.3: one p4.Error per update, in order; OK ones carry the code only; the status is UNKNOWN."""
+    """12.3: one p4.Error per update, in order; OK ones carry the code only.
+
+    The status is UNKNOWN.
+    """
     peer = Peer()
     with pytest.raises(StatusError) as caught:
-        peer.write(("INSERT", KNOWN), ("INSERT", KNOWN), ("DELETE", entry("lpm_table", lpm(1, 32))), ("MODIFY", KNOWN))
+        peer.write(
+            ("INSERT", KNOWN),
+            ("INSERT", KNOWN),
+            ("DELETE", entry("lpm_table", lpm(1, 32))),
+            ("MODIFY", KNOWN),
+        )
     codes = [detail.canonical_code for detail in caught.value.details]
-    assert (caught.value.code, codes) == (Code.UNKNOWN, [Code.OK, Code.ALREADY_EXISTS, Code.NOT_FOUND, Code.OK])
+    assert (caught.value.code, codes) == (
+        Code.UNKNOWN,
+        [Code.OK, Code.ALREADY_EXISTS, Code.NOT_FOUND, Code.OK],
+    )
     assert caught.value.details[0] == p4.Error()
     assert all(detail.message and detail.space for detail in caught.value.details[1:3])
 
@@ -250,13 +338,21 @@ def test_valid_requests_of_a_read_are_answered() -> None:
 
     peer = Peer()
     peer.write(("INSERT", KNOWN))
-    wanted = [entity(entry("exact_table")), entity("table_entry { table_id: 7 }"), entity("counter_entry { counter_id: $counted }")]
+    wanted = [
+        entity(entry("exact_table")),
+        entity("table_entry { table_id: 7 }"),
+        entity("counter_entry { counter_id: $counted }"),
+    ]
     responses, failure = peer.service.read_all(p4.ReadRequest(device_id=DEVICE, entities=wanted))
-    assert [found.WhichOneof("entity") for response in responses for found in response.entities] == ["table_entry"] + [
-        "counter_entry"
-    ] * 4
+    assert [
+        found.WhichOneof("entity") for response in responses for found in response.entities
+    ] == ["table_entry"] + ["counter_entry"] * 4
     assert failure is not None
-    assert [detail.canonical_code for detail in failure.details] == [Code.OK, Code.NOT_FOUND, Code.OK]
+    assert [detail.canonical_code for detail in failure.details] == [
+        Code.OK,
+        Code.NOT_FOUND,
+        Code.OK,
+    ]
 
 
 def test_a_long_answer_comes_in_several_messages() -> None:
@@ -282,7 +378,11 @@ class Selection(NamedTuple):
 
 
 def three(peer: Peer) -> None:
-    for kind, name, more in ((1, "drop", "metadata: 'a'"), (2, "drop", "controller_metadata: 7"), (3, "learn", "")):
+    for kind, name, more in (
+        (1, "drop", "metadata: 'a'"),
+        (2, "drop", "controller_metadata: 7"),
+        (3, "learn", ""),
+    ):
         peer.write(("INSERT", entry("exact_table", exact(kind), action(name), more)))
     for priority in (3, 3, 8):
         peer.write(
@@ -310,22 +410,48 @@ SELECTIONS = [
     Selection("controller_metadata", entry("exact_table", "controller_metadata: 7"), 1),
     Selection("a priority", entry("ternary_table", "priority: 3"), 2),
     Selection("the default entry only", entry("exact_table", "is_default_action: true"), 1),
-    Selection("the default entry has no match", entry("exact_table", exact(1), "is_default_action: true"), "INVALID_ARGUMENT"),
+    Selection(
+        "the default entry has no match",
+        entry("exact_table", exact(1), "is_default_action: true"),
+        "INVALID_ARGUMENT",
+    ),
     Selection(
         "the default entry has no timeout",
         entry("idle_table", "is_default_action: true time_since_last_hit { }"),
         "INVALID_ARGUMENT",
     ),
-    Selection("time since the last hit where it is not known", entry("exact_table", "time_since_last_hit { }"), "INVALID_ARGUMENT"),
+    Selection(
+        "time since the last hit where it is not known",
+        entry("exact_table", "time_since_last_hit { }"),
+        "INVALID_ARGUMENT",
+    ),
     Selection("all cells of all counters", "counter_entry { }", 4),
     Selection("one cell", "counter_entry { counter_id: $counted index { index: 2 } }", 1),
-    Selection("a cell beyond the array", "counter_entry { counter_id: $counted index { index: 4 } }", "OUT_OF_RANGE"),
-    Selection("a negative cell", "register_entry { register_id: $cells index { index: -1 } }", "INVALID_ARGUMENT"),
-    Selection("direct counters of a table", "direct_counter_entry { table_entry { table_id: $exact_table } }", 3),
     Selection(
-        "the direct counter of an entry", "direct_counter_entry { table_entry { table_id: $exact_table " + exact(2) + " } }", 1
+        "a cell beyond the array",
+        "counter_entry { counter_id: $counted index { index: 4 } }",
+        "OUT_OF_RANGE",
     ),
-    Selection("of no entry", "direct_counter_entry { table_entry { table_id: $exact_table " + exact(9) + " } }", "NOT_FOUND"),
+    Selection(
+        "a negative cell",
+        "register_entry { register_id: $cells index { index: -1 } }",
+        "INVALID_ARGUMENT",
+    ),
+    Selection(
+        "direct counters of a table",
+        "direct_counter_entry { table_entry { table_id: $exact_table } }",
+        3,
+    ),
+    Selection(
+        "the direct counter of an entry",
+        "direct_counter_entry { table_entry { table_id: $exact_table " + exact(2) + " } }",
+        1,
+    ),
+    Selection(
+        "of no entry",
+        "direct_counter_entry { table_entry { table_id: $exact_table " + exact(9) + " } }",
+        "NOT_FOUND",
+    ),
 ]
 
 
@@ -342,19 +468,25 @@ def test_read_selects(rule: Selection) -> None:
 
 
 def test_a_reset_default_entry_is_as_the_program_made_it() -> None:
-    """9.1.3: without action the default entry is reset, with its metadata and its direct resources' configuration."""
+    """9.1.3: without action the default entry is reset, with its metadata and its direct resources'
+    configuration.
+    """
     peer = Peer()
     wanted = entry("metered_table", "is_default_action: true meter_config { }")
     before = peer.read(wanted)
     more = "metadata: 'x' meter_config { cir: 1 cburst: 1 pir: 2 pburst: 2 }"
-    peer.write(("MODIFY", entry("metered_table", action("police"), "is_default_action: true", more)))
+    peer.write(
+        ("MODIFY", entry("metered_table", action("police"), "is_default_action: true", more))
+    )
     assert peer.read(wanted) != before
     peer.write(("MODIFY", entry("metered_table", "is_default_action: true metadata: 'y'")))
     assert peer.read(wanted) == before
 
 
 def test_entries_of_a_preinitialised_table_can_change() -> None:
-    """9.1.5: has_initial_entries without is_const_table: entries may be modified, deleted and inserted."""
+    """9.1.5: has_initial_entries without is_const_table: entries may be modified, deleted and
+    inserted.
+    """
 
     def loosen(info: p4info_pb2.P4Info) -> None:
         [table] = [table for table in info.tables if table.is_const_table]
@@ -362,8 +494,14 @@ def test_entries_of_a_preinitialised_table_can_change() -> None:
 
     peer = Peer(loosen)
     changes = [("MODIFY", exact(200)), ("DELETE", exact(201)), ("INSERT", exact(5))]
-    assert [peer.code(kind, entry("const_table", match, action("forward", 6))) for kind, match in changes] == ["OK"] * 3
-    assert [(item.table_entry.match[0].exact.value, item.table_entry.is_const) for item in peer.read(entry("const_table"))] == [
+    assert [
+        peer.code(kind, entry("const_table", match, action("forward", 6)))
+        for kind, match in changes
+    ] == ["OK"] * 3
+    assert [
+        (item.table_entry.match[0].exact.value, item.table_entry.is_const)
+        for item in peer.read(entry("const_table"))
+    ] == [
         (b"\xc8", False),
         (b"\5", False),
     ]
@@ -389,7 +527,11 @@ def test_groups_count_weights_or_members() -> None:
 
     shots = [one_shot("1 3"), one_shot("1 1", "2 1", "3 1"), one_shot("1 6")]
     codes = [
-        [Peer(by(members)).code("INSERT", entry("selected_table", exact(1), shot)) for shot in shots] for members in (False, True)
+        [
+            Peer(by(members)).code("INSERT", entry("selected_table", exact(1), shot))
+            for shot in shots
+        ]
+        for members in (False, True)
     ]
     bad = "INVALID_ARGUMENT"
     assert codes == [[bad, bad, bad], ["OK", bad, bad]]
@@ -405,7 +547,10 @@ def test_translated_values_fit_into_the_device() -> None:
 
     peer = Peer(translate)
     assert peer.code("INSERT", entry("exact_table", exact(1), action("forward", 511))) == "OK"
-    assert peer.code("INSERT", entry("exact_table", exact(2), action("forward", 512))) == "OUT_OF_RANGE"
+    assert (
+        peer.code("INSERT", entry("exact_table", exact(2), action("forward", 512)))
+        == "OUT_OF_RANGE"
+    )
 
 
 def test_single_rate_two_colour_meters_have_one_rate() -> None:
@@ -415,14 +560,26 @@ def test_single_rate_two_colour_meters_have_one_rate() -> None:
         info.meters[0].spec.type = p4info_pb2.MeterSpec.SINGLE_RATE_TWO_COLOR
 
     peer = Peer(edit)
-    texts = [f"meter_entry {{ meter_id: $metered config {{ cir: 3 cburst: 4 pir: {pir} pburst: 4 }} }}" for pir in (3, 5)]
+    texts = [
+        f"meter_entry {{ meter_id: $metered config {{ cir: 3 cburst: 4 pir: {pir} pburst: 4 }} }}"
+        for pir in (3, 5)
+    ]
     assert [peer.code("MODIFY", text) for text in texts] == ["OK", "INVALID_ARGUMENT"]
 
 
 def test_backup_members_are_left_out_while_their_port_is_down() -> None:
     """9.2.2: a member must be excluded from selection if its watch port is down."""
     peer = Peer()
-    peer.write(("INSERT", entry("selected_table", exact(5), one_shot("1 1 watch_port: '\\001'", "2 1 watch_port: '\\002'"))))
+    peer.write(
+        (
+            "INSERT",
+            entry(
+                "selected_table",
+                exact(5),
+                one_shot("1 1 watch_port: '\\001'", "2 1 watch_port: '\\002'"),
+            ),
+        )
+    )
     peer.switch.set_port_status(1, up=False)
     ports = {port for high in range(20) for port, _ in peer.send(frame(5, high=high))}
     assert ports == {2}
@@ -430,8 +587,22 @@ def test_backup_members_are_left_out_while_their_port_is_down() -> None:
 
 # Bytestrings
 
-UNSIGNED = [(8, "63", 99), (16, "0063", 99), (16, "63", 99), (16, "3064", 12388), (16, "003064", 12388), (12, "000063", 99)]
-SIGNED = [(8, "63", 99), (8, "9d", -99), (8, "ff9d", -99), (12, "fd1d", -739), (16, "0000", 0), (16, "00", 0)]
+UNSIGNED = [
+    (8, "63", 99),
+    (16, "0063", 99),
+    (16, "63", 99),
+    (16, "3064", 12388),
+    (16, "003064", 12388),
+    (12, "000063", 99),
+]
+SIGNED = [
+    (8, "63", 99),
+    (8, "9d", -99),
+    (8, "ff9d", -99),
+    (12, "fd1d", -739),
+    (16, "0000", 0),
+    (16, "00", 0),
+]
 BAD_UNSIGNED = [(8, "0163"), (8, ""), (16, "010063"), (12, "1063"), (12, "010063"), (12, "004063")]
 BAD_SIGNED = [(8, "009d"), (12, "8d1d"), (16, "")]
 
@@ -464,7 +635,9 @@ def test_invalid_signed_bytestrings(bits: int, text: str) -> None:
     assert caught.value.code == Code.OUT_OF_RANGE
 
 
-@pytest.mark.parametrize(("value", "data"), [(0, "00"), (99, "63"), (256, "0100"), (0x0A000001, "0a000001")])
+@pytest.mark.parametrize(
+    ("value", "data"), [(0, "00"), (99, "63"), (256, "0100"), (0x0A000001, "0a000001")]
+)
 def test_the_server_writes_the_shortest_bytestring(value: int, data: str) -> None:
     """8.4: the canonical representation uses the shortest string."""
     assert encode(value).hex() == data
@@ -496,7 +669,11 @@ class Clients:
         return self.told()
 
     def told(self) -> dict[int, list[int]]:
-        codes = {number: [message.arbitration.status.code for message in heard] for number, heard in self.heard.items() if heard}
+        codes = {
+            number: [message.arbitration.status.code for message in heard]
+            for number, heard in self.heard.items()
+            if heard
+        }
         for heard in self.heard.values():
             heard.clear()
         return codes
@@ -510,22 +687,34 @@ def test_arbitration_from_the_first_controller_to_the_last() -> None:
     assert clients.say(3, None) == {3: [TAKEN]}, "no election id is never primary"
     assert clients.say(2, 20) == {1: [TAKEN], 2: [OK], 3: [TAKEN]}, "a new primary: all are told"
     assert clients.say(2, 20) == {1: [TAKEN], 2: [OK], 3: [TAKEN]}, "the primary says it again"
-    assert clients.say(2, 15) == {1: [NONE], 2: [NONE], 3: [NONE]}, "the primary steps down: nobody reaches the highest id"
-    assert clients.say(1, 20) == {1: [OK], 2: [TAKEN], 3: [TAKEN]}, "the highest id may be taken over"
+    assert clients.say(2, 15) == {1: [NONE], 2: [NONE], 3: [NONE]}, (
+        "the primary steps down: nobody reaches the highest id"
+    )
+    assert clients.say(1, 20) == {1: [OK], 2: [TAKEN], 3: [TAKEN]}, (
+        "the highest id may be taken over"
+    )
     assert clients.leave(1) == {2: [NONE], 3: [NONE]}, "the primary's stream is broken"
     assert clients.say(2, 19) == {2: [NONE]}, "below the highest id ever seen"
 
 
 def test_notifications_carry_the_highest_election_id() -> None:
-    """5.4: election_id is the highest that the server has seen, unset while there has not been any primary."""
+    """5.4: election_id is the highest that the server has seen, unset while there has not been any
+    primary.
+    """
     clients = Clients()
-    streams = [clients.peer.service.open_stream(heard.append) for heard in (clients.heard.setdefault(i, []) for i in (1, 2))]
+    streams = [
+        clients.peer.service.open_stream(heard.append)
+        for heard in (clients.heard.setdefault(i, []) for i in (1, 2))
+    ]
     Peer.announce(streams[0], None, role="r")
     assert not clients.heard[1][-1].arbitration.HasField("election_id")
     Peer.announce(streams[1], 9, role="r")
     Peer.announce(streams[1], 4, role="r")
     assert clients.heard[1][-1].arbitration.election_id.low == 9
-    assert (clients.heard[1][-1].arbitration.device_id, clients.heard[1][-1].arbitration.role.name) == (DEVICE, "r")
+    assert (
+        clients.heard[1][-1].arbitration.device_id,
+        clients.heard[1][-1].arbitration.role.name,
+    ) == (DEVICE, "r")
 
 
 class Refusal(NamedTuple):
@@ -569,11 +758,16 @@ def test_role_config_of_no_agreed_scheme_is_refused() -> None:
 def test_too_many_streams_are_refused() -> None:
     """5.3: RESOURCE_EXHAUSTED beyond the supported number of streams."""
     peer = Peer(has_pipeline=False)
-    codes = [code_of(lambda: Peer.announce(peer.service.open_stream(lambda _message: None), None)) for _ in range(70)]
+    codes = [
+        code_of(lambda: Peer.announce(peer.service.open_stream(lambda _message: None), None))
+        for _ in range(70)
+    ]
     assert (codes[:63], set(codes[63:])) == (["OK"] * 63, {"RESOURCE_EXHAUSTED"})
 
 
-def packet_out(port: int, payload: bytes = b"\1\2\3\4\5\6\7\x08", **more: Any) -> p4.StreamMessageRequest:
+def packet_out(
+    port: int, payload: bytes = b"\1\2\3\4\5\6\7\x08", **more: Any
+) -> p4.StreamMessageRequest:
     message = p4.StreamMessageRequest()
     message.packet.payload = payload
     for number, value in {1: port, 2: 0, **more}.items():
@@ -586,10 +780,19 @@ def packet_out(port: int, payload: bytes = b"\1\2\3\4\5\6\7\x08", **more: Any) -
     [
         (packet_out(3, **{"7": 1}), Code.INVALID_ARGUMENT, "packet_out"),
         (packet_out(512), Code.OUT_OF_RANGE, "packet_out"),
-        (p4.StreamMessageRequest(digest_ack=p4.DigestListAck(digest_id=9)), Code.INVALID_ARGUMENT, "digest_list_ack"),
+        (
+            p4.StreamMessageRequest(digest_ack=p4.DigestListAck(digest_id=9)),
+            Code.INVALID_ARGUMENT,
+            "digest_list_ack",
+        ),
         (p4.StreamMessageRequest(), Code.UNIMPLEMENTED, "other"),
     ],
-    ids=["metadata not of the P4Info", "metadata too wide", "an unknown digest", "neither of the three"],
+    ids=[
+        "metadata not of the P4Info",
+        "metadata too wide",
+        "an unknown digest",
+        "neither of the three",
+    ],
 )
 def test_stream_errors_name_their_message(message: Any, code: Code, kind: str) -> None:
     """16.6: the error has its code, and `details` says which message it is about."""
@@ -620,27 +823,45 @@ def test_packet_ins_go_to_the_primary_with_their_metadata() -> None:
     peer.write(("INSERT", entry("exact_table", exact(5), action("forward", CPU))))
     peer.send(frame(5), port=6)
     packet = peer.received[-1].packet
-    assert (packet.payload, {item.metadata_id: item.value for item in packet.metadata}) == (frame(5), {1: b"\6", 2: b"\0"})
+    assert (packet.payload, {item.metadata_id: item.value for item in packet.metadata}) == (
+        frame(5),
+        {1: b"\6", 2: b"\0"},
+    )
     assert heard == []
 
 
 def test_idle_notifications_name_the_entry_and_start_again() -> None:
-    """16.4: key, metadata and timeout of the entry, nanoseconds since the epoch; again after another timeout."""
+    """16.4: key, metadata and timeout of the entry, nanoseconds since the epoch.
+
+    Again after another timeout.
+    """
     peer = Peer()
-    peer.write(("INSERT", entry("idle_table", exact(5), action("NoAction"), "idle_timeout_ns: 1000 metadata: 'm'")))
+    peer.write(
+        (
+            "INSERT",
+            entry(
+                "idle_table", exact(5), action("NoAction"), "idle_timeout_ns: 1000 metadata: 'm'"
+            ),
+        )
+    )
     times = []
     for now_ns in (999, 1000, 1500, 2000):
         peer.now_ps = now_ns * 1000
         peer.received.clear()
         peer.service.tick()
-        times += [(message.idle_timeout_notification.timestamp - 10**18, message) for message in peer.received]
+        times += [
+            (message.idle_timeout_notification.timestamp - 10**18, message)
+            for message in peer.received
+        ]
     assert [time for time, _ in times] == [1000, 2000]
     [item] = times[0][1].idle_timeout_notification.table_entry
     assert (item.match[0].exact.value, item.metadata, item.idle_timeout_ns) == (b"\5", b"m", 1000)
 
 
 def test_time_since_last_hit_is_told_where_asked() -> None:
-    """9.1.8: set in the response if and only if it was set in the request, even if the timeout is 0."""
+    """9.1.8: set in the response if and only if it was set in the request, even if the timeout is
+    0.
+    """
     peer = Peer()
     peer.write(("INSERT", entry("idle_table", exact(5), action("NoAction"))))
     peer.now_ps = 7_000_000
@@ -651,11 +872,15 @@ def test_time_since_last_hit_is_told_where_asked() -> None:
 
 
 def test_digests_wait_are_distinct_and_come_again_without_ack() -> None:
-    """9.8: lists of distinct messages after max_timeout_ns; sent ones not again until acknowledged or ack_timeout_ns."""
+    """9.8: lists of distinct messages after max_timeout_ns.
+
+    Sent ones not again until acknowledged or ack_timeout_ns.
+    """
     peer = Peer()
     config = "config { max_timeout_ns: 1000 max_list_size: 9 ack_timeout_ns: 5000 }"
     peer.write(
-        ("INSERT", f"digest_entry {{ digest_id: $learn_t {config} }}"), ("INSERT", entry("exact_table", exact(5), action("learn")))
+        ("INSERT", f"digest_entry {{ digest_id: $learn_t {config} }}"),
+        ("INSERT", entry("exact_table", exact(5), action("learn"))),
     )
 
     def learnt(now_ns: int, *highs: int) -> list[int]:
@@ -673,6 +898,9 @@ def test_digests_wait_are_distinct_and_come_again_without_ack() -> None:
     assert learnt(2000, 1) == [], "sent and not acknowledged"
     assert learnt(7000, 1) == [1], "ack_timeout_ns has passed"
     ack = p4.StreamMessageRequest()
-    ack.digest_ack.digest_id, ack.digest_ack.list_id = ids()["learn_t"], peer.received[0].digest.list_id
+    ack.digest_ack.digest_id, ack.digest_ack.list_id = (
+        ids()["learn_t"],
+        peer.received[0].digest.list_id,
+    )
     peer.stream.receive(ack)
     assert learnt(9000, 1) == [1], "acknowledged"

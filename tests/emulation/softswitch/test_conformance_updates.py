@@ -1,4 +1,6 @@
-"""What the P4Runtime specification 1.4 says about single updates: section, rule, what to send, the code to expect."""
+"""What the P4Runtime specification 1.4 says about single updates: section, rule, what to send, the
+code to expect.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,13 @@ TABLES = [
         "OK",
         (KNOWN,),
     ),
-    Rule("9.1", "keyless table: reject all attempts to INSERT", "INSERT", entry("keyless_table", FORWARD), "INVALID_ARGUMENT"),
+    Rule(
+        "9.1",
+        "keyless table: reject all attempts to INSERT",
+        "INSERT",
+        entry("keyless_table", FORWARD),
+        "INVALID_ARGUMENT",
+    ),
     Rule(
         "9.1",
         "cannot be inserted because of a size limitation",
@@ -81,10 +89,18 @@ TABLES = [
         "INVALID_ARGUMENT",
     ),
     Rule(
-        "9.1", "priority: non-zero with ternary, range, optional", "INSERT", entry("ternary_table", ANY, DROP), "INVALID_ARGUMENT"
+        "9.1",
+        "priority: non-zero with ternary, range, optional",
+        "INSERT",
+        entry("ternary_table", ANY, DROP),
+        "INVALID_ARGUMENT",
     ),
     Rule(
-        "9.1", "priority: a negative one is none", "INSERT", entry("ternary_table", ANY, DROP, "priority: -1"), "INVALID_ARGUMENT"
+        "9.1",
+        "priority: a negative one is none",
+        "INSERT",
+        entry("ternary_table", ANY, DROP, "priority: -1"),
+        "INVALID_ARGUMENT",
     ),
     Rule(
         "9.1",
@@ -94,7 +110,13 @@ TABLES = [
         "OK",
         (entry("ternary_table", ANY, DROP, "priority: 1"),),
     ),
-    Rule("9.1.1", "exact match fields can never be omitted", "INSERT", entry("exact_table", DROP), "INVALID_ARGUMENT"),
+    Rule(
+        "9.1.1",
+        "exact match fields can never be omitted",
+        "INSERT",
+        entry("exact_table", DROP),
+        "INVALID_ARGUMENT",
+    ),
     Rule(
         "9.1.1",
         "field_id must be a valid id for the table",
@@ -102,7 +124,13 @@ TABLES = [
         entry("exact_table", exact(5), exact(5, 9), DROP),
         "INVALID_ARGUMENT",
     ),
-    Rule("9.1.1", "a field is given once", "INSERT", entry("exact_table", exact(5), exact(5), DROP), "INVALID_ARGUMENT"),
+    Rule(
+        "9.1.1",
+        "a field is given once",
+        "INSERT",
+        entry("exact_table", exact(5), exact(5), DROP),
+        "INVALID_ARGUMENT",
+    ),
     Rule(
         "9.1.1",
         "one of the fields in field_match_type must be set",
@@ -110,8 +138,20 @@ TABLES = [
         entry("exact_table", "match { field_id: 1 }", DROP),
         "INVALID_ARGUMENT",
     ),
-    Rule("9.1.1", "the match type is that of the P4Info", "INSERT", entry("lpm_table", exact(5), FORWARD), "INVALID_ARGUMENT"),
-    Rule("9.1.1", "LPM: a don't care match must be omitted", "INSERT", entry("lpm_table", lpm(0, 0), FORWARD), "INVALID_ARGUMENT"),
+    Rule(
+        "9.1.1",
+        "the match type is that of the P4Info",
+        "INSERT",
+        entry("lpm_table", exact(5), FORWARD),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.1",
+        "LPM: a don't care match must be omitted",
+        "INSERT",
+        entry("lpm_table", lpm(0, 0), FORWARD),
+        "INVALID_ARGUMENT",
+    ),
     Rule(
         "9.1.1",
         "LPM: don't care bits must be 0 in value",
@@ -120,7 +160,11 @@ TABLES = [
         "INVALID_ARGUMENT",
     ),
     Rule(
-        "9.1.1", "LPM: a prefix is not longer than the field", "INSERT", entry("lpm_table", lpm(1, 33), FORWARD), "INVALID_ARGUMENT"
+        "9.1.1",
+        "LPM: a prefix is not longer than the field",
+        "INSERT",
+        entry("lpm_table", lpm(1, 33), FORWARD),
+        "INVALID_ARGUMENT",
     ),
     Rule("9.1.1", "LPM: an omitted field matches all", "INSERT", entry("lpm_table", FORWARD), "OK"),
     Rule(
@@ -155,34 +199,154 @@ TABLES = [
         "9.1.1",
         "OPTIONAL: a value",
         "INSERT",
-        entry("ternary_table", "match { field_id: 3 optional { value: '\\005' } }", DROP, "priority: 1"),
+        entry(
+            "ternary_table",
+            "match { field_id: 3 optional { value: '\\005' } }",
+            DROP,
+            "priority: 1",
+        ),
         "OK",
     ),
-    Rule("9.1.1", "the table is one of the P4Info", "INSERT", "table_entry { table_id: 7 }", "NOT_FOUND"),
-    Rule("9.1.2", "the action must be set for every INSERT", "INSERT", entry("exact_table", exact(5)), "INVALID_ARGUMENT"),
-    Rule("9.1.2", "and may be left unset for MODIFY", "MODIFY", entry("exact_table", exact(5)), "OK", (KNOWN,)),
-    Rule("9.1.2", "a member for a direct table", "INSERT", entry("exact_table", exact(5), BY_MEMBER), "INVALID_ARGUMENT"),
-    Rule("9.1.2", "an action for an indirect table", "INSERT", entry("indirect_table", exact(5), FORWARD), "INVALID_ARGUMENT"),
     Rule(
-        "9.1.2", "a group for a profile without selector", "INSERT", entry("indirect_table", exact(5), BY_GROUP), "INVALID_ARGUMENT"
+        "9.1.1",
+        "the table is one of the P4Info",
+        "INSERT",
+        "table_entry { table_id: 7 }",
+        "NOT_FOUND",
     ),
-    Rule("9.1.2", "action_id must match one of the table's", "INSERT", entry("lpm_table", lpm(5, 32), DROP), "INVALID_ARGUMENT"),
     Rule(
-        "9.1.2", "DEFAULT_ONLY in an entry", "INSERT", entry("exact_table", exact(5), action("default_only")), "PERMISSION_DENIED"
+        "9.1.2",
+        "the action must be set for every INSERT",
+        "INSERT",
+        entry("exact_table", exact(5)),
+        "INVALID_ARGUMENT",
     ),
-    Rule("9.1.2", "TABLE_ONLY as default", "MODIFY", entry("exact_table", action("special_only"), DEFAULT), "PERMISSION_DENIED"),
-    Rule("9.1.2", "a parameter id is missing", "INSERT", entry("exact_table", exact(5), action("forward")), "INVALID_ARGUMENT"),
-    Rule("9.1.2", "an extra parameter", "INSERT", entry("exact_table", exact(5), action("forward", 1, 2)), "INVALID_ARGUMENT"),
-    Rule("9.1.2", "a member that has not been inserted", "INSERT", entry("indirect_table", exact(5), BY_MEMBER), "NOT_FOUND"),
-    Rule("9.1.2", "a group that has not been inserted", "INSERT", entry("selected_table", exact(5), BY_GROUP), "NOT_FOUND"),
-    Rule("8.4", "an empty string is always rejected", "INSERT", entry("exact_table", exact(b""), DROP), "OUT_OF_RANGE"),
-    Rule("8.4", "a value beyond its width", "INSERT", entry("exact_table", exact(256), DROP), "OUT_OF_RANGE"),
-    Rule("8.4", "leading zero bytes are accepted", "INSERT", entry("exact_table", exact(b"\0\0\5"), DROP), "OK"),
-    Rule("8.4", "an argument beyond its width", "INSERT", entry("exact_table", exact(5), action("forward", 512)), "OUT_OF_RANGE"),
-    Rule("9.1.3", "default entry: no INSERT", "INSERT", entry("exact_table", DROP, DEFAULT), "INVALID_ARGUMENT"),
-    Rule("9.1.3", "default entry: no DELETE", "DELETE", entry("exact_table", DROP, DEFAULT), "INVALID_ARGUMENT"),
     Rule(
-        "9.1.3", "default entry: match must be empty", "MODIFY", entry("exact_table", exact(5), DROP, DEFAULT), "INVALID_ARGUMENT"
+        "9.1.2",
+        "and may be left unset for MODIFY",
+        "MODIFY",
+        entry("exact_table", exact(5)),
+        "OK",
+        (KNOWN,),
+    ),
+    Rule(
+        "9.1.2",
+        "a member for a direct table",
+        "INSERT",
+        entry("exact_table", exact(5), BY_MEMBER),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.2",
+        "an action for an indirect table",
+        "INSERT",
+        entry("indirect_table", exact(5), FORWARD),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.2",
+        "a group for a profile without selector",
+        "INSERT",
+        entry("indirect_table", exact(5), BY_GROUP),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.2",
+        "action_id must match one of the table's",
+        "INSERT",
+        entry("lpm_table", lpm(5, 32), DROP),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.2",
+        "DEFAULT_ONLY in an entry",
+        "INSERT",
+        entry("exact_table", exact(5), action("default_only")),
+        "PERMISSION_DENIED",
+    ),
+    Rule(
+        "9.1.2",
+        "TABLE_ONLY as default",
+        "MODIFY",
+        entry("exact_table", action("special_only"), DEFAULT),
+        "PERMISSION_DENIED",
+    ),
+    Rule(
+        "9.1.2",
+        "a parameter id is missing",
+        "INSERT",
+        entry("exact_table", exact(5), action("forward")),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.2",
+        "an extra parameter",
+        "INSERT",
+        entry("exact_table", exact(5), action("forward", 1, 2)),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.2",
+        "a member that has not been inserted",
+        "INSERT",
+        entry("indirect_table", exact(5), BY_MEMBER),
+        "NOT_FOUND",
+    ),
+    Rule(
+        "9.1.2",
+        "a group that has not been inserted",
+        "INSERT",
+        entry("selected_table", exact(5), BY_GROUP),
+        "NOT_FOUND",
+    ),
+    Rule(
+        "8.4",
+        "an empty string is always rejected",
+        "INSERT",
+        entry("exact_table", exact(b""), DROP),
+        "OUT_OF_RANGE",
+    ),
+    Rule(
+        "8.4",
+        "a value beyond its width",
+        "INSERT",
+        entry("exact_table", exact(256), DROP),
+        "OUT_OF_RANGE",
+    ),
+    Rule(
+        "8.4",
+        "leading zero bytes are accepted",
+        "INSERT",
+        entry("exact_table", exact(b"\0\0\5"), DROP),
+        "OK",
+    ),
+    Rule(
+        "8.4",
+        "an argument beyond its width",
+        "INSERT",
+        entry("exact_table", exact(5), action("forward", 512)),
+        "OUT_OF_RANGE",
+    ),
+    Rule(
+        "9.1.3",
+        "default entry: no INSERT",
+        "INSERT",
+        entry("exact_table", DROP, DEFAULT),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.3",
+        "default entry: no DELETE",
+        "DELETE",
+        entry("exact_table", DROP, DEFAULT),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.1.3",
+        "default entry: match must be empty",
+        "MODIFY",
+        entry("exact_table", exact(5), DROP, DEFAULT),
+        "INVALID_ARGUMENT",
     ),
     Rule(
         "9.1.3",
@@ -191,9 +355,27 @@ TABLES = [
         entry("exact_table", DROP, DEFAULT, "priority: 1"),
         "INVALID_ARGUMENT",
     ),
-    Rule("9.1.3", "default entry: a valid action", "MODIFY", entry("exact_table", DROP, DEFAULT), "OK"),
-    Rule("9.1.3", "default entry: of a keyless table too", "MODIFY", entry("keyless_table", FORWARD, DEFAULT), "OK"),
-    Rule("9.1.3", "default entry: constant", "MODIFY", entry("ternary_table", DROP, DEFAULT), "PERMISSION_DENIED"),
+    Rule(
+        "9.1.3",
+        "default entry: a valid action",
+        "MODIFY",
+        entry("exact_table", DROP, DEFAULT),
+        "OK",
+    ),
+    Rule(
+        "9.1.3",
+        "default entry: of a keyless table too",
+        "MODIFY",
+        entry("keyless_table", FORWARD, DEFAULT),
+        "OK",
+    ),
+    Rule(
+        "9.1.3",
+        "default entry: constant",
+        "MODIFY",
+        entry("ternary_table", DROP, DEFAULT),
+        "PERMISSION_DENIED",
+    ),
     Rule(
         "9.1.3",
         "default entry: constant in indirect tables",
@@ -201,8 +383,20 @@ TABLES = [
         entry("indirect_table", NOTHING, DEFAULT),
         "PERMISSION_DENIED",
     ),
-    Rule("9.1.4", "constant table: INSERT", "INSERT", entry("const_table", exact(5), FORWARD), "PERMISSION_DENIED"),
-    Rule("9.1.4", "constant table: DELETE", "DELETE", entry("const_table", exact(200)), "PERMISSION_DENIED"),
+    Rule(
+        "9.1.4",
+        "constant table: INSERT",
+        "INSERT",
+        entry("const_table", exact(5), FORWARD),
+        "PERMISSION_DENIED",
+    ),
+    Rule(
+        "9.1.4",
+        "constant table: DELETE",
+        "DELETE",
+        entry("const_table", exact(200)),
+        "PERMISSION_DENIED",
+    ),
     Rule(
         "9.1.4",
         "constant table: MODIFY of the action",
@@ -210,8 +404,20 @@ TABLES = [
         entry("const_table", exact(200), action("forward", 2)),
         "PERMISSION_DENIED",
     ),
-    Rule("9.1.4", "constant table: MODIFY without action", "MODIFY", entry("const_table", exact(200)), "OK"),
-    Rule("9.1.4", "constant table: the default action may change", "MODIFY", entry("const_table", FORWARD, DEFAULT), "OK"),
+    Rule(
+        "9.1.4",
+        "constant table: MODIFY without action",
+        "MODIFY",
+        entry("const_table", exact(200)),
+        "OK",
+    ),
+    Rule(
+        "9.1.4",
+        "constant table: the default action may change",
+        "MODIFY",
+        entry("const_table", FORWARD, DEFAULT),
+        "OK",
+    ),
     Rule(
         "9.1.7",
         "counter_data without a direct counter",
@@ -230,14 +436,24 @@ TABLES = [
         "9.1.7",
         "meter_counter_data can only be zero",
         "INSERT",
-        entry("metered_table", exact(5), action("police"), "meter_counter_data { green { packet_count: 1 } }"),
+        entry(
+            "metered_table",
+            exact(5),
+            action("police"),
+            "meter_counter_data { green { packet_count: 1 } }",
+        ),
         "INVALID_ARGUMENT",
     ),
     Rule(
         "9.1.7",
         "direct resources at once with the entry",
         "INSERT",
-        entry("metered_table", exact(5), action("police"), "meter_config { cir: 1 cburst: 2 pir: 3 pburst: 4 }"),
+        entry(
+            "metered_table",
+            exact(5),
+            action("police"),
+            "meter_config { cir: 1 cburst: 2 pir: 3 pburst: 4 }",
+        ),
         "OK",
     ),
     Rule(
@@ -247,9 +463,19 @@ TABLES = [
         entry("exact_table", exact(5), DROP, SECOND),
         "INVALID_ARGUMENT",
     ),
-    Rule("9.1.8", "idle timeout where it is supported", "INSERT", entry("idle_table", exact(5), NOTHING, SECOND), "OK"),
     Rule(
-        "9.1.8", "a negative timeout", "INSERT", entry("idle_table", exact(5), NOTHING, "idle_timeout_ns: -1"), "INVALID_ARGUMENT"
+        "9.1.8",
+        "idle timeout where it is supported",
+        "INSERT",
+        entry("idle_table", exact(5), NOTHING, SECOND),
+        "OK",
+    ),
+    Rule(
+        "9.1.8",
+        "a negative timeout",
+        "INSERT",
+        entry("idle_table", exact(5), NOTHING, "idle_timeout_ns: -1"),
+        "INVALID_ARGUMENT",
     ),
     Rule(
         "9.1.8",
@@ -259,7 +485,11 @@ TABLES = [
         "INVALID_ARGUMENT",
     ),
     Rule(
-        "9.1.8", "no idle timeout for default entries", "MODIFY", entry("idle_table", NOTHING, DEFAULT, SECOND), "INVALID_ARGUMENT"
+        "9.1.8",
+        "no idle timeout for default entries",
+        "MODIFY",
+        entry("idle_table", NOTHING, DEFAULT, SECOND),
+        "INVALID_ARGUMENT",
     ),
 ]
 
@@ -273,7 +503,13 @@ PROFILES = [
         "action_profile_member { action_profile_id: $choices member_id: 1 }",
         "INVALID_ARGUMENT",
     ),
-    Rule("9.2.1", "an action of the table only", "INSERT", member(1, plain("drop")), "INVALID_ARGUMENT"),
+    Rule(
+        "9.2.1",
+        "an action of the table only",
+        "INSERT",
+        member(1, plain("drop")),
+        "INVALID_ARGUMENT",
+    ),
     Rule(
         "9.2.1",
         "more members than the maximum",
@@ -282,7 +518,13 @@ PROFILES = [
         "RESOURCE_EXHAUSTED",
         tuple(member(i, profile="members") for i in (1, 2, 3)),
     ),
-    Rule("9.2.1", "member_id is non-zero", "INSERT", member(0, plain("forward", 1)), "INVALID_ARGUMENT"),
+    Rule(
+        "9.2.1",
+        "member_id is non-zero",
+        "INSERT",
+        member(0, plain("forward", 1)),
+        "INVALID_ARGUMENT",
+    ),
     Rule(
         "9.2.1",
         "the profile is one of the P4Info",
@@ -300,8 +542,22 @@ PROFILES = [
         (MEMBER,),
     ),
     Rule("9.2.1", "DELETE needs the member", "DELETE", MEMBER, "NOT_FOUND"),
-    Rule("9.2.1", "DELETE ignores every other field", "DELETE", member(1, plain("drop")), "OK", (MEMBER,)),
-    Rule("9.2.1", "DELETE: not part of a group", "DELETE", MEMBER, "FAILED_PRECONDITION", (MEMBER, GROUP)),
+    Rule(
+        "9.2.1",
+        "DELETE ignores every other field",
+        "DELETE",
+        member(1, plain("drop")),
+        "OK",
+        (MEMBER,),
+    ),
+    Rule(
+        "9.2.1",
+        "DELETE: not part of a group",
+        "DELETE",
+        MEMBER,
+        "FAILED_PRECONDITION",
+        (MEMBER, GROUP),
+    ),
     Rule(
         "9.2.1",
         "DELETE: not referenced by a table entry",
@@ -312,17 +568,55 @@ PROFILES = [
     ),
     Rule("9.2.2", "a group of existing members", "INSERT", GROUP, "OK", (MEMBER,)),
     Rule("9.2.2", "an empty group", "INSERT", group(1), "OK"),
-    Rule("9.2.2", "the group id must be different", "INSERT", GROUP, "ALREADY_EXISTS", (MEMBER, GROUP)),
+    Rule(
+        "9.2.2",
+        "the group id must be different",
+        "INSERT",
+        GROUP,
+        "ALREADY_EXISTS",
+        (MEMBER, GROUP),
+    ),
     Rule("9.2.2", "all members must exist", "INSERT", GROUP, "NOT_FOUND"),
-    Rule("9.2.2", "no member twice", "INSERT", group(1, "1 1", "1 2"), "INVALID_ARGUMENT", (MEMBER,)),
-    Rule("9.2.2", "0 is not a valid weight", "INSERT", group(1, "1 0"), "INVALID_ARGUMENT", (MEMBER,)),
+    Rule(
+        "9.2.2", "no member twice", "INSERT", group(1, "1 1", "1 2"), "INVALID_ARGUMENT", (MEMBER,)
+    ),
+    Rule(
+        "9.2.2", "0 is not a valid weight", "INSERT", group(1, "1 0"), "INVALID_ARGUMENT", (MEMBER,)
+    ),
     Rule("9.2.2", "a negative weight", "INSERT", group(1, "1 -1"), "INVALID_ARGUMENT", (MEMBER,)),
     Rule("9.2.2", "group_id is non-zero", "INSERT", group(0, "1 1"), "INVALID_ARGUMENT", (MEMBER,)),
-    Rule("9.2.2", "watch_port of an existing port", "INSERT", group(1, "1 1 watch_port: '\\003'"), "OK", (MEMBER,)),
-    Rule("9.2.2", "watch_port of no existing port", "INSERT", group(1, "1 1 watch_port: '\\143'"), "INVALID_ARGUMENT", (MEMBER,)),
-    Rule("9.2.2", "a group of a profile without selector", "INSERT", group(1, profile="members"), "INVALID_ARGUMENT"),
+    Rule(
+        "9.2.2",
+        "watch_port of an existing port",
+        "INSERT",
+        group(1, "1 1 watch_port: '\\003'"),
+        "OK",
+        (MEMBER,),
+    ),
+    Rule(
+        "9.2.2",
+        "watch_port of no existing port",
+        "INSERT",
+        group(1, "1 1 watch_port: '\\143'"),
+        "INVALID_ARGUMENT",
+        (MEMBER,),
+    ),
+    Rule(
+        "9.2.2",
+        "a group of a profile without selector",
+        "INSERT",
+        group(1, profile="members"),
+        "INVALID_ARGUMENT",
+    ),
     Rule("9.2.2", "MODIFY needs the group", "MODIFY", GROUP, "NOT_FOUND", (MEMBER,)),
-    Rule("9.2.2", "MODIFY: the members must exist", "MODIFY", group(1, "1 1", "2 1"), "NOT_FOUND", (MEMBER, GROUP)),
+    Rule(
+        "9.2.2",
+        "MODIFY: the members must exist",
+        "MODIFY",
+        group(1, "1 1", "2 1"),
+        "NOT_FOUND",
+        (MEMBER, GROUP),
+    ),
     Rule("9.2.2", "DELETE needs the group", "DELETE", GROUP, "NOT_FOUND"),
     Rule(
         "9.2.2",
@@ -340,9 +634,28 @@ PROFILES = [
         "INVALID_ARGUMENT",
         (MEMBER, group(1, "1 1", more="max_size: 2")),
     ),
-    Rule("9.2.2", "weights within max_size", "INSERT", group(1, "1 3", more="max_size: 2"), "RESOURCE_EXHAUSTED", (MEMBER,)),
-    Rule("9.2.3", "a one-shot", "INSERT", entry("selected_table", exact(5), one_shot("1 1", "2 3")), "OK"),
-    Rule("9.2.3", "one-shot: the same action twice", "INSERT", entry("selected_table", exact(5), one_shot("1 1", "1 1")), "OK"),
+    Rule(
+        "9.2.2",
+        "weights within max_size",
+        "INSERT",
+        group(1, "1 3", more="max_size: 2"),
+        "RESOURCE_EXHAUSTED",
+        (MEMBER,),
+    ),
+    Rule(
+        "9.2.3",
+        "a one-shot",
+        "INSERT",
+        entry("selected_table", exact(5), one_shot("1 1", "2 3")),
+        "OK",
+    ),
+    Rule(
+        "9.2.3",
+        "one-shot: the same action twice",
+        "INSERT",
+        entry("selected_table", exact(5), one_shot("1 1", "1 1")),
+        "OK",
+    ),
     Rule(
         "9.2.3",
         "one-shot: 0 is not a valid weight",
@@ -358,7 +671,11 @@ PROFILES = [
         "INVALID_ARGUMENT",
     ),
     Rule(
-        "9.2.3", "one-shot: only with a selector", "INSERT", entry("indirect_table", exact(5), one_shot("1 1")), "INVALID_ARGUMENT"
+        "9.2.3",
+        "one-shot: only with a selector",
+        "INSERT",
+        entry("indirect_table", exact(5), one_shot("1 1")),
+        "INVALID_ARGUMENT",
     ),
     Rule(
         "9.2.3",
@@ -407,10 +724,28 @@ ARRAYS = [
             ("9.7", "register", "$cells", BITS),
         )
         for rule in (
-            Rule(section, f"{kind}: MODIFY of a cell", "MODIFY", cell(kind, name, f"index {{ index: 3 }} {data}"), "OK"),
+            Rule(
+                section,
+                f"{kind}: MODIFY of a cell",
+                "MODIFY",
+                cell(kind, name, f"index {{ index: 3 }} {data}"),
+                "OK",
+            ),
             Rule(section, f"{kind}: MODIFY of all cells", "MODIFY", cell(kind, name, data), "OK"),
-            Rule(section, f"{kind}: no INSERT", "INSERT", cell(kind, name, f"index {{ index: 3 }} {data}"), "INVALID_ARGUMENT"),
-            Rule(section, f"{kind}: no DELETE", "DELETE", cell(kind, name, f"index {{ index: 3 }} {data}"), "INVALID_ARGUMENT"),
+            Rule(
+                section,
+                f"{kind}: no INSERT",
+                "INSERT",
+                cell(kind, name, f"index {{ index: 3 }} {data}"),
+                "INVALID_ARGUMENT",
+            ),
+            Rule(
+                section,
+                f"{kind}: no DELETE",
+                "DELETE",
+                cell(kind, name, f"index {{ index: 3 }} {data}"),
+                "INVALID_ARGUMENT",
+            ),
             Rule(
                 section,
                 f"{kind}: a negative index",
@@ -428,18 +763,52 @@ ARRAYS = [
             Rule(section, f"{kind}: of the P4Info", "MODIFY", cell(kind, "9", data), "NOT_FOUND"),
         )
     ),
-    Rule("9.3", "direct counter: of an existing entry", "MODIFY", f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}", "OK", (KNOWN,)),
-    Rule("9.3", "direct counter: no such entry", "MODIFY", f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}", "NOT_FOUND"),
     Rule(
-        "9.3", "direct counter: no INSERT", "INSERT", f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}", "INVALID_ARGUMENT", (KNOWN,)
+        "9.3",
+        "direct counter: of an existing entry",
+        "MODIFY",
+        f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}",
+        "OK",
+        (KNOWN,),
     ),
     Rule(
-        "9.3", "direct counter: no DELETE", "DELETE", f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}", "INVALID_ARGUMENT", (KNOWN,)
+        "9.3",
+        "direct counter: no such entry",
+        "MODIFY",
+        f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}",
+        "NOT_FOUND",
     ),
     Rule(
-        "9.4", "direct meter: of an existing entry", "MODIFY", f"direct_meter_entry {{ {OF_METERED} {CONFIG} }}", "OK", (METERED,)
+        "9.3",
+        "direct counter: no INSERT",
+        "INSERT",
+        f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}",
+        "INVALID_ARGUMENT",
+        (KNOWN,),
     ),
-    Rule("9.4", "direct meter: no such entry", "MODIFY", f"direct_meter_entry {{ {OF_METERED} {CONFIG} }}", "NOT_FOUND"),
+    Rule(
+        "9.3",
+        "direct counter: no DELETE",
+        "DELETE",
+        f"direct_counter_entry {{ {OF_KNOWN} {DATA} }}",
+        "INVALID_ARGUMENT",
+        (KNOWN,),
+    ),
+    Rule(
+        "9.4",
+        "direct meter: of an existing entry",
+        "MODIFY",
+        f"direct_meter_entry {{ {OF_METERED} {CONFIG} }}",
+        "OK",
+        (METERED,),
+    ),
+    Rule(
+        "9.4",
+        "direct meter: no such entry",
+        "MODIFY",
+        f"direct_meter_entry {{ {OF_METERED} {CONFIG} }}",
+        "NOT_FOUND",
+    ),
     Rule(
         "9.4",
         "direct meter: no INSERT",
@@ -509,13 +878,41 @@ DIGEST = "digest_entry { digest_id: $learn_t config { max_list_size: 2 } }"
 OTHERS = [
     Rule("9.5.1", "a multicast group", "INSERT", TWO, "OK"),
     Rule("9.5.1", "the old form of a port", "INSERT", multicast(1, "egress_port: 1"), "OK"),
-    Rule("9.5.1", "multicast_group_id greater than 0", "INSERT", multicast(0, "port: '\\001'"), "INVALID_ARGUMENT"),
-    Rule("9.5.1", "the id within the target's range", "INSERT", multicast(65536, "port: '\\001'"), "INVALID_ARGUMENT"),
     Rule(
-        "9.5.1", "instance within the target's range", "INSERT", multicast(1, "port: '\\001' instance: 65536"), "INVALID_ARGUMENT"
+        "9.5.1",
+        "multicast_group_id greater than 0",
+        "INSERT",
+        multicast(0, "port: '\\001'"),
+        "INVALID_ARGUMENT",
     ),
-    Rule("9.5.1", "unique (port, instance) pairs", "INSERT", multicast(1, "port: '\\001'", "port: '\\001'"), "INVALID_ARGUMENT"),
-    Rule("9.5.1", "one port with two instances", "INSERT", multicast(1, "port: '\\001'", "port: '\\001' instance: 1"), "OK"),
+    Rule(
+        "9.5.1",
+        "the id within the target's range",
+        "INSERT",
+        multicast(65536, "port: '\\001'"),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.5.1",
+        "instance within the target's range",
+        "INSERT",
+        multicast(1, "port: '\\001' instance: 65536"),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.5.1",
+        "unique (port, instance) pairs",
+        "INSERT",
+        multicast(1, "port: '\\001'", "port: '\\001'"),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.5.1",
+        "one port with two instances",
+        "INSERT",
+        multicast(1, "port: '\\001'", "port: '\\001' instance: 1"),
+        "OK",
+    ),
     Rule(
         "9.5.1",
         "backup replicas are optional",
@@ -529,16 +926,44 @@ OTHERS = [
     Rule("9.5.1", "DELETE needs the group", "DELETE", TWO, "NOT_FOUND"),
     Rule("9.5.1", "DELETE by id alone", "DELETE", multicast(1), "OK", (TWO,)),
     Rule("9.5.2", "a clone session", "INSERT", MIRROR, "OK"),
-    Rule("9.5.2", "session_id greater than 0", "INSERT", session(0, "port: '\\001'"), "INVALID_ARGUMENT"),
-    Rule("9.5.2", "a valid class of service", "INSERT", session(1, "port: '\\001'", more="class_of_service: 7"), "OK"),
     Rule(
-        "9.5.2", "no valid class of service", "INSERT", session(1, "port: '\\001'", more="class_of_service: 8"), "INVALID_ARGUMENT"
+        "9.5.2",
+        "session_id greater than 0",
+        "INSERT",
+        session(0, "port: '\\001'"),
+        "INVALID_ARGUMENT",
     ),
-    Rule("9.5.2", "a negative length", "INSERT", session(1, "port: '\\001'", more="packet_length_bytes: -1"), "INVALID_ARGUMENT"),
+    Rule(
+        "9.5.2",
+        "a valid class of service",
+        "INSERT",
+        session(1, "port: '\\001'", more="class_of_service: 7"),
+        "OK",
+    ),
+    Rule(
+        "9.5.2",
+        "no valid class of service",
+        "INSERT",
+        session(1, "port: '\\001'", more="class_of_service: 8"),
+        "INVALID_ARGUMENT",
+    ),
+    Rule(
+        "9.5.2",
+        "a negative length",
+        "INSERT",
+        session(1, "port: '\\001'", more="packet_length_bytes: -1"),
+        "INVALID_ARGUMENT",
+    ),
     Rule("9.5.2", "a session that already exists", "INSERT", MIRROR, "ALREADY_EXISTS", (MIRROR,)),
     Rule("9.5.2", "DELETE needs the session", "DELETE", MIRROR, "NOT_FOUND"),
     Rule("9.6", "value set: MODIFY", "MODIFY", VALUES + f"members {{ {exact(7)} }} }}", "OK"),
-    Rule("9.6", "value set: no INSERT", "INSERT", VALUES + f"members {{ {exact(7)} }} }}", "INVALID_ARGUMENT"),
+    Rule(
+        "9.6",
+        "value set: no INSERT",
+        "INSERT",
+        VALUES + f"members {{ {exact(7)} }} }}",
+        "INVALID_ARGUMENT",
+    ),
     Rule("9.6", "value set: no DELETE", "DELETE", VALUES + "}", "INVALID_ARGUMENT"),
     Rule(
         "9.6",
@@ -559,13 +984,21 @@ OTHERS = [
     Rule("9.8", "digest: MODIFY needs it enabled", "MODIFY", DIGEST, "NOT_FOUND"),
     Rule("9.8", "digest: DELETE needs it enabled", "DELETE", DIGEST, "NOT_FOUND"),
     Rule("9.8", "digest: of the P4Info", "INSERT", "digest_entry { digest_id: 9 }", "NOT_FOUND"),
-    Rule("9.9", "externs of other architectures", "INSERT", "extern_entry { extern_type_id: 1 }", "UNIMPLEMENTED"),
+    Rule(
+        "9.9",
+        "externs of other architectures",
+        "INSERT",
+        "extern_entry { extern_type_id: 1 }",
+        "UNIMPLEMENTED",
+    ),
     Rule("12", "an update has an entity", "INSERT", "", "INVALID_ARGUMENT"),
     Rule("12", "an update has a type", "UNSPECIFIED", KNOWN, "INVALID_ARGUMENT"),
 ]
 
 
-@pytest.mark.parametrize("rule", [*TABLES, *PROFILES, *ARRAYS, *OTHERS], ids=lambda rule: f"{rule.section} {rule.words}")
+@pytest.mark.parametrize(
+    "rule", [*TABLES, *PROFILES, *ARRAYS, *OTHERS], ids=lambda rule: f"{rule.section} {rule.words}"
+)
 def test_update(rule: Rule) -> None:
     peer = Peer()
     for text in rule.before:

@@ -13,7 +13,10 @@ Way = tuple[int | None, ...]
 
 
 def graph_of(ways: list[Way], has_else: list[bool]) -> Graph:
-    """Block i appends i to `trail`, then way k is taken when choice[i] == k; the last may be an else."""
+    """Block i appends i to `trail`, then way k is taken when choice[i] == k.
+
+    The last may be an else.
+    """
     graph = {}
     for i, targets in enumerate(ways):
         branches = []
@@ -61,8 +64,14 @@ def acyclic(draw: st.DrawFn) -> tuple[list[Way], list[bool]]:
 
 
 @settings(deadline=None, max_examples=200)
-@given(shape=acyclic(), choices=st.lists(st.lists(st.integers(0, 3), min_size=9, max_size=9), min_size=1, max_size=8))
-@example(shape=([(1, 2), (2, None), (None,)], [True, True, True]), choices=[[0, 0, 0] + [0] * 6, [0, 1, 0] + [0] * 6])
+@given(
+    shape=acyclic(),
+    choices=st.lists(st.lists(st.integers(0, 3), min_size=9, max_size=9), min_size=1, max_size=8),
+)
+@example(
+    shape=([(1, 2), (2, None), (None,)], [True, True, True]),
+    choices=[[0, 0, 0] + [0] * 6, [0, 1, 0] + [0] * 6],
+)
 def test_acyclic_graphs(shape: tuple[list[Way], list[bool]], choices: list[list[int]]) -> None:
     ways, has_else = shape
     graph = graph_of(ways, has_else)

@@ -119,9 +119,15 @@ def test_a_session_from_arbitration_to_reading_back(connect: Any, echo: Any) -> 
     client.set_pipeline(*echo)
     client.write(*map(entry, range(100)))
     request = p4.ReadRequest(device_id=1, entities=[p4.Entity(table_entry=p4.TableEntry())])
-    read = [entity for response in client.stub.Read(request, timeout=WAIT_S) for entity in response.entities]
+    read = [
+        entity
+        for response in client.stub.Read(request, timeout=WAIT_S)
+        for entity in response.entities
+    ]
     assert len(read) == 100
-    config = client.stub.GetForwardingPipelineConfig(p4.GetForwardingPipelineConfigRequest(device_id=1), timeout=WAIT_S)
+    config = client.stub.GetForwardingPipelineConfig(
+        p4.GetForwardingPipelineConfigRequest(device_id=1), timeout=WAIT_S
+    )
     assert config.config.p4_device_config == echo[0]
     assert client.stub.Capabilities(p4.CapabilitiesRequest(), timeout=WAIT_S).p4runtime_api_version
 
@@ -133,10 +139,16 @@ def test_a_failed_write_carries_one_error_per_update(connect: Any, echo: Any) ->
     with pytest.raises(grpc.RpcError) as caught:
         client.write(entry(1), entry(1), entry(0x100))
     assert caught.value.code() == grpc.StatusCode.UNKNOWN
-    [trailer] = [value for key, value in caught.value.trailing_metadata() if key == "grpc-status-details-bin"]
+    [trailer] = [
+        value for key, value in caught.value.trailing_metadata() if key == "grpc-status-details-bin"
+    ]
     status = status_pb2.Status.FromString(trailer)
     errors = [p4.Error.FromString(detail.value) for detail in status.details]
-    assert [error.canonical_code for error in errors] == [Code.OK, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE]
+    assert [error.canonical_code for error in errors] == [
+        Code.OK,
+        Code.ALREADY_EXISTS,
+        Code.OUT_OF_RANGE,
+    ]
     assert status.details[0].type_url.endswith("p4.v1.Error")
 
 
@@ -149,7 +161,9 @@ def test_packets_go_out_and_come_in_while_another_controller_waits(connect: Any,
         request = p4.StreamMessageRequest()
         request.packet.payload = bytes([i])
         primary.requests.put(request)
-    assert [next(primary.responses).packet.payload for _ in range(50)] == [bytes([i]) for i in range(50)]
+    assert [next(primary.responses).packet.payload for _ in range(50)] == [
+        bytes([i]) for i in range(50)
+    ]
     with pytest.raises(grpc.RpcError) as caught:
         backup.write(entry(1), election=1)
     assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
@@ -190,7 +204,9 @@ def test_a_read_answers_its_valid_requests_before_its_errors(connect: Any, echo:
     client.announce(1)
     client.set_pipeline(*echo)
     client.write(entry(7))
-    request = p4.ReadRequest(device_id=1, entities=[p4.Entity(table_entry=p4.TableEntry()), p4.Entity()])
+    request = p4.ReadRequest(
+        device_id=1, entities=[p4.Entity(table_entry=p4.TableEntry()), p4.Entity()]
+    )
     answers = client.stub.Read(request, timeout=WAIT_S)
     assert len(next(answers).entities) == 1
     with pytest.raises(grpc.RpcError) as caught:

@@ -10,8 +10,26 @@ from hypothesis import strategies as st
 
 from emulation.softswitch.errors import PipelineError
 
-SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
-VALUES = [None, True, -1, 0, 5, 1 << 70, "", "h", "0xzz", "__import__('os')", [], ["h", "a"], {}, {"op": "+"}, 0.5]
+SETTINGS = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300
+)
+VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    5,
+    1 << 70,
+    "",
+    "h",
+    "0xzz",
+    "__import__('os')",
+    [],
+    ["h", "a"],
+    {},
+    {"op": "+"},
+    0.5,
+]
 
 
 def rich_program(p: Any) -> Any:
@@ -21,19 +39,42 @@ def rich_program(p: Any) -> Any:
     p.stack("s", 2, x=8)
     p.root["register_arrays"] = [{"name": "r", "id": 0, "size": 4, "bitwidth": 8}]
     p.root["counter_arrays"] = [{"name": "c", "id": 0, "size": 4, "is_direct": False}]
-    p.root["calculations"] = [{"name": "k", "id": 0, "algo": "crc16", "input": [p.field("h.a"), p.field("h.d")]}]
-    p.root["checksums"] = [{"name": "k", "id": 0, "target": ["h", "d"], "type": "generic", "calculation": "k"}]
-    varbit = {"op": "extract_VL", "parameters": [{"type": "regular", "value": "v"}, p.op("*", "h.b", 8)]}
-    p.state("start", [p.extract("h")], ["h.a", "h.c"], {"0x0101": "more", "0x0002&0x00ff": "stack", None: None})
+    p.root["calculations"] = [
+        {"name": "k", "id": 0, "algo": "crc16", "input": [p.field("h.a"), p.field("h.d")]}
+    ]
+    p.root["checksums"] = [
+        {"name": "k", "id": 0, "target": ["h", "d"], "type": "generic", "calculation": "k"}
+    ]
+    varbit = {
+        "op": "extract_VL",
+        "parameters": [{"type": "regular", "value": "v"}, p.op("*", "h.b", 8)],
+    }
+    p.state(
+        "start",
+        [p.extract("h")],
+        ["h.a", "h.c"],
+        {"0x0101": "more", "0x0002&0x00ff": "stack", None: None},
+    )
     p.state("more", [varbit])
-    p.state("stack", [p.extract("s", "stack")], [{"type": "lookahead", "value": [0, 8]}], {"0x07": "stack", None: None})
+    p.state(
+        "stack",
+        [p.extract("s", "stack")],
+        [{"type": "lookahead", "value": [0, 8]}],
+        {"0x07": "stack", None: None},
+    )
     body = [
         p.call("_jump_if_zero", p.op("<", "h.a", 9), 3),
         p.call("register_read", "h.b", {"type": "register_array", "value": "r"}, "h.c"),
         p.call("count", {"type": "counter_array", "value": "c"}, "h.b"),
         p.call("assign", "h.d", p.op("?", 1, "h.d", cond=p.op("==", "h.a", p.argument(0)))),
         p.call("pop", {"type": "header_stack", "value": "s"}, 1),
-        p.call("modify_field_with_hash_based_offset", "h.d", 0, {"type": "calculation", "value": "k"}, 16),
+        p.call(
+            "modify_field_with_hash_based_offset",
+            "h.d",
+            0,
+            {"type": "calculation", "value": "k"},
+            16,
+        ),
     ]
     act = p.action("act", body, number=8)
     key = {"h.a": "ternary", "h.d": "lpm", "h.c": "range"}
@@ -42,14 +83,24 @@ def rich_program(p: Any) -> Any:
         {"match_type": "lpm", "key": "0x0000", "prefix_length": 0},
         {"match_type": "range", "start": "0x00", "end": "0x0f"},
     ]
-    entry = {"match_key": match_key, "action_entry": {"action_id": act, "action_data": ["0x3"]}, "priority": 1}
+    entry = {
+        "match_key": match_key,
+        "action_entry": {"action_id": act, "action_data": ["0x3"]},
+        "priority": 1,
+    }
     p.table("t", key, [act], act, [7], entries=[entry])
     return p
 
 
 def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value inside."""
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    children = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     return [path, *(place for key, child in children for place in places(child, (*path, key)))]
 
 

@@ -51,7 +51,10 @@ class NaiveQueue:
 def test_matches_the_naive_queue(
     offers: list[tuple[int, int]], rate: int, capacity: int | None, packets: int | None, gap: int
 ) -> None:
-    queue, naive = OutputQueue(rate, capacity, packets, gap), NaiveQueue(rate, capacity, packets, gap)
+    queue, naive = (
+        OutputQueue(rate, capacity, packets, gap),
+        NaiveQueue(rate, capacity, packets, gap),
+    )
     now = dropped = 0
     for wait, size in offers:
         now += wait
@@ -89,7 +92,9 @@ def test_without_a_rate_packets_leave_at_once() -> None:
     assert queue.occupancy_bytes(5) == 0
 
 
-@pytest.mark.parametrize("rates", [{"rate_bps": 0}, {"rate_bps": 1, "rate_pps": 1}, {"rate_bps": None, "rate_pps": -1}])
+@pytest.mark.parametrize(
+    "rates", [{"rate_bps": 0}, {"rate_bps": 1, "rate_pps": 1}, {"rate_bps": None, "rate_pps": -1}]
+)
 def test_impossible_rates_are_refused(rates: dict[str, int | None]) -> None:
     with pytest.raises(ValueError, match="rate"):
         OutputQueue(rates.get("rate_bps"), None, rate_pps=rates.get("rate_pps"))

@@ -20,7 +20,9 @@ def program(program: Any) -> Any:
     p = program
     p.header("h", kind=8)
     p.state("start", [p.extract("h")])
-    forward = p.action("forward", [p.call("assign", "standard_metadata.egress_spec", p.argument(0))], port=9)
+    forward = p.action(
+        "forward", [p.call("assign", "standard_metadata.egress_spec", p.argument(0))], port=9
+    )
     p.table("t", {"h.kind": "exact"}, [forward], default=forward, default_data=[1])
     return p
 
@@ -86,7 +88,11 @@ def test_get_returns_what_was_set(program: Any, control: Any) -> None:
     c.set_pipeline(program.source(), cookie=99)
     request = p4.GetForwardingPipelineConfigRequest(device_id=1)
     config = c.service.get_pipeline(request).config
-    assert (config.cookie.cookie, config.p4info, config.p4_device_config) == (99, c.p4info, program.source())
+    assert (config.cookie.cookie, config.p4info, config.p4_device_config) == (
+        99,
+        c.p4info,
+        program.source(),
+    )
     request.response_type = p4.GetForwardingPipelineConfigRequest.COOKIE_ONLY
     config = c.service.get_pipeline(request).config
     assert (config.cookie.cookie, config.p4_device_config) == (99, b"")
@@ -104,7 +110,9 @@ def test_get_returns_what_was_set(program: Any, control: Any) -> None:
         b'{"pipelines": 3, "header_types": 1}',
     ],
 )
-def test_a_corrupt_json_is_one_line_and_the_old_pipeline_stays(program: Any, control: Any, source: bytes) -> None:
+def test_a_corrupt_json_is_one_line_and_the_old_pipeline_stays(
+    program: Any, control: Any, source: bytes
+) -> None:
     c = control(program)
     with pytest.raises(StatusError) as caught:
         c.set_pipeline(source)

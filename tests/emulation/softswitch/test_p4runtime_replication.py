@@ -18,15 +18,21 @@ def balanced(program: Any, control: Any) -> Any:
     p = program
     p.header("h", kind=8, label=8)
     p.state("start", [p.extract("h")])
-    forward = p.action("forward", [p.call("assign", "standard_metadata.egress_spec", p.argument(0))], port=9)
+    forward = p.action(
+        "forward", [p.call("assign", "standard_metadata.egress_spec", p.argument(0))], port=9
+    )
     selector = {"algo": "identity", "input": [p.field("h.label")]}
-    p.root["pipelines"][0]["action_profiles"] = [{"name": "ap", "id": 0, "max_size": 4, "selector": selector}]
+    p.root["pipelines"][0]["action_profiles"] = [
+        {"name": "ap", "id": 0, "max_size": 4, "selector": selector}
+    ]
     p.table("t", {"h.kind": "exact"}, [forward], type="indirect_ws", action_profile="ap")
     return control(p)
 
 
 def action(port: int) -> p4.Action:
-    return p4.Action(action_id=ACTION + 1, params=[p4.Action.Param(param_id=1, value=bytes([port]))])
+    return p4.Action(
+        action_id=ACTION + 1, params=[p4.Action.Param(param_id=1, value=bytes([port]))]
+    )
 
 
 def member(number: int, port: int | None = None) -> p4.Entity:
@@ -57,7 +63,9 @@ def ports(c: Any, count: int = 12) -> Counter[int]:
 
 def test_groups_share_traffic_by_weight(balanced: Any) -> None:
     c = balanced
-    c.write(("INSERT", member(1, 3)), ("INSERT", member(2, 4)), ("INSERT", group(1, (1, 2), (2, 1))))
+    c.write(
+        ("INSERT", member(1, 3)), ("INSERT", member(2, 4)), ("INSERT", group(1, (1, 2), (2, 1)))
+    )
     c.write(("INSERT", entry(action_profile_group_id=1)))
     assert ports(c) == {3: 8, 4: 4}
     c.write(("MODIFY", group(1, (2, 1))))
@@ -106,7 +114,9 @@ def test_a_profile_has_a_size(balanced: Any) -> None:
 def one_shot(*actions: tuple[int, int]) -> p4.Entity:
     entity = entry()
     for port, weight in actions:
-        made = entity.table_entry.action.action_profile_action_set.action_profile_actions.add(weight=weight)
+        made = entity.table_entry.action.action_profile_action_set.action_profile_actions.add(
+            weight=weight
+        )
         made.action.CopyFrom(action(port))
     return entity
 
@@ -127,7 +137,9 @@ def test_one_shots_are_read_back_and_replaced_within_the_size(balanced: Any) -> 
 def test_a_member_whose_watch_port_is_down_is_left_out(balanced: Any) -> None:
     c = balanced
     entity = one_shot((3, 1), (4, 1))
-    entity.table_entry.action.action_profile_action_set.action_profile_actions[0].watch_port = b"\x03"
+    entity.table_entry.action.action_profile_action_set.action_profile_actions[
+        0
+    ].watch_port = b"\x03"
     c.write(("INSERT", entity))
     c.bench.switch.set_port_status(3, up=False)
     assert ports(c) == {4: 12}
@@ -137,7 +149,9 @@ def test_a_member_whose_watch_port_is_down_is_left_out(balanced: Any) -> None:
 
 @pytest.fixture
 def copier(program: Any, control: Any) -> Any:
-    """The first byte says what to do, the second comes back as instance type, the third as egress_rid."""
+    """The first byte says what to do, the second comes back as instance type, the third as
+    egress_rid.
+    """
     p = program
     p.header("h", what=8, kind=8, rid=8, kept=8)
     p.metadata("meta", {"kept": 8})
@@ -158,9 +172,24 @@ def copier(program: Any, control: Any) -> Any:
     egress = {4: [p.call("clone_egress_pkt_to_egress", 7, 1)], 5: [p.call("recirculate", 1)]}
     later = [p.action(f"out{number}", body) for number, body in egress.items()]
     nothing = p.action("nothing", [])
-    p.table("out", {**key, "meta.kept": "exact"}, [*later, nothing], default=nothing, pipeline="egress", following="report")
-    fields = {"kind": "standard_metadata.instance_type", "rid": "standard_metadata.egress_rid", "kept": "meta.kept"}
-    p.run("report", [p.call("assign", f"h.{to}", origin) for to, origin in fields.items()], pipeline="egress")
+    p.table(
+        "out",
+        {**key, "meta.kept": "exact"},
+        [*later, nothing],
+        default=nothing,
+        pipeline="egress",
+        following="report",
+    )
+    fields = {
+        "kind": "standard_metadata.instance_type",
+        "rid": "standard_metadata.egress_rid",
+        "kept": "meta.kept",
+    }
+    p.run(
+        "report",
+        [p.call("assign", f"h.{to}", origin) for to, origin in fields.items()],
+        pipeline="egress",
+    )
     c = control(p)
     tables = {table.spec.name: table for table in c.bench.switch.pipeline.tables}
     for number, action_id in zip(ingress, actions, strict=True):
@@ -188,7 +217,10 @@ def test_multicast_copies_to_every_replica(copier: Any) -> None:
     c = copier
     assert c.bench.send(b"\1\0\0\0x") == []
     c.write(("INSERT", multicast((2, 0), (3, 1))))
-    assert c.bench.send(b"\1\0\0\0x") == [(2, bytes([1, REPLICATION, 0, 0]) + b"x"), (3, bytes([1, 5, 1, 0]) + b"x")]
+    assert c.bench.send(b"\1\0\0\0x") == [
+        (2, bytes([1, REPLICATION, 0, 0]) + b"x"),
+        (3, bytes([1, 5, 1, 0]) + b"x"),
+    ]
     assert c.read(multicast()) == [multicast((2, 0), (3, 1))]
     c.write(("MODIFY", multicast((4, 0))))
     assert [port for port, _ in c.bench.send(b"\1\0\0\0x")] == [4]
@@ -229,7 +261,11 @@ def test_truncate_shortens_the_frame(copier: Any) -> None:
         ("MODIFY", session(), "NOT_FOUND"),
         ("INSERT", multicast((2, 0), (2, 0)), "INVALID_ARGUMENT"),
         ("INSERT", multicast((2, 1 << 16)), "INVALID_ARGUMENT"),
-        ("INSERT", p4.Entity(packet_replication_engine_entry={"multicast_group_entry": {}}), "INVALID_ARGUMENT"),
+        (
+            "INSERT",
+            p4.Entity(packet_replication_engine_entry={"multicast_group_entry": {}}),
+            "INVALID_ARGUMENT",
+        ),
         ("INSERT", p4.Entity(packet_replication_engine_entry={}), "INVALID_ARGUMENT"),
     ],
 )

@@ -1,4 +1,7 @@
-"""P4Runtime conformance, in process; sentences in quotes are from the P4Runtime specification 1.4."""
+"""P4Runtime conformance, in process.
+
+Sentences in quotes are from the P4Runtime specification 1.4.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from p4.v1 import p4runtime_pb2 as p4
 from emulation.softswitch.errors import Code
 from emulation.softswitch.p4runtime import StatusError
 
-TABLE, ACTION, REGISTER, COUNTER, METER, PROFILE, DIRECT, DIGEST, VALUE_SET = (n << 24 for n in range(1, 10))
+TABLE, ACTION, REGISTER, COUNTER, METER, PROFILE, DIRECT, DIGEST, VALUE_SET = (
+    n << 24 for n in range(1, 10)
+)
 FORWARD, DROP = ACTION + 1, ACTION + 2
 ROUTES, ACL, RANGES, EXACT = (TABLE + n for n in (1, 2, 3, 4))
 
@@ -22,23 +27,40 @@ def program(program: Any) -> Any:
     p = program
     p.header("h", dst=32, kind=8, port=16)
     p.state("start", [p.extract("h")])
-    forward = p.action("forward", [p.call("assign", "standard_metadata.egress_spec", p.argument(0))], port=9)
+    forward = p.action(
+        "forward", [p.call("assign", "standard_metadata.egress_spec", p.argument(0))], port=9
+    )
     drop = p.action("drop", [p.call("mark_to_drop", p.header_operand("standard_metadata"))])
     nothing = p.action("NoAction", [])
     actions = [forward, drop, nothing]
-    p.table("routes", {"h.dst": "lpm"}, actions, nothing, following="acl", with_counters=True, max_size=3)
+    p.table(
+        "routes",
+        {"h.dst": "lpm"},
+        actions,
+        nothing,
+        following="acl",
+        with_counters=True,
+        max_size=3,
+    )
     p.table("acl", {"h.dst": "ternary", "h.kind": "optional"}, actions, nothing, following="ranges")
     p.table("ranges", {"h.port": "range"}, actions, nothing, following="exact")
     p.table("exact", {"h.kind": "exact"}, actions, nothing, following="work", support_timeout=True)
     p.root["register_arrays"] = [{"name": "r", "id": 0, "size": 4, "bitwidth": 12}]
     p.root["counter_arrays"] = [{"name": "c", "id": 0, "size": 2, "is_direct": False}]
-    p.root["meter_arrays"] = [{"name": "m", "id": 0, "size": 2, "type": "packets", "is_direct": False}]
+    p.root["meter_arrays"] = [
+        {"name": "m", "id": 0, "size": 2, "type": "packets", "is_direct": False}
+    ]
     p.run("work", [p.call("count", {"type": "counter_array", "value": "c"}, 1)])
     return p
 
 
-def entry(table: int, action: int | None = FORWARD, port: int = 1, priority: int = 0, **fields: Any) -> p4.Entity:
-    """A table entry; `f1=...` gives match field 1 as bytes (exact), (value, length) etc. with the kind in front."""
+def entry(
+    table: int, action: int | None = FORWARD, port: int = 1, priority: int = 0, **fields: Any
+) -> p4.Entity:
+    """A table entry; `f1=...` gives match field 1 as bytes (exact), (value, length) etc.
+
+    With the kind in front.
+    """
     entity = p4.Entity()
     made = entity.table_entry
     made.table_id, made.priority = table, priority
@@ -111,11 +133,15 @@ def test_entries_are_inserted_read_modified_and_deleted(program: Any, control: A
         ("UNSPECIFIED", entry(ROUTES, **ROUTE), "INVALID_ARGUMENT"),
     ],
 )
-def test_updates_that_are_refused(program: Any, control: Any, kind: str, entity: p4.Entity, code: str) -> None:
+def test_updates_that_are_refused(
+    program: Any, control: Any, kind: str, entity: p4.Entity, code: str
+) -> None:
     assert control(program).code(kind, entity) == code
 
 
-def test_an_entry_twice_already_exists_and_a_full_table_is_exhausted(program: Any, control: Any) -> None:
+def test_an_entry_twice_already_exists_and_a_full_table_is_exhausted(
+    program: Any, control: Any
+) -> None:
     c = control(program)
     for i in range(3):
         c.write(("INSERT", entry(ROUTES, f1=("lpm", bytes([i + 1, 0, 0, 0]), 8))))
@@ -124,7 +150,7 @@ def test_an_entry_twice_already_exists_and_a_full_table_is_exhausted(program: An
 
 
 def test_every_update_of_a_batch_is_tried_and_has_its_error(program: Any, control: Any) -> None:
-    """ "The number of p4.Error messages ... should therefore always match the number of updates." """
+    """ "The number of p4.Error messages ... should always match the number of updates." """
     c = control(program)
     good, bad = entry(ROUTES, **ROUTE), entry(EXACT)
     with pytest.raises(StatusError) as caught:
@@ -177,7 +203,9 @@ def test_priorities_decide_between_ternary_and_range_entries(program: Any, contr
     )
     assert c.bench.send(FRAME)[0][0] == 2
     c.write(("INSERT", entry(RANGES, port=4, priority=1, f1=("range", b"\x10\x00", b"\x13\x00"))))
-    assert [c.bench.send(FRAME[:5] + struct.pack(">H", port))[0][0] for port in (0x1000, 0x1300, 0x1301)] == [4, 4, 2]
+    assert [
+        c.bench.send(FRAME[:5] + struct.pack(">H", port))[0][0] for port in (0x1000, 0x1300, 0x1301)
+    ] == [4, 4, 2]
     assert [e.table_entry.priority for e in c.read(entry(ACL, None))] == [5, 9, 7]
     assert [e.table_entry.priority for e in c.read(entry(ACL, None, priority=9))] == [9]
 
@@ -229,21 +257,30 @@ def cell(kind: str, number: int, index: int | None) -> p4.Entity:
     return entity
 
 
-@pytest.mark.parametrize(("kind", "number"), [("counter", COUNTER + 1), ("meter", METER + 1), ("register", REGISTER + 1)])
+@pytest.mark.parametrize(
+    ("kind", "number"), [("counter", COUNTER + 1), ("meter", METER + 1), ("register", REGISTER + 1)]
+)
 def test_indices_of_arrays_are_checked(program: Any, control: Any, kind: str, number: int) -> None:
     c = control(program)
     assert c.code("MODIFY", cell(kind, number, -1)) == "INVALID_ARGUMENT"
     assert c.code("MODIFY", cell(kind, number, 4)) == "OUT_OF_RANGE"
     assert c.code("INSERT", cell(kind, number, 0)) == "INVALID_ARGUMENT"
     assert c.code("MODIFY", cell(kind, 77, 0)) == "NOT_FOUND"
-    assert len(c.read(cell(kind, 0, None))) == len(c.read(cell(kind, number, None))) == (4 if kind == "register" else 2)
+    assert (
+        len(c.read(cell(kind, 0, None)))
+        == len(c.read(cell(kind, number, None)))
+        == (4 if kind == "register" else 2)
+    )
 
 
 def test_counters_are_read_and_written(program: Any, control: Any) -> None:
     c = control(program)
     c.bench.send(FRAME)
     [found] = c.read(cell("counter", COUNTER + 1, 1))
-    assert (found.counter_entry.data.packet_count, found.counter_entry.data.byte_count) == (1, len(FRAME))
+    assert (found.counter_entry.data.packet_count, found.counter_entry.data.byte_count) == (
+        1,
+        len(FRAME),
+    )
     found.counter_entry.data.packet_count = 5
     c.write(("MODIFY", found))
     assert c.read(cell("counter", COUNTER + 1, 1)) == [found]
@@ -281,7 +318,9 @@ def test_idle_entries_are_reported_once_per_timeout(program: Any, control: Any) 
     for now in (1_000_000, 1_900_000, 1_900_001):
         c.bench.now_ps = now
         c.service.tick()
-    notices = [m.idle_timeout_notification for m in c.received if m.HasField("idle_timeout_notification")]
+    notices = [
+        m.idle_timeout_notification for m in c.received if m.HasField("idle_timeout_notification")
+    ]
     assert [[e.match[0].exact.value for e in notice.table_entry] for notice in notices] == [[b"\6"]]
     assert c.code("INSERT", with_timeout(entry(ROUTES, **ROUTE))) == "INVALID_ARGUMENT"
 
@@ -295,7 +334,11 @@ def test_reads_report_one_error_per_request(program: Any, control: Any) -> None:
     c = control(program)
     with pytest.raises(StatusError) as caught:
         c.read(entry(ROUTES, None), entry(TABLE + 99, None), p4.Entity())
-    assert [e.canonical_code for e in caught.value.details] == [Code.OK, Code.NOT_FOUND, Code.INVALID_ARGUMENT]
+    assert [e.canonical_code for e in caught.value.details] == [
+        Code.OK,
+        Code.NOT_FOUND,
+        Code.INVALID_ARGUMENT,
+    ]
 
 
 def test_only_continue_on_error_is_supported(program: Any, control: Any) -> None:

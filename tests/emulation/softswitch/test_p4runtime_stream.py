@@ -21,11 +21,15 @@ class Peer:
         self.messages: list[p4.StreamMessageResponse] = []
         self.stream = service.open_stream(self.messages.append)
 
-    def announce(self, election: int | None, device: int = 1, role: str = "") -> list[tuple[int, int]]:
+    def announce(
+        self, election: int | None, device: int = 1, role: str = ""
+    ) -> list[tuple[int, int]]:
         request = p4.StreamMessageRequest()
         request.arbitration.device_id = device
         if election is not None:
-            request.arbitration.election_id.high, request.arbitration.election_id.low = divmod(election, 1 << 64)
+            request.arbitration.election_id.high, request.arbitration.election_id.low = divmod(
+                election, 1 << 64
+            )
         if role:
             request.arbitration.role.name = role
         self.stream.receive(request)
@@ -61,10 +65,17 @@ def test_the_highest_election_id_is_primary(service: P4RuntimeService) -> None:
     assert first.told() == []
     assert third.announce(9 << 64) == [(Code.OK, 9 << 64)]
     assert first.told() == second.told() == [(Code.ALREADY_EXISTS, 9 << 64)]
-    assert [may_write(service, election) for election in (5, 9 << 64, 9, None)] == [False, True, False, False]
+    assert [may_write(service, election) for election in (5, 9 << 64, 9, None)] == [
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
-def test_without_a_primary_nobody_writes_until_the_highest_id_is_back(service: P4RuntimeService) -> None:
+def test_without_a_primary_nobody_writes_until_the_highest_id_is_back(
+    service: P4RuntimeService,
+) -> None:
     first, second = Peer(service), Peer(service)
     first.announce(5)
     second.announce(3)
@@ -90,7 +101,11 @@ def test_no_election_id_is_always_a_backup_and_roles_are_apart(service: P4Runtim
     assert standby.announce(None) == [(Code.NOT_FOUND, 0)]
     assert other.announce(1, role="other") == [(Code.OK, 1)]
     assert standby.told() == []
-    assert [may_write(service, 1, role) for role in ("", "other", "unknown")] == [False, True, False]
+    assert [may_write(service, 1, role) for role in ("", "other", "unknown")] == [
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +122,9 @@ def test_a_new_stream_that_cannot_be_accepted_ends(
 
 
 @pytest.mark.parametrize(("device", "role"), [(2, ""), (1, "other")])
-def test_device_and_role_stay_for_the_life_of_a_stream(service: P4RuntimeService, device: int, role: str) -> None:
+def test_device_and_role_stay_for_the_life_of_a_stream(
+    service: P4RuntimeService, device: int, role: str
+) -> None:
     peer = Peer(service)
     peer.announce(5)
     with pytest.raises(StatusError) as caught:
@@ -117,7 +134,10 @@ def test_device_and_role_stay_for_the_life_of_a_stream(service: P4RuntimeService
 
 @pytest.fixture
 def packet_io(program: Any, control: Any) -> Any:
-    """Packet-outs name their port; other frames go to the controller with the port they came from."""
+    """Packet-outs name their port.
+
+    Other frames go to the controller with the port they came from.
+    """
     p = program
     p.header("packet_out", emit=False, port=9, pad=7)
     p.header("packet_in", port=9, pad=7)
@@ -160,7 +180,10 @@ def test_a_packet_out_leaves_where_its_metadata_says(packet_io: Any) -> None:
 def test_a_packet_in_carries_its_metadata(packet_io: Any) -> None:
     assert packet_io.bench.send(b"frame", port=5) == []
     packet = packet_io.received[-1].packet
-    assert (packet.payload, [(m.metadata_id, m.value) for m in packet.metadata]) == (b"frame", [(1, b"\5"), (2, b"\0")])
+    assert (packet.payload, [(m.metadata_id, m.value) for m in packet.metadata]) == (
+        b"frame",
+        [(1, b"\5"), (2, b"\0")],
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,7 +196,9 @@ def test_a_packet_in_carries_its_metadata(packet_io: Any) -> None:
         (p4.StreamMessageRequest(), Code.UNIMPLEMENTED),
     ],
 )
-def test_bad_stream_messages_are_answered_with_an_error(packet_io: Any, request_: Any, code: Code) -> None:
+def test_bad_stream_messages_are_answered_with_an_error(
+    packet_io: Any, request_: Any, code: Code
+) -> None:
     packet_io.stream.receive(request_)
     assert packet_io.received[-1].error.canonical_code == code
     assert packet_io.bench.drain([]) == []
@@ -193,7 +218,9 @@ def learning(program: Any, control: Any) -> Any:
     p = program
     p.header("h", a=8, b=8)
     p.state("start", [p.extract("h")])
-    p.root["learn_lists"] = [{"name": "learn", "id": 1, "elements": [p.field("h.a"), p.field("h.b")]}]
+    p.root["learn_lists"] = [
+        {"name": "learn", "id": 1, "elements": [p.field("h.a"), p.field("h.b")]}
+    ]
     p.run("digest", [p.call("generate_digest", 1, 1)])
     return control(p)
 
@@ -204,7 +231,10 @@ def enable(c: Any, kind: str = "INSERT", **config: int) -> None:
 
 def lists(c: Any) -> list[list[list[bytes]]]:
     digests = [m.digest for m in c.received if m.HasField("digest")]
-    return [[[member.bitstring for member in data.struct.members] for data in digest.data] for digest in digests]
+    return [
+        [[member.bitstring for member in data.struct.members] for data in digest.data]
+        for digest in digests
+    ]
 
 
 def test_digests_are_bundled_and_distinct(learning: Any) -> None:

@@ -11,7 +11,10 @@ from emulation.softswitch.daemon.ports import Port
 
 
 class Refusing(socket.socket):
-    """A socket whose interface refuses every frame; the kernel's ENOBUFS cannot be had on demand."""
+    """A socket whose interface refuses every frame.
+
+    The kernel's ENOBUFS cannot be had on demand.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -22,8 +25,14 @@ class Refusing(socket.socket):
 
 
 @pytest.mark.parametrize(("number", "no_buffers"), [(errno.ENOBUFS, 1), (errno.ENETDOWN, 0)])
-def test_frames_that_the_kernel_has_no_buffers_for_are_counted_apart(number: int, no_buffers: int) -> None:
+def test_frames_that_the_kernel_has_no_buffers_for_are_counted_apart(
+    number: int, no_buffers: int
+) -> None:
     port = Port(1, "x", Refusing(number), (), is_immediate=True)
     port.transmit(b"frame")
-    assert (port.counts.tx_failed, port.counts.tx_no_buffers, port.counts.tx_packets) == (1, no_buffers, 0)
+    assert (port.counts.tx_failed, port.counts.tx_no_buffers, port.counts.tx_packets) == (
+        1,
+        no_buffers,
+        0,
+    )
     port.socket.close()

@@ -1,4 +1,7 @@
-"""The daemon on real interfaces: forwarding, rates, drops, VLAN tags, links that fail. Needs root."""
+"""The daemon on real interfaces: forwarding, rates, drops, VLAN tags, links that fail.
+
+Needs root.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +77,24 @@ def wired(program: Any, ends: list[str], tmp_path: Path) -> Iterator[Callable[..
     with ExitStack() as stack:
 
         def start(*arguments: str) -> Wired:
-            command = [sys.executable, "-m", "emulation.softswitch.process", str(tmp_path / "p.json")]
-            command += ["-i", f"1@{ends[0]}s", "-i", f"2@{ends[1]}s", "--stats-socket", str(tmp_path / "stats")]
+            command = [
+                sys.executable,
+                "-m",
+                "emulation.softswitch.process",
+                str(tmp_path / "p.json"),
+            ]
+            command += [
+                "-i",
+                f"1@{ends[0]}s",
+                "-i",
+                f"2@{ends[1]}s",
+                "--stats-socket",
+                str(tmp_path / "stats"),
+            ]
             command += ["--", "--grpc-server-addr", "127.0.0.1:0", *arguments]
-            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            process = stack.enter_context(
+                subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            )
             stack.callback(process.terminate)
             assert process.stdout is not None
             assert "ready" in process.stdout.readline()
@@ -112,7 +129,11 @@ def test_a_full_queue_drops_and_every_packet_is_accounted_for(wired: Any) -> Non
     assert arrived == [0, 1, 2, 3, 4]
     while (stats := net.statistics())["counts"]["received"] < 100:
         pass
-    waiting = stats["counts"]["received"] - stats["counts"]["transmitted"] - stats["ports"]["2"]["queue_drops"]
+    waiting = (
+        stats["counts"]["received"]
+        - stats["counts"]["transmitted"]
+        - stats["ports"]["2"]["queue_drops"]
+    )
     assert 0 <= waiting <= 5
     assert stats["ports"]["2"]["queue_drops"] >= 50
 
@@ -141,7 +162,10 @@ def test_a_link_that_fails_is_seen_and_comes_back(wired: Any, ends: list[str]) -
     while net.statistics()["ports"]["2"]["up"]:
         pass
     net.left.send(frame(60))
-    while net.statistics()["ports"]["2"]["tx_failed"] + net.statistics()["ports"]["2"]["tx_packets"] < 1:
+    while (
+        net.statistics()["ports"]["2"]["tx_failed"] + net.statistics()["ports"]["2"]["tx_packets"]
+        < 1
+    ):
         pass
     ip(f"link set {ends[1]} up")
     while not net.statistics()["ports"]["2"]["up"]:
@@ -157,10 +181,17 @@ def test_the_log_tells_every_step_of_a_packet(wired: Any, tmp_path: Path) -> Non
     net.left.send(frame(60, 9))
     net.right.recv(2048)
     lines = (tmp_path / "log").read_text().splitlines()
-    told = [line.partition("[debug] packet 1: ")[2].split("  (")[0] for line in lines if "packet 1: " in line]
+    told = [
+        line.partition("[debug] packet 1: ")[2].split("  (")[0]
+        for line in lines
+        if "packet 1: " in line
+    ]
     assert told[0].startswith("received 60 bytes on port 1: 00000000")
     assert told[1:4] == ["parser state start", "extracted h at byte 0: kind=0", "transition accept"]
-    assert [text.split(":")[0] for text in told[-2:]] == ["deparser emits h, 59 more bytes", "sent 60 bytes from port 2"]
+    assert [text.split(":")[0] for text in told[-2:]] == [
+        "deparser emits h, 59 more bytes",
+        "sent 60 bytes from port 2",
+    ]
 
 
 def test_pcap_files_hold_what_passed(wired: Any, tmp_path: Path, ends: list[str]) -> None:

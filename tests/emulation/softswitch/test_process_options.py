@@ -20,12 +20,28 @@ def test_a_script_for_simple_switch_grpc_works() -> None:
 
 def test_the_default_address_is_loopback_and_the_log_is_off() -> None:
     options = parse(["program.json"])
-    assert (options.json, options.address, options.log_level) == ("program.json", "127.0.0.1:9559", "off")
+    assert (options.json, options.address, options.log_level) == (
+        "program.json",
+        "127.0.0.1:9559",
+        "off",
+    )
     assert (options.device_id, options.cpu_port, options.drop_port) == (0, None, 511)
 
 
 def test_settings_hold_for_all_ports_or_for_one() -> None:
-    options = parse(["p.json", "--rate-bps", "1000", "--rate-bps", "3=5", "--queue-bytes", "2=800", "--delay-us", "10"])
+    options = parse(
+        [
+            "p.json",
+            "--rate-bps",
+            "1000",
+            "--rate-bps",
+            "3=5",
+            "--queue-bytes",
+            "2=800",
+            "--delay-us",
+            "10",
+        ]
+    )
     assert [options.rate_bps.of(port) for port in (1, 3)] == [1000, 5]
     assert [options.depth_bytes.of(port) for port in (1, 2)] == [None, 800]
     assert options.delay_us == Setting(10)
@@ -48,7 +64,9 @@ def test_settings_hold_for_all_ports_or_for_one() -> None:
         ("p.json --log-level loud", "loud"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_status_2(line: str, found: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_one_line_and_status_2(
+    line: str, found: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UsageError, match=found):
         parse(line.split())
     assert main(line.split()) == 2

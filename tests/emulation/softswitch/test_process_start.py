@@ -26,7 +26,9 @@ def start() -> Iterator[Start]:
 
     def run(*arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "emulation.softswitch.process", *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         running.append(process)
         return process
 
@@ -50,7 +52,9 @@ def json_file(program: Any, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_when_it_is_ready_and_ends_on_a_signal(start: Start, json_file: str, number: int) -> None:
+def test_it_says_when_it_is_ready_and_ends_on_a_signal(
+    start: Start, json_file: str, number: int
+) -> None:
     process = start(json_file, "--device-id", "5", "--", "--grpc-server-addr", "127.0.0.1:0")
     assert ready(process).startswith("softswitch: device 5 ready on 127.0.0.1:")
     process.send_signal(number)
@@ -83,7 +87,9 @@ def test_an_interface_that_cannot_be_opened_is_one_line(start: Start) -> None:
     assert (status, "no-such-if" in line) == (1, True)
 
 
-def test_statistics_are_json_for_the_owner_only(start: Start, json_file: str, tmp_path: Path) -> None:
+def test_statistics_are_json_for_the_owner_only(
+    start: Start, json_file: str, tmp_path: Path
+) -> None:
     path = tmp_path / "stats"
     process = start(json_file, "--stats-socket", str(path), "--grpc-server-addr", "127.0.0.1:0")
     ready(process)
@@ -94,7 +100,9 @@ def test_statistics_are_json_for_the_owner_only(start: Start, json_file: str, tm
         answer = json.loads(peer.makefile().read())
     assert (answer["device_id"], answer["has_pipeline"], answer["ports"]) == (0, True, {})
     assert answer["counts"]["received"] == 0
-    status, line = failure(start(json_file, "--stats-socket", str(path), "--grpc-server-addr", "127.0.0.1:0"))
+    status, line = failure(
+        start(json_file, "--stats-socket", str(path), "--grpc-server-addr", "127.0.0.1:0")
+    )
     assert (status, "another process" in line) == (1, True)
     process.terminate()
     process.wait(WAIT_S)

@@ -1,7 +1,8 @@
-"""Our switch and simple_switch_grpc run the same JSON with the same entries: what leaves must be the same bytes.
+"""Our switch and simple_switch_grpc run the same JSON with the same entries: what leaves must be
+the same bytes.
 
-Programs that draw random numbers, or that look at queues, may choose another uplink; their packets are compared
-without the number of the uplink. Needs root and simple_switch_grpc on the PATH.
+Programs that draw random numbers, or that look at queues, may choose another uplink; their packets
+are compared without the number of the uplink. Needs root and simple_switch_grpc on the PATH.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from benchmarks.fuzz_switch import CPU_PORT, PROGRAMS, damaged, served, truncati
 from emulation.softswitch.daemon.sockets import open_interface, receive
 from emulation.softswitch.p4runtime import P4RuntimeService
 from emulation.softswitch.switch import Switch
-from fabric.topology import FatTree
+from fattree.topology import FatTree
 
 # isort: split
 import grpc
@@ -104,18 +105,31 @@ def entries_of(service: P4RuntimeService, info: Any) -> Iterator[tuple[int, p4.E
     wanted = p4.ReadRequest(device_id=1)
     wanted.entities.add().table_entry.SetInParent()
     for response in service.read(wanted):
-        yield from ((p4.Update.INSERT, entity) for entity in response.entities if not entity.table_entry.is_const)
+        yield from (
+            (p4.Update.INSERT, entity)
+            for entity in response.entities
+            if not entity.table_entry.is_const
+        )
     for table in info.tables:
         if table.const_default_action_id:
             continue
-        wanted.entities[0].table_entry.table_id, wanted.entities[0].table_entry.is_default_action = table.preamble.id, True
+        (
+            wanted.entities[0].table_entry.table_id,
+            wanted.entities[0].table_entry.is_default_action,
+        ) = table.preamble.id, True
         for response in service.read(wanted):
-            yield from ((p4.Update.MODIFY, entity) for entity in response.entities if entity.table_entry.HasField("action"))
+            yield from (
+                (p4.Update.MODIFY, entity)
+                for entity in response.entities
+                if entity.table_entry.HasField("action")
+            )
 
 
 def program(stub: Any, service: P4RuntimeService, compiled: Any) -> None:
     """Give the switch behind the stub the program and the entries of ours."""
-    config = p4.SetForwardingPipelineConfigRequest(device_id=1, action=p4.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
+    config = p4.SetForwardingPipelineConfigRequest(
+        device_id=1, action=p4.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+    )
     config.election_id.low = 1
     config.config.p4info.CopyFrom(compiled.p4info)
     config.config.p4_device_config = json.dumps(compiled.json).encode()
@@ -137,8 +151,12 @@ def ours(switch: Switch, packets: list[tuple[int, bytes]]) -> Sent:
     return sent
 
 
-def theirs(sockets: dict[int, socket.socket], packets: list[tuple[int, bytes]], expected: int) -> Sent:
-    """What the switch on the wires sends: few packets at a time, so that none is dropped on the way."""
+def theirs(
+    sockets: dict[int, socket.socket], packets: list[tuple[int, bytes]], expected: int
+) -> Sent:
+    """What the switch on the wires sends: few packets at a time, so that none is dropped on the
+    way.
+    """
     sent: Sent = {port: [] for port in PORTS}
     for start in range(0, len(packets), BATCH):
         batch = packets[start : start + BATCH]
@@ -161,7 +179,10 @@ def collect(sockets: dict[int, socket.socket], sent: Sent, wait_s: float) -> Non
 
 
 def counted(sent: Sent, is_free: bool) -> Counter[tuple[str, bytes]]:
-    """How often each frame has left through each port; the uplinks are one where the choice is free."""
+    """How often each frame has left through each port.
+
+    The uplinks are one where the choice is free.
+    """
     names = {port: "up" if is_free and port in UPLINKS else str(port) for port in PORTS}
     return Counter((names[port], frame) for port, frames in sent.items() for frame in frames)
 
@@ -171,7 +192,9 @@ def test_ten_thousand_packets_leave_alike(name: str, tmp_path: Path) -> None:
     switch, service, compiled = served(name)
     valid = valid_packets(FatTree(4))
     every = [*valid, *truncations(valid), *damaged(valid, 2 * COUNT, random.Random(name))]
-    packets = [(port, frame) for port, frame in every if port in PORTS and len(frame) >= SHORTEST][:COUNT]
+    packets = [(port, frame) for port, frame in every if port in PORTS and len(frame) >= SHORTEST][
+        :COUNT
+    ]
     # BMv2 keeps the order of one port's packets, not that of several; pointers depend on it.
     packets.sort(key=lambda packet: packet[0])
     expected = ours(switch, packets)

@@ -1,4 +1,6 @@
-"""The switch's benchmarks run, and what they measure is what we promise: rates per CPU second, and memory that stays flat."""
+"""The switch's benchmarks run, and what they measure is what we promise: rates per CPU second, and
+memory that stays flat.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ import pytest
 from benchmarks.switch import in_process, ternary
 
 ROOT = Path(__file__).parents[3]
-needs_root = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare"
+)
 
 
 def run(script: str, *arguments: object) -> Any:
@@ -38,9 +42,26 @@ def test_a_thousand_ternary_entries_cost_little_more_than_ten() -> None:
 @pytest.mark.slow
 @needs_root
 def test_forty_thousand_packets_per_second_through_veths(tmp_path: Path) -> None:
-    run("switch.py", "--veth", "--seconds", 2, "--packets", 2000, "--json", tmp_path / "rows", "--chart", tmp_path / "chart.svg")
-    rows = [row for row in json.loads((tmp_path / "rows").read_text())["rows"] if row["where"] == "veth"]
-    rates = {row["per_cpu_s"] for row in rows if (row["switch"], row["program"]) == ("softswitch", "ofan")}
+    run(
+        "switch.py",
+        "--veth",
+        "--seconds",
+        2,
+        "--packets",
+        2000,
+        "--json",
+        tmp_path / "rows",
+        "--chart",
+        tmp_path / "chart.svg",
+    )
+    rows = [
+        row for row in json.loads((tmp_path / "rows").read_text())["rows"] if row["where"] == "veth"
+    ]
+    rates = {
+        row["per_cpu_s"]
+        for row in rows
+        if (row["switch"], row["program"]) == ("softswitch", "ofan")
+    }
     assert len(rates) == 2
     assert min(rates) > 40_000
     assert (tmp_path / "chart.svg").stat().st_size > 1000

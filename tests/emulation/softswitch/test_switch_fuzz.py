@@ -1,4 +1,6 @@
-"""A little of what `benchmarks/fuzz_switch.py` does at length: damaged packets, programs and P4Runtime messages."""
+"""A little of what `benchmarks/fuzz_switch.py` does at length: damaged packets, programs and
+P4Runtime messages.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def test_damaged_packets_are_dropped_or_forwarded(program: str) -> None:
 
 
 def test_damaged_programs_are_refused_in_one_line_or_run() -> None:
-    found = fuzz_programs([json.dumps(compile_file(HERE / "conformance.p4").json).encode()], 60, seed=3)
+    found = fuzz_programs(
+        [json.dumps(compile_file(HERE / "conformance.p4").json).encode()], 60, seed=3
+    )
     assert found["loaded"] > 5
     assert found["refused"] > 5
 

@@ -44,9 +44,13 @@ def router(program: Any) -> Any:
     drop = p.action("drop", [p.call("mark_to_drop", p.header_operand("standard_metadata"))])
     p.table("routes", {"ipv4.dst": "lpm"}, [forward, drop], default=drop)
     inputs = [f"ipv4.{name}" for name in (*widths, "ttl", "protocol", "src", "dst")]
-    p.root["calculations"] = [{"name": "c", "id": 0, "algo": "csum16", "input": [p.field(name) for name in inputs]}]
+    p.root["calculations"] = [
+        {"name": "c", "id": 0, "algo": "csum16", "input": [p.field(name) for name in inputs]}
+    ]
     target = ["ipv4", "checksum"]
-    p.root["checksums"] = [{"name": "c", "id": 0, "target": target, "type": "generic", "calculation": "c"}]
+    p.root["checksums"] = [
+        {"name": "c", "id": 0, "target": target, "type": "generic", "calculation": "c"}
+    ]
     return p
 
 
@@ -63,7 +67,11 @@ def test_the_longest_prefix_wins_and_the_checksum_follows_the_ttl(router: Any, b
 
 
 def test_bad_checksum_sets_checksum_error(router: Any, bench: Any) -> None:
-    router.run("report", [router.call("assign", "ipv4.tos", "standard_metadata.checksum_error")], pipeline="egress")
+    router.run(
+        "report",
+        [router.call("assign", "ipv4.tos", "standard_metadata.checksum_error")],
+        pipeline="egress",
+    )
     run = bench(router)
     run.switch.pipeline.tables[0].insert(((0, 0),), 0, 0, (1,))
     tos = [run.send(ETHERNET + ipv4(damage=damage))[0][1][15] for damage in (0, 1)]
@@ -71,7 +79,9 @@ def test_bad_checksum_sets_checksum_error(router: Any, bench: Any) -> None:
 
 
 @pytest.mark.parametrize("length", range(len(ETHERNET) + 20 + 1))
-def test_every_truncation_is_forwarded_or_dropped_but_never_raises(router: Any, bench: Any, length: int) -> None:
+def test_every_truncation_is_forwarded_or_dropped_but_never_raises(
+    router: Any, bench: Any, length: int
+) -> None:
     run = bench(router)
     run.switch.pipeline.tables[0].set_default(0, (3,))
     frame = (ETHERNET + ipv4())[:length]
@@ -87,8 +97,13 @@ def test_headers_are_added_removed_and_their_fields_start_at_zero(program: Any, 
     p.header("trailer", one=4, two=12)
     p.state("start", [p.extract("ethernet")])
     adds = [p.call("add_header", p.header_operand("tag")), p.call("assign", "tag.value", 0x1FFFF)]
-    p.run("change", [*adds, p.call("remove_header", p.header_operand("ethernet"))], following="more")
-    p.run("more", [p.call("add_header", p.header_operand("trailer")), p.call("assign", "trailer.two", 0xABC)])
+    p.run(
+        "change", [*adds, p.call("remove_header", p.header_operand("ethernet"))], following="more"
+    )
+    p.run(
+        "more",
+        [p.call("add_header", p.header_operand("trailer")), p.call("assign", "trailer.two", 0xABC)],
+    )
     run = bench(p)
     assert run.send(ETHERNET + PAYLOAD) == [(0, b"\xff\xff\x0a\xbc" + PAYLOAD)]
     [pending] = run.switch.ingress(0, ETHERNET + PAYLOAD)
@@ -112,7 +127,9 @@ def stack_program(p: Any, primitives: list[Any]) -> Any:
         (("push", 3), b"rest"),
     ],
 )
-def test_stacks_shift(program: Any, bench: Any, primitive: tuple[str, int], expected: bytes) -> None:
+def test_stacks_shift(
+    program: Any, bench: Any, primitive: tuple[str, int], expected: bytes
+) -> None:
     name, count = primitive
     stack = {"type": "header_stack", "value": "label"}
     run = bench(stack_program(program, [program.call(name, stack, count)]))
@@ -120,7 +137,10 @@ def test_stacks_shift(program: Any, bench: Any, primitive: tuple[str, int], expe
 
 
 def test_a_stack_that_is_full_ends_the_parser_with_its_error(program: Any, bench: Any) -> None:
-    p = stack_program(program, [program.call("assign", "standard_metadata.egress_spec", "standard_metadata.parser_error")])
+    p = stack_program(
+        program,
+        [program.call("assign", "standard_metadata.egress_spec", "standard_metadata.parser_error")],
+    )
     run = bench(p)
     assert run.send(b"\x02\x02\x02\x02\x01rest") == [(3, b"\x02\x02\x02\x02\x01rest")]
     assert run.send(b"\x01rest") == [(0, b"\x01rest")]
@@ -128,7 +148,9 @@ def test_a_stack_that_is_full_ends_the_parser_with_its_error(program: Any, bench
 
 def test_a_stack_element_is_chosen_at_run_time(program: Any, bench: Any) -> None:
     p = program
-    element = p.op("dereference_header_stack", {"type": "header_stack", "value": "label"}, "label[0].value")
+    element = p.op(
+        "dereference_header_stack", {"type": "header_stack", "value": "label"}, "label[0].value"
+    )
     target = {"type": "expression", "value": {"op": "access_field", "left": element, "right": 0}}
     run = bench(stack_program(p, [p.call("assign", target, 0x55)]))
     assert run.send(b"\x02\x04\x07") == [(0, b"\x02\xaa\x07")]
@@ -141,7 +163,10 @@ def test_varbit_is_extracted_copied_and_emitted(program: Any, bench: Any) -> Non
     p.header("option", length=8, data="*", last=8, max_length=6)
     bits = p.op("*", "option.length", 8)
     p.header("size", emit=False, value=8)
-    ahead = {"op": "set", "parameters": [p.field("option.length"), {"type": "lookahead", "value": [0, 8]}]}
+    ahead = {
+        "op": "set",
+        "parameters": [p.field("option.length"), {"type": "lookahead", "value": [0, 8]}],
+    }
     extract = {"op": "extract_VL", "parameters": [{"type": "regular", "value": "option"}, bits]}
     p.state("start", [ahead, extract])
     errors = p.call("assign", "standard_metadata.egress_spec", "standard_metadata.parser_error")
@@ -174,7 +199,9 @@ def test_varbit_is_extracted_copied_and_emitted(program: Any, bench: Any) -> Non
         ("two_comp_mod", 200, 8, 200),
     ],
 )
-def test_operators(program: Any, bench: Any, parameters: str, left: int, right: int, expected: int) -> None:
+def test_operators(
+    program: Any, bench: Any, parameters: str, left: int, right: int, expected: int
+) -> None:
     p = program
     p.header("h", out=8, a=16, b=16)
     p.state("start", [p.extract("h")])
@@ -189,7 +216,9 @@ def test_signed_fields_compare_and_wrap(program: Any, bench: Any) -> None:
     p.root["header_types"][-1]["fields"][1].append(True)
     p.state("start", [p.extract("h")])
     below = p.op("?", 1, 2, cond=p.op("<", "h.a", 0))
-    p.run("compute", [p.call("assign", "h.out", below), p.call("assign", "h.a", p.op("+", "h.a", 1))])
+    p.run(
+        "compute", [p.call("assign", "h.out", below), p.call("assign", "h.a", p.op("+", "h.a", 1))]
+    )
     run = bench(p)
     assert [run.send(bytes([9, a]))[0][1] for a in (0xFF, 0x7F)] == [b"\x01\x00", b"\x02\x80"]
 
@@ -238,7 +267,13 @@ def test_hit_and_miss_take_different_ways(program: Any, bench: Any) -> None:
     p.header("h", a=8)
     p.state("start", [p.extract("h")])
     nothing = p.action("nothing", [])
-    p.table("t", {"h.a": "exact"}, [nothing], default=nothing, next_tables={"__HIT__": "hit", "__MISS__": "miss"})
+    p.table(
+        "t",
+        {"h.a": "exact"},
+        [nothing],
+        default=nothing,
+        next_tables={"__HIT__": "hit", "__MISS__": "miss"},
+    )
     p.run("hit", [p.call("assign", "h.a", 100)])
     p.run("miss", [p.call("assign", "h.a", 200)])
     run = bench(p)
@@ -251,8 +286,20 @@ def test_branches_that_share_their_end_run_it_once(program: Any, bench: Any) -> 
     p.header("h", a=8, b=8)
     p.state("start", [p.extract("h")])
     p.root["pipelines"][0]["conditionals"] = [
-        {"name": "outer", "id": 0, "expression": p.op("==", "h.a", 0), "true_next": "inner", "false_next": "end"},
-        {"name": "inner", "id": 1, "expression": p.op("==", "h.b", 0), "true_next": None, "false_next": "end"},
+        {
+            "name": "outer",
+            "id": 0,
+            "expression": p.op("==", "h.a", 0),
+            "true_next": "inner",
+            "false_next": "end",
+        },
+        {
+            "name": "inner",
+            "id": 1,
+            "expression": p.op("==", "h.b", 0),
+            "true_next": None,
+            "false_next": "end",
+        },
     ]
     p.run("end", [p.call("assign", "h.b", p.op("+", "h.b", 1))])
     p.root["pipelines"][0]["init_table"] = "outer"
@@ -263,14 +310,21 @@ def test_branches_that_share_their_end_run_it_once(program: Any, bench: Any) -> 
 
 @pytest.mark.parametrize(
     ("algorithm", "expected"),
-    [("crc16", 0xBB3D), ("crc32", 0xCBF43926), ("crcCCITT", 0x29B1), ("identity", 0x3132333435363738)],
+    [
+        ("crc16", 0xBB3D),
+        ("crc32", 0xCBF43926),
+        ("crcCCITT", 0x29B1),
+        ("identity", 0x3132333435363738),
+    ],
 )
 def test_hash_check_values(program: Any, bench: Any, algorithm: str, expected: int) -> None:
     """The catalogue's check values: the hash of the digits 1 to 9."""
     p = program
     p.header("h", digits=72, out=64)
     p.state("start", [p.extract("h")])
-    p.root["calculations"] = [{"name": "c", "id": 0, "algo": algorithm, "input": [p.field("h.digits")]}]
+    p.root["calculations"] = [
+        {"name": "c", "id": 0, "algo": algorithm, "input": [p.field("h.digits")]}
+    ]
     calculation = {"type": "calculation", "value": "c"}
     p.run("hash", [p.call("modify_field_with_hash_based_offset", "h.out", 0, calculation, 1 << 64)])
     [(_, frame)] = bench(p).send(b"123456789" + bytes(8))
@@ -308,7 +362,11 @@ def test_registers_counters_random_and_time(program: Any, bench: Any) -> None:
     run = bench(p)
     run.now_ps = 5_999_999
     frames = [run.send(bytes([index]) + bytes(6))[0][1] for index in (2, 2, 9)]
-    assert frames == [b"\x02\x00\x09\0\0\0\x05", b"\x02\xff\x09\0\0\0\x05", b"\x09\x00\x09\0\0\0\x05"]
+    assert frames == [
+        b"\x02\x00\x09\0\0\0\x05",
+        b"\x02\xff\x09\0\0\0\x05",
+        b"\x09\x00\x09\0\0\0\x05",
+    ]
     assert run.switch.pipeline.registers == [[0, 0, 254, 0]]
     assert run.switch.pipeline.counters == [[[0, 0], [0, 0], [2, 14], [0, 0]]]
     assert run.draws == [(3, 9)] * 3
@@ -318,8 +376,15 @@ def test_queue_metadata_reaches_egress(program: Any, bench: Any) -> None:
     p = program
     p.header("h", enq=8, deq=8, delta=8, time=8)
     p.state("start", [p.extract("h")])
-    names = {"enq": "enq_qdepth", "deq": "deq_qdepth", "delta": "deq_timedelta", "time": "enq_timestamp"}
-    copies = [p.call("assign", f"h.{short}", f"standard_metadata.{name}") for short, name in names.items()]
+    names = {
+        "enq": "enq_qdepth",
+        "deq": "deq_qdepth",
+        "delta": "deq_timedelta",
+        "time": "enq_timestamp",
+    }
+    copies = [
+        p.call("assign", f"h.{short}", f"standard_metadata.{name}") for short, name in names.items()
+    ]
     p.run("report", copies, pipeline="egress")
     run = bench(p)
     [pending] = run.switch.ingress(0, bytes(4))

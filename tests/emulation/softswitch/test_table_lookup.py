@@ -7,7 +7,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+SETTINGS = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 BYTE = st.integers(0, 255)
 Pair = tuple[int, int]
 
@@ -18,7 +20,13 @@ def lookup_program(p: Any, *kinds: str) -> Any:
     p.header("h", out=8, **dict.fromkeys(names, 8))
     p.state("start", [p.extract("h")])
     found = p.action("found", [p.call("assign", "h.out", p.argument(0))], number=8)
-    p.table("t", {f"h.{name}": kind for name, kind in zip(names, kinds, strict=True)}, [found], found, [0])
+    p.table(
+        "t",
+        {f"h.{name}": kind for name, kind in zip(names, kinds, strict=True)},
+        [found],
+        found,
+        [0],
+    )
     return p
 
 
@@ -35,7 +43,9 @@ def matches(kind: str, pair: Pair, value: int) -> bool:
             return value & second == first & second
 
 
-def install(run: Any, entries: list[tuple[tuple[Pair, ...], int]]) -> dict[int, tuple[tuple[Pair, ...], int]]:
+def install(
+    run: Any, entries: list[tuple[tuple[Pair, ...], int]]
+) -> dict[int, tuple[tuple[Pair, ...], int]]:
     """Insert what is not a duplicate; entry i answers i + 1."""
     table = run.switch.pipeline.tables[0]
     installed: dict[int, tuple[tuple[Pair, ...], int]] = {}
@@ -50,16 +60,22 @@ def answer(run: Any, *values: int) -> int:
     return int(run.send(bytes([0, *values]))[0][1][0])
 
 
-PREFIX = st.integers(0, 8).flatmap(lambda length: BYTE.map(lambda v: (v >> 8 - length << 8 - length, length)))
+PREFIX = st.integers(0, 8).flatmap(
+    lambda length: BYTE.map(lambda v: (v >> 8 - length << 8 - length, length))
+)
 
 
 @SETTINGS
 @given(
-    entries=st.lists(st.tuples(st.tuples(BYTE.map(lambda v: (v % 2, 0)), PREFIX), st.just(0)), max_size=20),
+    entries=st.lists(
+        st.tuples(st.tuples(BYTE.map(lambda v: (v % 2, 0)), PREFIX), st.just(0)), max_size=20
+    ),
     probes=st.lists(st.tuples(st.integers(0, 2), BYTE), min_size=1, max_size=20),
     gone=st.sets(st.integers(1, 20)),
 )
-def test_exact_and_prefix(new_program: Any, bench: Any, entries: Any, probes: Any, gone: set[int]) -> None:
+def test_exact_and_prefix(
+    new_program: Any, bench: Any, entries: Any, probes: Any, gone: set[int]
+) -> None:
     run = bench(lookup_program(new_program(), "exact", "lpm"))
     installed = install(run, entries)
     for number in gone & installed.keys():

@@ -89,7 +89,10 @@ def test_a_hit_is_told_with_key_entry_action_and_line() -> None:
     line = PROGRAM.splitlines().index("    table routes {") + 1
     assert table.where == f"small.p4:{line}"
     assert table.data["key"] == {"hdr.h.kind": 1, "hdr.h.sum": 0x1234}
-    assert said(steps, "action", "enqueued") == ["action I.forward(port=3)", "to port 3, priority 0"]
+    assert said(steps, "action", "enqueued") == [
+        "action I.forward(port=3)",
+        "to port 3, priority 0",
+    ]
 
 
 def test_the_way_through_the_parser_is_told() -> None:
@@ -105,7 +108,9 @@ def test_the_way_through_the_parser_is_told() -> None:
 
 def test_registers_checksums_and_bytes_are_told() -> None:
     steps = walked(bytes.fromhex("01001200ff"))
-    assert said(steps, "condition", "register_read", "register_write", "checksum_updated", "emit", "sent") == [
+    assert said(
+        steps, "condition", "register_read", "register_write", "checksum_updated", "emit", "sent"
+    ) == [
         "register read I.seen[2] = 0",
         "if (n < 200): true",
         "register write I.seen[2] = 1",
@@ -131,7 +136,9 @@ def test_copies_keep_the_number_of_their_packet_and_drops_are_told() -> None:
 
 
 def test_a_port_that_is_not_there_is_told() -> None:
-    assert said(walked(b"\x09\0\0\0"), "enqueued") == ["to port 77, priority 0, which is down or does not exist"]
+    assert said(walked(b"\x09\0\0\0"), "enqueued") == [
+        "to port 77, priority 0, which is down or does not exist"
+    ]
 
 
 def test_without_a_listener_nothing_is_generated_for_it() -> None:
@@ -143,7 +150,14 @@ def test_without_a_listener_nothing_is_generated_for_it() -> None:
 
 
 def noise(rng: random.Random) -> bytes:
-    start = rng.choice([b"", bytes(12) + b"\x08\x00\x45", bytes(12) + b"\x08\x06", bytes(12) + b"\x08\x00" + rng.randbytes(20)])
+    start = rng.choice(
+        [
+            b"",
+            bytes(12) + b"\x08\x00\x45",
+            bytes(12) + b"\x08\x06",
+            bytes(12) + b"\x08\x00" + rng.randbytes(20),
+        ]
+    )
     return start + rng.randbytes(rng.randrange(80))
 
 
@@ -151,13 +165,19 @@ def noise(rng: random.Random) -> bytes:
 def test_traced_programs_send_what_plain_ones_send(path: Path) -> None:
     source = json.dumps(compile_file(path).json).encode()
     walk = Walk(lambda _step: None)
-    switches = [Switch(0, lambda: 0, random.Random(7).randint, range(511), walk=walk and chosen) for chosen in (None, walk)]
+    switches = [
+        Switch(0, lambda: 0, random.Random(7).randint, range(511), walk=walk and chosen)
+        for chosen in (None, walk)
+    ]
     rng = random.Random(path.stem)
     for switch in switches:
         switch.load(source)
     for _ in range(200):
         port, frame = rng.choice([0, 1, 510]), noise(rng)
-        sent = [[switch.egress(pending) for pending in switch.ingress(port, frame)] for switch in switches]
+        sent = [
+            [switch.egress(pending) for pending in switch.ingress(port, frame)]
+            for switch in switches
+        ]
         assert sent[0] == sent[1]
     assert switches[0].counts == switches[1].counts
 

@@ -26,16 +26,24 @@ def test_one_test_says_how_it_went(case: Case) -> None:
     assert (result.exit_code, result.output) == (0, f"PASSED {script}\n")
 
 
-def test_a_folder_is_summed_up_and_only_what_did_not_pass_is_shown(case: Case, tmp_path: Path) -> None:
+def test_a_folder_is_summed_up_and_only_what_did_not_pass_is_shown(
+    case: Case, tmp_path: Path
+) -> None:
     for name, script in (("a", GOOD), ("b", BAD), ("c", ODD)):
         case(script, name)
     result = run(tmp_path)
     assert result.exit_code == 1
-    assert [line.split()[0] for line in result.output.splitlines()] == ["FAILED", "UNSUPPORTED", "1"]
+    assert [line.split()[0] for line in result.output.splitlines()] == [
+        "FAILED",
+        "UNSUPPORTED",
+        "1",
+    ]
     assert result.output.endswith("1 passed, 1 failed, 1 unsupported\n")
 
 
-def test_exit_code_2_where_nothing_failed_but_something_is_unsupported(case: Case, tmp_path: Path) -> None:
+def test_exit_code_2_where_nothing_failed_but_something_is_unsupported(
+    case: Case, tmp_path: Path
+) -> None:
     case(GOOD, "a")
     case(ODD, "c")
     result = run(tmp_path, "--json")
@@ -48,7 +56,9 @@ def test_exit_code_2_where_nothing_failed_but_something_is_unsupported(case: Cas
 def test_match_chooses_programs_by_their_text(case: Case, tmp_path: Path) -> None:
     case(GOOD, "a")
     case(BAD, "b", body="hdr.ethernet.setInvalid();")
-    assert run(tmp_path, "--match", "setInvalid").output.endswith("0 passed, 1 failed, 0 unsupported\n")
+    assert run(tmp_path, "--match", "setInvalid").output.endswith(
+        "0 passed, 1 failed, 0 unsupported\n"
+    )
     assert run(tmp_path, "--match", "nothing").exit_code == 2
 
 
@@ -63,5 +73,7 @@ def test_a_script_that_is_not_there_is_one_line(case: Case, tmp_path: Path) -> N
 def test_a_test_that_takes_too_long_fails_and_the_next_one_runs(case: Case) -> None:
     slow = case("wait\n" * 3_000_000, "slow")
     verdicts = list(run_cases([slow, case(GOOD, "good")], 0.4))
-    assert verdicts[0] == Verdict(str(slow[0]), str(slow[1]), "failed", "no result within 0.4 s", 0.4)
+    assert verdicts[0] == Verdict(
+        str(slow[0]), str(slow[1]), "failed", "no result within 0.4 s", 0.4
+    )
     assert verdicts[1].status in ("passed", "failed")

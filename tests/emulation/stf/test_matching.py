@@ -29,12 +29,21 @@ from emulation.stf.matching import MatchError, match_of
         ("range", None, (0, 0xFFFF)),
     ],
 )
-def test_a_match_becomes_the_pair_that_the_table_keeps(kind: str, text: str | None, pair: tuple[int, int]) -> None:
+def test_a_match_becomes_the_pair_that_the_table_keeps(
+    kind: str, text: str | None, pair: tuple[int, int]
+) -> None:
     assert match_of(KeyField("key", kind, ["h", "f"], 16, None), text) == pair
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [("exact", "0x12345"), ("exact", "0x1*"), ("lpm", "1/17"), ("ternary", "70000"), ("range", "x")]
+    ("kind", "text"),
+    [
+        ("exact", "0x12345"),
+        ("exact", "0x1*"),
+        ("lpm", "1/17"),
+        ("ternary", "70000"),
+        ("range", "x"),
+    ],
 )
 def test_what_does_not_fit_the_key_is_refused(kind: str, text: str) -> None:
     with pytest.raises(MatchError, match=r"^key: "):

@@ -34,7 +34,18 @@ PIECES = [
     ",",
     "=",
 ]
-NUMBERS = ["0", "1", "2", "511", "0x1*", "1.5", "0b11", "99999999999999999999", "0xff", "4294967296"]
+NUMBERS = [
+    "0",
+    "1",
+    "2",
+    "511",
+    "0x1*",
+    "1.5",
+    "0b11",
+    "99999999999999999999",
+    "0xff",
+    "4294967296",
+]
 LINE = st.builds(
     lambda word, rest, glue: word + " " + glue.join(rest),
     st.sampled_from(WORDS),

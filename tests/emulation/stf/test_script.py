@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from emulation.stf.script import Add, Call, CheckCounter, Direct, Expect, Packet, Remove, ScriptError, SetDefault, parse_script
+from emulation.stf.script import (
+    Add,
+    Call,
+    CheckCounter,
+    Direct,
+    Expect,
+    Packet,
+    Remove,
+    ScriptError,
+    SetDefault,
+    parse_script,
+)
 
 
 def only(line: str) -> object:
@@ -22,9 +33,19 @@ def only(line: str) -> object:
         ("add t x:1 a()", Add(1, "t", None, (("x", "1"),), (Call("a", ()),))),
         (
             "add in.t 7 h.x:0x1*/4 y[3:0]:1->2 c.a(p:1, q:0b1) = $id",
-            Add(1, "in.t", 7, (("h.x", "0x1*/4"), ("y[3:0]", "1->2")), (Call("c.a", (("p", "1"), ("q", "0b1"))),), "$id"),
+            Add(
+                1,
+                "in.t",
+                7,
+                (("h.x", "0x1*/4"), ("y[3:0]", "1->2")),
+                (Call("c.a", (("p", "1"), ("q", "0b1"))),),
+                "$id",
+            ),
         ),
-        ('add t "odd name":1&&&2 a() b()', Add(1, "t", None, (("odd name", "1&&&2"),), (Call("a", ()), Call("b", ())))),
+        (
+            'add t "odd name":1&&&2 a() b()',
+            Add(1, "t", None, (("odd name", "1&&&2"),), (Call("a", ()), Call("b", ()))),
+        ),
         ("remove all", Remove(1, None)),
         ("remove t 3 x:1", Remove(1, "t", 3, (("x", "1"),))),
         ("setdefault t a(x:1)", SetDefault(1, "t", Call("a", (("x", "1"),)))),

@@ -1,18 +1,21 @@
-"""Criteria of the appendices' figures as tables of cases, and what their measures see in small runs with known answers."""
+"""Criteria of the appendices' figures as tables of cases, and what their measures see in small runs
+with known answers.
+"""
 
 import numpy as np
 import pytest
 
-from fabric.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
-from fabric.forwarding import Consolidation
-from fabric.topology import FatTree
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.forwarding import Consolidation
+from fattree.topology import FatTree
 from sim import run
-from sim.figures import anchored, invariant, layer_models, measure_opposite, pairs, pointers, random_queue, ratio
-from sim.figures.measure_anchored import all_lost, pods_of_flows
-from sim.figures.measure_balance import measure as balance
-from sim.figures.measure_balance import southbound_data
-from sim.figures.measure_queues import PACKETS, layer_queues, measure_growth, measure_layers
-from sim.figures.statistics import Estimate
+from sim.figures import anchored, invariant, layer_models, pairs, pointers, random_queue, ratio
+from sim.report.measures import opposite as measure_opposite
+from sim.report.measures.anchored import all_lost, pods_of_flows
+from sim.report.measures.balance import measure as balance
+from sim.report.measures.balance import southbound_data
+from sim.report.measures.queues import PACKETS, layer_queues, measure_growth, measure_layers
+from sim.report.statistics import Estimate
 from sim.theory import PeriodicFlows, random_queue_packets
 
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -24,13 +27,20 @@ def near(mean: float, half: float = 0.1) -> Estimate:
 
 class TestCriteria:
     @pytest.mark.parametrize(
-        ("share", "wanted", "is_outside"), [(0.95, 1, False), (0.8, 1, True), (1.2, 1, True), (0.9, 0.85, False)]
+        ("share", "wanted", "is_outside"),
+        [(0.95, 1, False), (0.8, 1, True), (1.2, 1, True), (0.9, 0.85, False)],
     )
-    def test_c17_formula_inside_the_interval(self, share: float, wanted: float, is_outside: bool) -> None:
+    def test_c17_formula_inside_the_interval(
+        self, share: float, wanted: float, is_outside: bool
+    ) -> None:
         place = 8, "jsq"
-        assert pairs.outside({place: near(share)}, {place: wanted}) == ([place] if is_outside else [])
+        assert pairs.outside({place: near(share)}, {place: wanted}) == (
+            [place] if is_outside else []
+        )
 
-    @pytest.mark.parametrize(("values", "expected"), [((0.9, 1, 1), True), ((0.9, 0.8, 1), False), ((1,), True)])
+    @pytest.mark.parametrize(
+        ("values", "expected"), [((0.9, 1, 1), True), ((0.9, 0.8, 1), False), ((1,), True)]
+    )
     def test_c17_monotone(self, values: tuple[float, ...], expected: bool) -> None:
         assert pairs.never_falls(values) == expected
 
@@ -40,14 +50,27 @@ class TestCriteria:
 
     @pytest.mark.parametrize(
         ("trend", "last", "expected"),
-        [(1, near(1.5), True), (0.4, near(1.5), False), (1, near(1.15), False), (-1, near(0.5), False)],
+        [
+            (1, near(1.5), True),
+            (0.4, near(1.5), False),
+            (1, near(1.15), False),
+            (-1, near(0.5), False),
+        ],
     )
     def test_c21_the_advantage_grows(self, trend: float, last: Estimate, expected: bool) -> None:
         assert ratio.grows(trend, near(1), last) == expected
 
-    @pytest.mark.parametrize(("slower", "after", "expected"), [(0, 0.0, True), (0, 0.2, False), (1, 0.0, False)])
-    def test_c25_a_slower_flow_releases_its_pods(self, slower: float, after: float, expected: bool) -> None:
-        parts = {"the slower flow": near(slower), "its pods: full rate": near(0.1), "its pods: one slower": near(after)}
+    @pytest.mark.parametrize(
+        ("slower", "after", "expected"), [(0, 0.0, True), (0, 0.2, False), (1, 0.0, False)]
+    )
+    def test_c25_a_slower_flow_releases_its_pods(
+        self, slower: float, after: float, expected: bool
+    ) -> None:
+        parts = {
+            "the slower flow": near(slower),
+            "its pods: full rate": near(0.1),
+            "its pods: one slower": near(after),
+        }
         assert anchored.released(parts) == expected
 
     @pytest.mark.parametrize(("share", "expected"), [(0.9, True), (0.84, True), (0.7, False)])
@@ -56,7 +79,12 @@ class TestCriteria:
 
     @pytest.mark.parametrize(
         ("alone", "together", "expected"),
-        [((1, 1), (7, 4), True), ((2, 1), (1, 1), False), ((1, 1), (8, 4), False), ((0, 0), (0, 5), False)],
+        [
+            ((1, 1), (7, 4), True),
+            ((2, 1), (1, 1), False),
+            ((1, 1), (8, 4), False),
+            ((0, 0), (0, 5), False),
+        ],
     )
     def test_c31_spreads_are_what_rounding_explains(
         self, alone: tuple[float, float], together: tuple[float, float], expected: bool
@@ -90,7 +118,10 @@ class TestMeasures:
 
     def test_rotation_keeps_the_invariant_and_one_counter_does_not(self) -> None:
         collective = Collective(matrix="inter_pod_permutation", message_bytes=64 * 4096)
-        values = {p: balance(Scenario(policy=p, fabric=Fabric(k=4), collective=collective)).values for p in ("ofan", "simple_rr")}
+        values = {
+            p: balance(Scenario(policy=p, fabric=Fabric(k=4), collective=collective)).values
+            for p in ("ofan", "simple_rr")
+        }
         assert max(values["ofan"]["alone"] + values["ofan"]["pods"]) <= 1
         assert max(values["simple_rr"]["alone"]) > 10
 
@@ -98,11 +129,18 @@ class TestMeasures:
         case = Scenario(
             fabric=Fabric(k=4),
             collective=Collective(matrix="all_to_all", message_bytes=64 * 4096),
-            failures=Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=10_000),), convergence_rtt=3),
+            failures=Failures(
+                events=(LinkEvent(link="agg0_0-core0_0", down_ns=10_000),), convergence_rtt=3
+            ),
         )
-        lost = {policy: all_lost(case.model_copy(update={"policy": policy}), NOTHING) for policy in ("ofan", "rsq")}
+        lost = {
+            policy: all_lost(case.model_copy(update={"policy": policy}), NOTHING)
+            for policy in ("ofan", "rsq")
+        }
         assert lost["ofan"].any() and not lost["rsq"].any()
-        touched = np.array([pair // 4 != 0 and pair % 4 != 0 for pair in pods_of_flows(case).tolist()])
+        touched = np.array(
+            [pair // 4 != 0 and pair % 4 != 0 for pair in pods_of_flows(case).tolist()]
+        )
         assert not lost["ofan"][touched].any()  # the link joins pod 0 and a core
 
     def test_queues_of_one_flow_alone(self) -> None:
@@ -120,11 +158,19 @@ class TestMeasures:
         found = dict(zip(PACKETS, measure_growth(case).values["uplink"], strict=True))
         assert found[1024] == pytest.approx(random_queue_packets(8, 1024), rel=0.2)
 
-    def test_two_opposite_flows_do_not_beat_the_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_two_opposite_flows_do_not_beat_the_bound(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(measure_opposite, "BLOCK", 5)
         last = FatTree(4).hosts - 1
-        case = Scenario(fabric=Fabric(k=4), collective=Collective(matrix="pairs", pairs=((0, last), (last, 0))))
+        case = Scenario(
+            fabric=Fabric(k=4), collective=Collective(matrix="pairs", pairs=((0, last), (last, 0)))
+        )
         found = measure_opposite.measure(case)
-        assert found.cct_ps == min(run(case.model_copy(update={"seed": seed})).cct_ps for seed in range(1, 6)) >= 17_056_940
+        assert (
+            found.cct_ps
+            == min(run(case.model_copy(update={"seed": seed})).cct_ps for seed in range(1, 6))
+            >= 17_056_940
+        )
         assert found.values["sent"][-1] == 256 == found.values["acked"][-1]
         assert list(found.values["sent"]) == sorted(found.values["sent"])

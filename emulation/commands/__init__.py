@@ -1,0 +1,1 @@
+"""The commands of `ofan` that run experiments and look at captures and machines."""

@@ -1,0 +1,168 @@
+"""`ofan compare`: one experiment on several networks in one table and one picture.
+
+The only place that knows the simulator.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from emulation.commands.emulate import MININET, TABLE_WIDTH, one_line_errors, read_experiment
+from emulation.commands.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
+from emulation.commands.options import names
+from emulation.errors import EmulationError
+from emulation.mininet import run as mininet_run
+from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
+from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
+from fattree.experiment import Experiment
+from fattree.policies import POLICIES
+from fattree.record import Record, table
+
+SIM = "sim"
+NETWORKS = (VIRTUAL, SIM, MININET)
+PICTURE = "comparison"
+LEGEND = (
+    "over: CCT above the bound; queue: the longest of any switch port, in packets. "
+    "Green: equal to the first network in every seed; red: not, with the difference."
+)
+
+EXAMPLES = """
+\b
+Examples:
+  ofan compare experiments/demo.toml
+  ofan compare experiments/demo_failure.toml --policies ofan,simple_rr,host_dr --seeds 3
+  sudo .venv/bin/ofan compare experiments/mininet_k4.toml --policies all --networks virtual,sim,mininet
+"""
+
+
+def run_on(
+    network: str, experiment: Experiment, reporter: Reporter, folder: Path
+) -> tuple[Record, ...]:
+    """Run an experiment on one of NETWORKS.
+
+    Raises what the network raises, the simulator's errors as EmulationError.
+    """
+    if network == SIM:
+        return simulated(experiment, reporter)
+
+    if network == MININET:
+        run = mininet_run.runner(mininet_run.setup(experiment, "softswitch", (), folder))
+        return run_experiment(experiment, reporter, run, network).records
+
+    return run_experiment(experiment, reporter).records
+
+
+def simulated(experiment: Experiment, reporter: Reporter) -> tuple[Record, ...]:
+    """Run an experiment in the simulator."""
+    from sim import SimulationError, run
+
+    records = []
+    with reporter.experiment(experiment):
+        for scenario in experiment.scenarios():
+            reporter.start(scenario)
+            try:
+                records.append(run(scenario).record)
+            except SimulationError as error:
+                raise EmulationError(
+                    f"{SIM}, {scenario.scheme.label}, seed {scenario.seed}: {error}"
+                ) from None
+
+            reporter.finish(records[-1])
+
+    return tuple(records)
+
+
+def keep(
+    folder: Path, experiment: Experiment, records: Sequence[Record], rows: Sequence[Row]
+) -> Path:
+    """Write records and picture; return the PNG."""
+    from emulation.outcomes.comparison_plots import networks_figure
+    from emulation.outcomes.plots import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
+    table(records).write_parquet(folder / RESULTS)
+
+    return save(networks_figure(rows), folder, PICTURE)[0]
+
+
+def show(rows: Sequence[Row], picture: Path) -> None:
+    """Print the table and what it amounts to."""
+    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    console.print(comparison_table(rows))
+    console.print(*verdicts(rows), sep="\n")
+    console.print(LEGEND, style="dim")
+    console.print(f"Picture: {picture}")
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--policies",
+    metavar="POLICY,...",
+    callback=names(tuple(POLICIES)),
+    help="Load balancers, or all [the file's].",
+)
+@click.option(
+    "--networks",
+    metavar="NETWORK,...",
+    callback=names(NETWORKS, least=2),
+    default=f"{VIRTUAL},{SIM}",
+    show_default=True,
+    help="The first is the reference.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the file; repeatable.",
+)
+@click.option("--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Results folder [results/NAME_compared].",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write records and differences to stdout as JSON."
+)
+def compare(
+    file: Path,
+    policies: tuple[str, ...],
+    networks: tuple[str, ...],
+    settings: tuple[str, ...],
+    seeds: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Run the experiment in FILE on several networks and show where they differ."""
+    with one_line_errors():
+        experiment = read_experiment(file, settings, seeds)
+        experiment = experiment.model_copy(update={"policies": policies or experiment.policies})
+        folder = results_folder(output or Path("results") / f"{experiment.name}_compared")
+
+        with reporting() as reporter:
+            records = [
+                record
+                for network in networks
+                for record in run_on(network, experiment, reporter, folder)
+            ]
+
+        rows = compared(records)
+        picture = keep(folder, experiment, records, rows)
+
+    if as_json:
+        plain = [json.loads(record.model_dump_json()) for record in records]
+        click.echo(
+            json.dumps(
+                {"folder": str(folder), "differences": differences(rows), "records": plain},
+                indent=2,
+            )
+        )
+    else:
+        show(rows, picture)

@@ -1,0 +1,109 @@
+"""`ofan demo`: one collective on three load balancers, without and with a failing link, and one
+step of a real model.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from emulation.commands.emulate import LEGEND, TABLE_WIDTH, one_line_errors
+from emulation.commands.experiment_run import Finished, Reporter, keep, reporting, run_experiment
+from emulation.errors import EmulationError
+from emulation.outcomes.folder import results_folder
+from emulation.outcomes.tables import results_table
+from fattree.experiment_file import load_experiment
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+PARTS = (
+    ("demo.toml", "16 hosts, a permutation of 256 packets each, all links up"),
+    (
+        "demo_failure.toml",
+        "the same, a core link fails after 5 µs, routes change 2 round trips later",
+    ),
+    ("llama_ring.toml", "a training step of Llama 3.2 1B on 16 GPUs: one ring step of one layer"),
+)
+PICTURE = "demo"
+MININET_FILE = "mininet_k4.toml"
+
+
+def run_parts(folder: Path, reporter: Reporter) -> list[Finished]:
+    """Run the demo's experiments and keep each in a folder of its own.
+
+    Raises EmulationError without the files.
+    """
+    done = []
+    for name, _ in PARTS:
+        path = EXPERIMENTS / name
+        if not path.exists():
+            raise EmulationError(
+                f"{path} is missing: the demo runs from a checkout of the repository"
+            )
+
+        experiment = load_experiment(path)
+        done.append(run_experiment(experiment, reporter))
+        keep(done[-1], folder / experiment.name)
+
+    return done
+
+
+def draw(folder: Path, done: Sequence[Finished]) -> Path:
+    """Write the demo's picture; return the PNG."""
+    from emulation.outcomes.plots import demo_figure, save
+
+    return save(demo_figure(done[0].outcomes, done[1].outcomes), folder, PICTURE)[0]
+
+
+@click.command(epilog="\b\nExamples:\n  ofan demo\n  ofan demo --output /tmp/demo")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results/demo"),
+    show_default=True,
+)
+def demo(output: Path) -> None:
+    """Run one collective on three load balancers, without and with a failing link, and a step of a
+    real model.
+
+    Every switch runs a P4 program, every packet is real bytes, every table entry comes over
+    P4Runtime; time is virtual.
+    """
+    with one_line_errors(), reporting() as reporter:
+        done = run_parts(results_folder(output), reporter)
+        picture = draw(output, done)
+
+    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    titles = (title for _, title in PARTS)
+    console.print(
+        results_table(list(zip(titles, (finished.records for finished in done), strict=True)))
+    )
+    console.print(LEGEND)
+    packets = sum(outcome.hops for finished in done for outcome in finished.outcomes)
+    seconds = sum(outcome.cpu_seconds for finished in done for outcome in finished.outcomes)
+    console.print(
+        f"{packets:,} packets through switches in {seconds:.0f} s of CPU, {packets / seconds:,.0f} a second."
+    )
+    console.print(f"Picture: {picture} (loads of every link, queues over time). Data: {output}")
+    console.print(real_packets(EXPERIMENTS / MININET_FILE))
+
+
+def real_packets(file: Path) -> str:
+    """Run Ofan over real veths beside its virtual twin while a command breaks a link.
+
+    Say what happened, or why not.
+    """
+    from emulation.commands.mininet_demo import run_twins
+    from emulation.mininet.kernel import refuse_if_unable
+
+    try:
+        refuse_if_unable()
+        click.echo(
+            "Now the same with real packets: 20 switch processes, 16 hosts in namespaces (half a minute) ...",
+            err=True,
+        )
+
+        return run_twins(file).words()
+    except EmulationError as error:
+        return f"Real packets are left out: {error}"

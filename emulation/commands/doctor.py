@@ -1,0 +1,233 @@
+"""`ofan doctor`: what this machine can run, found by trying it, and for each thing missing how to
+get it.
+
+Kernel features are tried inside a network namespace of their own, which vanishes with the probe:
+nothing of the machine's network is touched.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+PROBE_SECONDS = 20
+QDISCS = {
+    "tbf": ("rate 1mbit burst 10kb latency 1ms", "link rates on Mininet"),
+    "htb": ("default 1", "link rates and priorities on Mininet"),
+    "netem": ("delay 1ms", "link latency on Mininet; without it latency is the software's"),
+}
+SHELL_PYTHON = Path(".venv-shell/bin/python")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked for: whether it is here, what was found, what it is for, how to get it."""
+
+    name: str
+    is_here: bool
+    found: str
+    purpose: str
+    remedy: str
+
+
+def run_quietly(*command: str) -> tuple[bool, str]:
+    """Run a command; return whether it succeeded and the last line that it wrote."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, str(error)
+
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return done.returncode == 0, lines[-1] if lines else ""
+
+
+def in_own_namespace(script: str) -> tuple[bool, str]:
+    """Run a shell script in a fresh network namespace, and a user namespace, so that users may do
+    so too.
+    """
+    return run_quietly("unshare", "-rn", "sh", "-c", script)
+
+
+def python() -> Finding:
+    """Find the Python that runs this."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        "python",
+        is_here=sys.version_info >= (3, 10),
+        found=version,
+        purpose="everything",
+        remedy="install Python 3.10 or later",
+    )
+
+
+def root() -> Finding:
+    """Find out whether this is root."""
+    user = os.geteuid()
+    return Finding(
+        "root",
+        is_here=user == 0,
+        found=f"uid {user}",
+        purpose="Mininet, network namespaces",
+        remedy="run it with sudo",
+    )
+
+
+def mininet() -> Finding:
+    """Find Mininet and its helper."""
+    helper = shutil.which("mnexec")
+    has_module = find_spec("mininet") is not None
+    found = (
+        "module and mnexec"
+        if has_module and helper
+        else "module only"
+        if has_module
+        else "no module"
+    )
+
+    remedy = "Debian/Ubuntu: apt install mininet, then `make setup` again (the venv must see the system's packages)"
+    return Finding(
+        "mininet",
+        is_here=has_module and helper is not None,
+        found=found,
+        purpose="--network mininet",
+        remedy=remedy,
+    )
+
+
+def namespaces() -> Finding:
+    """Try a veth pair in a namespace."""
+    is_here, said = in_own_namespace("ip link add p0 type veth peer name p1")
+    remedy = "run as root on a Linux kernel with CONFIG_NET_NS and CONFIG_VETH, with iproute2"
+    return Finding(
+        "veth and netns", is_here, found=said or "works", purpose="--network mininet", remedy=remedy
+    )
+
+
+def qdisc(kind: str) -> Finding:
+    """Try a queueing discipline on a veth of a namespace."""
+    settings, purpose = QDISCS[kind]
+    is_here, said = in_own_namespace(
+        f"ip link add p0 type veth peer name p1 && tc qdisc add dev p0 root {kind} {settings}"
+    )
+    remedy = f"a kernel with sch_{kind} (Debian/Ubuntu: modprobe sch_{kind}, or apt install linux-modules-extra-$(uname -r))"
+
+    return Finding(f"qdisc {kind}", is_here, found=said or "works", purpose=purpose, remedy=remedy)
+
+
+def simple_switch_grpc() -> Finding:
+    """Find BMv2's P4Runtime switch."""
+    path = shutil.which("simple_switch_grpc")
+    remedy = "optional: package p4lang-bmv2 of build.opensuse.org's home:p4lang, or build p4lang/behavioral-model --with-pi"
+    return Finding(
+        "simple_switch_grpc",
+        is_here=path is not None,
+        found=path or "not on PATH",
+        purpose="--switch bmv2",
+        remedy=remedy,
+    )
+
+
+def p4c() -> Finding:
+    """Find the reference compiler."""
+    path = shutil.which("p4c-bm2-ss") or shutil.which("p4c")
+    remedy = "optional: package p4lang-p4c of build.opensuse.org's home:p4lang, or build p4lang/p4c"
+    return Finding(
+        "p4c",
+        is_here=path is not None,
+        found=path or "not on PATH",
+        purpose="--compiler p4c",
+        remedy=remedy,
+    )
+
+
+def p4runtime_shell() -> Finding:
+    """Find p4runtime-shell, which needs an environment of its own."""
+    is_here, said = run_quietly(str(SHELL_PYTHON), "-c", "import p4runtime_sh")
+    found = (
+        str(SHELL_PYTHON) if is_here else said if SHELL_PYTHON.exists() else f"no {SHELL_PYTHON}"
+    )
+    return Finding(
+        "p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make shell-setup"
+    )
+
+
+PROBES: tuple[Callable[[], Finding], ...] = (python, root, mininet, namespaces)
+TOOLS: tuple[Callable[[], Finding], ...] = (simple_switch_grpc, p4c, p4runtime_shell)
+
+
+def examine() -> Iterator[Finding]:
+    """Yield all findings, in the order in which they are shown."""
+    yield from (probe() for probe in PROBES)
+    yield from map(qdisc, QDISCS)
+    yield from (probe() for probe in TOOLS)
+
+
+def networks(findings: list[Finding]) -> dict[str, bool]:
+    """Return which networks this machine can run."""
+    here = {finding.name for finding in findings if finding.is_here}
+    return {
+        "virtual": "python" in here,
+        "sim": "python" in here,
+        "mininet": here >= {"root", "mininet", "veth and netns"},
+    }
+
+
+def render(findings: list[Finding]) -> Table:
+    """Return the table of findings."""
+    table = Table(
+        "",
+        "looked for",
+        "found",
+        "needed for",
+        "how to get it",
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+    )
+
+    for finding in findings:
+        mark = "[green]yes[/]" if finding.is_here else "[yellow]no[/]"
+        table.add_row(
+            mark,
+            finding.name,
+            finding.found,
+            finding.purpose,
+            "" if finding.is_here else finding.remedy,
+        )
+
+    return table
+
+
+@click.command(epilog="\b\nExamples:\n  ofan doctor\n  ofan doctor --json | jq .networks")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+def doctor(as_json: bool) -> None:
+    """Say what this machine can run, and how to get what is missing."""
+    findings = list(examine())
+    runnable = networks(findings)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"networks": runnable, "findings": [asdict(finding) for finding in findings]},
+                indent=2,
+            )
+        )
+
+        return
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(render(findings))
+    console.print(
+        "networks: "
+        + ", ".join(f"{name} {'yes' if can else 'no'}" for name, can in runnable.items())
+    )

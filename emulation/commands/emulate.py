@@ -1,0 +1,289 @@
+"""`ofan emulate`: run an experiment file on an emulated network."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+import click
+from rich.console import Console
+
+from controller.errors import ControllerError
+from emulation.commands.experiment_run import (
+    VIRTUAL,
+    Finished,
+    keep,
+    reporting,
+    run_experiment,
+    virtually,
+)
+from emulation.commands.options import names
+from emulation.commands.own_program import (
+    DEFAULT_LIKE,
+    Loaded,
+    Runners,
+    alone,
+    keep_beside,
+    own_program,
+    run_beside,
+    with_program,
+)
+from emulation.compiler import CompileError
+from emulation.errors import EmulationError
+from emulation.mininet import run as mininet_run
+from emulation.mininet.switch_processes import SwitchKind
+from emulation.outcomes.folder import results_folder, writing
+from emulation.outcomes.tables import results_table
+from emulation.programs.switch_program import Compiler
+from emulation.softswitch.errors import SoftswitchError
+from fattree.errors import FabricError
+from fattree.experiment import LIKE, Detection, Experiment
+from fattree.experiment_file import load_experiment
+from fattree.policies import POLICIES
+
+BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
+TABLE_WIDTH = 132
+DEMO = Path(__file__).resolve().parents[2] / "experiments" / "demo.toml"
+MININET = "mininet"
+LEGEND = (
+    "E>A to E>H: the longest queue of the layer in packets (E edge, A aggregation, C core, H host); "
+    "lost: packets sent into a failed link."
+)
+
+EXAMPLES = """
+\b
+Examples:
+  ofan emulate experiments/demo.toml
+  ofan emulate experiments/demo.toml --set fabric.queue_bytes=0       (0: queues without a limit)
+  ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,host_pkt --seeds 3
+  ofan emulate experiments/demo_failure.toml --json | jq '.records[] | {policy, cct_ps}'
+  sudo .venv/bin/ofan emulate experiments/mininet_k4.toml --network mininet --set policies=ofan --hold
+  sudo .venv/bin/ofan emulate experiments/mininet_k4.toml --network mininet --set policies=ofan --hold --detection netlink
+  ofan emulate --program my_lb.p4 --compare-with ofan,jsq
+  ofan emulate --program my_lb.p4 --like ofan experiments/demo_failure.toml
+"""
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what is wrong with the user's input into a click error: one line, exit code 2."""
+    try:
+        yield
+    except BAD_INPUT as error:
+        raise click.ClickException(str(error)) from None
+
+
+def read_experiment(
+    file: Path, settings: tuple[str, ...], seeds: int | None, takes_program: bool = False
+) -> Experiment:
+    """Read an experiment file with the overrides of the command line; raises ExperimentError."""
+    return load_experiment(
+        file, [*settings, *([f"seeds={seeds}"] if seeds is not None else [])], takes_program
+    )
+
+
+def show(
+    finished: Finished, folder: Path | None, as_json: bool, picture: Path | None = None
+) -> None:
+    """Write the table, or JSON, to stdout; `folder` None: the results are nowhere else."""
+    if as_json:
+        records = [json.loads(record.model_dump_json()) for record in finished.records]
+        click.echo(json.dumps({"folder": folder and str(folder), "records": records}, indent=2))
+        return
+
+    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    console.print(results_table([("", finished.records)]))
+    console.print(LEGEND)
+
+    if picture:
+        console.print(f"Picture: {picture}")
+
+    console.print(f"Results: {folder or 'not kept'}")
+
+
+def refuse_contradictions(
+    file: Path | None,
+    settings: tuple[str, ...],
+    program: Path | None,
+    of_mininet: tuple[object, ...],
+    network: str,
+) -> None:
+    """Raise UsageError for options that need others, or that others leave without a meaning."""
+    if network != MININET and any(of_mininet):
+        raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
+
+    if program is None and file is None:
+        raise click.UsageError(
+            "which experiment? Name a file, as in ofan emulate experiments/demo.toml"
+        )
+
+    if program is not None and any(
+        setting.partition("=")[0].strip() == "policies" for setting in settings
+    ):
+        raise click.UsageError(
+            "--program runs in place of the experiment's policies: use --like and --compare-with"
+        )
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the file; repeatable.",
+)
+@click.option("--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on.")
+@click.option(
+    "--network",
+    type=click.Choice([VIRTUAL, MININET]),
+    default=VIRTUAL,
+    show_default=True,
+    help="Where to run.",
+)
+@click.option(
+    "--program",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Run your own program (.p4, or BMv2 .json).",
+)
+@click.option(
+    "--like",
+    type=click.Choice(LIKE),
+    metavar="POLICY",
+    help=f"Your program: whose groups and hosts it gets [{DEFAULT_LIKE}].",
+)
+@click.option(
+    "--compare-with",
+    "rivals",
+    metavar="POLICY,...",
+    callback=names(tuple(POLICIES)),
+    help="Your program: run these of ours beside it.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Results folder [results/NAME].",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
+@click.option(
+    "--switch",
+    type=click.Choice(["softswitch", "bmv2"]),
+    help="Mininet: which switch [softswitch].",
+)
+@click.option(
+    "--compiler",
+    type=click.Choice(get_args(Compiler)),
+    help="Mininet: who compiles our programs [ofan].",
+)
+@click.option(
+    "--detection",
+    type=click.Choice(get_args(Detection)),
+    help="How the controller learns of failures [announced].",
+)
+@click.option(
+    "--hold",
+    is_flag=True,
+    help="Mininet: keep the network for commands (ofan status, link, traffic, ...).",
+)
+@click.option(
+    "--pcap",
+    "ports",
+    multiple=True,
+    metavar="PORT",
+    help="Mininet: capture edge0_1:3 or h0_1_0; repeatable.",
+)
+def emulate(
+    file: Path | None,
+    settings: tuple[str, ...],
+    seeds: int | None,
+    network: str,
+    program: Path | None,
+    like: str | None,
+    rivals: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+    switch: SwitchKind | None,
+    compiler: Compiler | None,
+    detection: str | None,
+    hold: bool,
+    ports: tuple[str, ...],
+) -> None:
+    """Run the experiment in FILE (with --program: by default the demo's), packet by packet.
+
+    Keep its results in a folder.
+    """
+    refuse_contradictions(
+        file, settings, program, of_mininet=(switch, compiler, hold, *ports), network=network
+    )
+    if hold and rivals:
+        raise click.UsageError("--hold keeps one network: leave out --compare-with")
+
+    settings = (*settings, f"controller.detection={detection}") if detection else settings
+    with one_line_errors():
+        experiment = with_program(
+            read_experiment(file or DEMO, settings, seeds, True), program, like, rivals
+        )
+        own = (
+            own_program(experiment.program, experiment.fabric.k // 2)
+            if experiment.program
+            else None
+        )
+
+        folder = results_folder(
+            output
+            or Path("results")
+            / (f"{experiment.name}_{own.folder_suffix}" if own else experiment.name)
+        )
+
+        if own and compiler:
+            raise click.UsageError(
+                "--compiler is for our programs: give --program the JSON that p4c has written for yours"
+            )
+
+        runners: Runners = virtually
+        if network == MININET:
+            place = partial(
+                mininet_run.setup,
+                experiment,
+                switch or "softswitch",
+                ports,
+                folder,
+                compiler=compiler or "ofan",
+            )
+
+            if hold:
+                held = alone(experiment, own) if own else experiment
+                mininet_run.hold_on_mininet(held, place(own.program if own else None), click.echo)
+                return
+
+            runners = lambda program: mininet_run.runner(place(program))  # noqa: E731
+
+        with reporting() as reporter:
+            if own:
+                finished = run_beside(experiment, own, runners, reporter=reporter, network=network)
+            else:
+                finished = run_experiment(experiment, reporter, runners(None), network)
+
+        picture = _kept_or_shown(finished, folder, own, as_json)
+
+    show(finished, folder, as_json, picture)
+
+
+def _kept_or_shown(
+    finished: Finished, folder: Path, own: Loaded | None, as_json: bool
+) -> Path | None:
+    """Write the results folder.
+
+    Where that fails, show at least what is known before the error goes on its way.
+    """
+    try:
+        with writing(folder):
+            keep(finished, folder)
+            return keep_beside(finished, own, folder) if own else None
+    except EmulationError:
+        show(finished, None, as_json)
+        raise

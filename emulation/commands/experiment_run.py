@@ -1,0 +1,136 @@
+"""Run an experiment, one scenario after the other, and leave its results in a folder."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from emulation.outcomes.folder import complete, record, write_folder
+from emulation.outcomes.outcome import Outcome, label_of
+from emulation.programs.switch_program import SwitchProgram
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import Experiment, Scenario
+from fattree.record import Record
+
+VIRTUAL = "virtual"
+PS_PER_US = 10**6
+ProgressCall = Callable[[float], None]
+Runner = Callable[[Scenario, ProgressCall], Outcome]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finished:
+    """An experiment's runs, in the order of its scenarios."""
+
+    experiment: Experiment
+    outcomes: tuple[Outcome, ...]
+    records: tuple[Record, ...]
+
+
+class Reporter:
+    """Says on stderr what runs: a bar for the experiment and one for the present run.
+
+    Nothing where nobody looks.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._all: TaskID | None = None
+        self._run: TaskID | None = None
+
+    @contextmanager
+    def experiment(self, experiment: Experiment) -> Iterator[None]:
+        """Show how many runs of an experiment are done."""
+        total = len(experiment.policies) * experiment.seeds
+        self._all = self._progress.add_task(experiment.name, total=total)
+        self._run = self._progress.add_task("", total=1, visible=False)
+        yield
+        self._progress.update(self._all, completed=total)
+        self._progress.remove_task(self._run)
+
+    def start(self, scenario: Scenario) -> None:
+        """Show that a run starts."""
+        assert self._run is not None
+        self._progress.reset(
+            self._run, description=f"{scenario.scheme.label}, seed {scenario.seed}", visible=True
+        )
+
+    def advance(self, fraction: float) -> None:
+        """Show how much of the present run's traffic has arrived."""
+        assert self._run is not None
+        self._progress.update(self._run, completed=fraction)
+
+    def finish(self, record: Record) -> None:
+        """Say how a run ended."""
+        assert self._all is not None
+        self._progress.advance(self._all)
+        rate = record.packet_hops / max(record.cpu_s, 1e-9)
+        self._progress.console.print(
+            f"  {label_of(record.policy)}, seed {record.seed}: CCT {record.cct_ps / PS_PER_US:.3f} µs; "
+            f"{record.packet_hops:,} packet-hops, {rate:,.0f} a second"
+        )
+
+
+@contextmanager
+def reporting() -> Iterator[Reporter]:
+    """Yield a reporter that writes to stderr."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+
+    console = Console(file=sys.stderr)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        yield Reporter(progress)
+
+
+def virtually(program: SwitchProgram | None = None) -> Runner:
+    """Return what runs a scenario in virtual time."""
+    return lambda scenario, on_progress: VirtualFabric(scenario, program).run(
+        on_progress=on_progress
+    )
+
+
+def run_experiment(
+    experiment: Experiment, reporter: Reporter, run: Runner | None = None, network: str = VIRTUAL
+) -> Finished:
+    """Run all scenarios, in virtual time by default; raises what `run` raises."""
+    run = run or virtually()
+    outcomes = []
+    records = []
+
+    with reporter.experiment(experiment):
+        for scenario in experiment.scenarios():
+            reporter.start(scenario)
+            outcomes.append(run(scenario, reporter.advance))
+            records.append(record(outcomes[-1], network))
+            reporter.finish(records[-1])
+
+    return Finished(experiment, tuple(outcomes), tuple(records))
+
+
+def keep(finished: Finished, folder: Path) -> None:
+    """Write the results folder, plots included: all of it, or nothing; raises EmulationError."""
+    from emulation.outcomes.plots import experiment_figures, save
+
+    with complete(folder) as fresh:
+        write_folder(fresh, finished.experiment, finished.outcomes, finished.records)
+        for stem, figure in experiment_figures(finished.outcomes, finished.records):
+            save(figure, fresh, stem)

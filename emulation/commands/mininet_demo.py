@@ -1,0 +1,105 @@
+"""The end of `ofan demo`: Ofan over real veths beside its virtual twin, while the command line
+breaks a link.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from controller.convergence import Convergence
+from emulation.errors import EmulationError
+from emulation.held.commands import Held
+from emulation.held.server import control_server
+from emulation.mininet.fabric import PS_PER_MS, MininetFabric, Run, mininet_fabric
+from emulation.mininet.run import only_scenario
+from emulation.outcomes.outcome import Outcome
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import PS_PER_NS, Failures, LinkEvent, Scenario
+from fattree.experiment_file import load_experiment
+
+LINK = "agg0_0-core0_0"
+OVERRIDES = ("policies=ofan", "failures.convergence_rtt=0.5")
+BREAK_AFTER_SLOTS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twins:
+    """The same collective on Mininet and in virtual time, the same link broken at the same time."""
+
+    real: Outcome
+    virtual: Outcome
+    installation: Convergence
+
+    def words(self) -> str:
+        """Say in one line what happened."""
+        after = (self.installation.took_ps or 0) / PS_PER_MS
+        return (
+            f"Real packets over {self.real.hops:,} veth hops; `ofan link down {LINK}` broke a link after"
+            f" {self.installation.at_ps / PS_PER_MS:.0f} ms, the new schedules were in {after:.0f} ms later;"
+            f" Mininet took {self.real.cct_ps / self.virtual.cct_ps:.2f} times the virtual time."
+        )
+
+
+def run_twins(file: Path) -> Twins:
+    """Run an experiment file's fabric with Ofan on Mininet, then in virtual time with the failure
+    at the same instant.
+    """
+    scenario = only_scenario(load_experiment(file, list(OVERRIDES)))
+    with mininet_fabric(scenario) as fabric:
+        real = _run_and_break(fabric)
+        installation = fabric.installations[0]
+
+    return Twins(
+        real, VirtualFabric(_with_failure(scenario, installation.at_ps)).run(), installation
+    )
+
+
+def _with_failure(scenario: Scenario, at_ps: int) -> Scenario:
+    event = LinkEvent(link=LINK, down_ns=at_ps / PS_PER_NS)
+    failures = Failures(events=(event,), convergence_rtt=scenario.failures.convergence_rtt)
+    return scenario.model_copy(update={"failures": failures})
+
+
+def _run_and_break(fabric: MininetFabric) -> Outcome:
+    """Run the traffic, serve commands meanwhile, and give one: in a process of its own, as a user
+    would.
+    """
+    held = Held(fabric, lambda _line: None)
+    run = Run(fabric, fabric.scenario)
+    with control_server(fabric.folder, fabric.loop.selector, held.handlers), _commands() as command:
+        run.start(with_events=False)
+        fabric.call_at(
+            BREAK_AFTER_SLOTS * fabric.scenario.slot_ps, partial(command, "link", "down", LINK)
+        )
+        fabric.loop.run(lambda: run.is_over)
+
+    if not fabric.installations or fabric.installations[0].took_ps is None:
+        raise EmulationError(
+            f"`ofan link down {LINK}` came too late: the machine is too busy for Mininet"
+        )
+
+    return run.outcome()
+
+
+@contextmanager
+def _commands() -> Iterator[Callable[..., object]]:
+    """Yield what starts `ofan` commands without waiting for them."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def command(*words: str) -> None:
+        quiet = subprocess.DEVNULL
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "ofan", *words], stdin=quiet, stdout=quiet, stderr=quiet
+            )
+        )
+
+    try:
+        yield command
+    finally:
+        for process in started:
+            process.wait()

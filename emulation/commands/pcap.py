@@ -1,0 +1,141 @@
+"""`ofan pcap FILE`: a capture's packets, one line each, in our words.
+
+What is not ours is summarised by Scapy.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fattree.addressing import dotted, host_name, host_of_ip
+from fattree.topology import FatTree
+from hostagent.packets import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
+
+# Host names say pod, edge and index, whatever k is; the largest fat-tree therefore names the hosts
+# of all.
+ANY_TREE = FatTree(128)
+IP_PROTOCOL = ETHERNET + 9
+IP_SOURCE = ETHERNET + 12
+IP_DESTINATION = ETHERNET + 16
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One packet of a capture.
+
+    `what` is DATA, ACK or OTHER, `waypoint` where a tunnel leads, times in seconds.
+    """
+
+    time: float
+    what: str
+    source: str
+    destination: str
+    size: int
+    flow: int | None = None
+    psn: int | None = None
+    label: int | None = None
+    marked: bool = False
+    received: int | None = None
+    sacked: str = ""
+    waypoint: str = ""
+    intact: bool = True
+    summary: str = ""
+
+
+def decode(time: float, frame: bytes, summary: str = "") -> Line:
+    """Return what a frame says; `summary` describes one that is not ours."""
+    packet = parse(frame)
+    if packet is None:
+        return Line(time, what="OTHER", source="", destination="", size=len(frame), summary=summary)
+
+    return Line(
+        time=time,
+        what="ACK" if packet.is_ack else "DATA",
+        source=_owner(packet.source_ip),
+        destination=_owner(packet.destination_ip),
+        size=len(frame),
+        flow=packet.flow,
+        psn=packet.psn,
+        label=packet.label,
+        marked=packet.marked,
+        received=packet.msn if packet.is_ack else None,
+        sacked=_ranges(packet),
+        waypoint=dotted(int.from_bytes(frame[IP_DESTINATION : IP_DESTINATION + 4], "big"))
+        if _is_wrapped(frame)
+        else "",
+        intact=is_intact(frame),
+    )
+
+
+def _is_wrapped(frame: bytes) -> bool:
+    return frame[IP_PROTOCOL] == IPIP_PROTOCOL
+
+
+def _owner(ip: int) -> str:
+    host = host_of_ip(ANY_TREE, ip)
+    return dotted(ip) if host is None else host_name(ANY_TREE, host)
+
+
+def _ranges(packet: Packet) -> str:
+    """Return the packet numbers that a bitmap acknowledges beyond the lowest missing one, as
+    ranges.
+    """
+    numbers = [
+        packet.msn + bit for bit in range(packet.sacked.bit_length()) if packet.sacked >> bit & 1
+    ]
+    starts = [number for number in numbers if number - 1 not in numbers]
+    ends = [number for number in numbers if number + 1 not in numbers]
+
+    return ",".join(f"{a}-{b}" if a != b else f"{a}" for a, b in zip(starts, ends, strict=True))
+
+
+def text(line: Line) -> str:
+    """Return a line for people."""
+    if line.what == "OTHER":
+        return f"{line.time:12.6f}  OTHER  {line.summary}  {line.size} B"
+
+    notes = [f"received {line.received}"] if line.received is not None else []
+    notes += [f"sacked {line.sacked}"] if line.sacked else []
+    notes += ["marked"] if line.marked else []
+    notes += [f"via {line.waypoint}"] if line.waypoint else []
+    notes += [] if line.intact else ["ICRC WRONG"]
+    head = f"{line.time:12.6f}  {line.what:5}  {line.source} > {line.destination}"
+
+    return f"{head}  flow {line.flow}  psn {line.psn}  label {line.label}  {line.size} B  {'  '.join(notes)}".rstrip()
+
+
+def frames(path: Path) -> Iterator[tuple[float, bytes, Any]]:
+    """Yield (seconds since the first packet, frame, Scapy's view) of a pcap or pcapng file.
+
+    Raises ClickException.
+    """
+    from scapy.error import Scapy_Exception
+    from scapy.layers import inet, l2  # noqa: F401  # Scapy learns its protocols by importing them
+    from scapy.utils import PcapReader
+
+    try:
+        with path.open("rb") as file:
+            first = None
+            for packet in PcapReader(file):
+                first = packet.time if first is None else first
+                yield float(packet.time - first), packet.original, packet
+    except (Scapy_Exception, OSError, EOFError) as error:
+        raise click.ClickException(f"{path}: not a capture that can be read ({error})") from error
+
+
+@click.command(
+    epilog="\b\nExamples:\n  ofan pcap results/run/edge0_0-3.pcap --limit 20\n  ofan pcap h0_0_0.pcap --json | jq .psn"
+)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after that many packets.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per packet.")
+def pcap(file: Path, limit: int | None, as_json: bool) -> None:
+    """Print the packets of a capture, decoded."""
+    for time, frame, packet in islice(frames(file), limit):
+        line = decode(time, frame, packet.summary())
+        click.echo(json.dumps(asdict(line)) if as_json else text(line))

@@ -1,0 +1,248 @@
+"""Commands for a held emulation: break and mend links, look into switches, start traffic, open a
+shell.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from emulation.held.client import ControlError, ask
+
+WIDTH_OF_PIPES = 160
+SHELL_PYTHON = Path(".venv-shell", "bin", "python")
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+
+
+def answer(command: str, **arguments: Any) -> Any:
+    """Return the emulation's answer; raises ClickException with its one line."""
+    try:
+        return ask(command, **arguments)
+    except ControlError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def show(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table."""
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*map(str, row))
+
+    Console(width=None if sys.stdout.isatty() else WIDTH_OF_PIPES).print(table)
+
+
+def write_json(value: Any) -> None:
+    """Print JSON."""
+    click.echo(json.dumps(value, indent=2))
+
+
+@click.group(no_args_is_help=True)
+def link() -> None:
+    """Break, mend and list the links of the held emulation."""
+
+
+@link.command(epilog="\b\nExample:\n  ofan link down edge0_0-agg0_1")
+@click.argument("name")
+def down(name: str) -> None:
+    """Fail a link: both of its ends go down, and the controller learns of it."""
+    _set_link(name, False)
+
+
+@link.command(epilog="\b\nExample:\n  ofan link up edge0_0-agg0_1")
+@click.argument("name")
+def up(name: str) -> None:
+    """Bring a failed link back."""
+    _set_link(name, True)
+
+
+def _set_link(name: str, is_up: bool) -> None:
+    change = answer("link", name=name, up=is_up)
+    click.echo(f"{change['link']} is {'up' if is_up else 'down'}; {_installed(change)}")
+
+
+def _installed(change: dict[str, Any]) -> str:
+    if change["installed_ms"] is None:
+        return "routes never change in this experiment (convergence_rtt = inf)"
+
+    writes = f"{change['updates']} updates on {change['switches']} switches"
+    return f"new schedules are in after {change['installed_ms']:.1f} ms ({writes})"
+
+
+@link.command("list")
+@as_json
+def list_links(as_json: bool) -> None:
+    """List the inter-switch links and their state."""
+    links = answer("links")
+    if as_json:
+        write_json(links)
+        return
+
+    show(
+        ("link", "state", "lost"),
+        ((row["link"], "up" if row["up"] else "DOWN", row["lost"]) for row in links),
+    )
+
+
+@click.command(epilog="\b\nExamples:\n  ofan status\n  ofan status --json | jq '.switches[].drops'")
+@as_json
+def status(as_json: bool) -> None:
+    """Show the held emulation, and every switch's pipeline, entries, failed links and drops."""
+    state = answer("status")
+    if as_json:
+        write_json(state)
+        return
+
+    click.echo(
+        f"{state['name']}: k = {state['k']}, {state['policy']}, seed {state['seed']}, {state['switch']} switches, "
+        f"process {state['process']}"
+    )
+
+    click.echo(f"traffic: {state['traffic']}; failed links: {', '.join(state['failed']) or 'none'}")
+    click.echo(
+        f"detection: {state['detection']}; routes avoid: {', '.join(state['avoided']) or 'nothing'}"
+    )
+    for change in state["convergences"][-1:]:
+        click.echo(f"last change: {_converged(change)}")
+
+    for row in state["switches"]:
+        if row["lost_contact"]:
+            click.echo(f"no contact: {row['lost_contact']}")
+
+    columns = (
+        "switch",
+        "pipeline",
+        "entries",
+        "received",
+        "sent",
+        "queue drops",
+        "lost on links",
+        "max queue B",
+        "failed",
+    )
+
+    keys = ("name", "pipeline", "entries", "received", "sent", "drops", "lost", "max_queue_bytes")
+    show(
+        columns,
+        (
+            (*(row[key] for key in keys), ", ".join(row["failed"]) or "-")
+            for row in state["switches"]
+        ),
+    )
+
+
+def _converged(change: dict[str, Any]) -> str:
+    """Return a convergence in one line: what changed, and how long each stage took."""
+    links = [f"{link} {state}" for state in ("down", "up") for link in change[f"links_{state}"]]
+    few = ", ".join(links[:3]) + (f" and {len(links) - 3} more" if len(links) > 3 else "")
+    marks = [
+        (stage, change[f"{stage}_ms"]) for stage in ("failed", "detected", "planned", "installed")
+    ]
+    known = [(stage, at_ms) for stage, at_ms in marks if at_ms is not None]
+    stages = [
+        f"{stage} after {at_ms - before:.0f} ms" for (_, before), (stage, at_ms) in pairwise(known)
+    ]
+
+    return (
+        f"{few}: {', '.join(stages)} ({change['updates']} updates on {change['switches']} switches)"
+    )
+
+
+@click.command(epilog="\b\nExample:\n  ofan schedule edge0_1")
+@click.argument("switch")
+@as_json
+def schedule(switch: str, as_json: bool) -> None:
+    """Show the schedules that a switch holds: per group its uplinks in order, and where data and
+    ACKs start.
+    """
+    groups = answer("schedule", switch=switch)
+    if as_json:
+        write_json(groups)
+        return
+
+    columns = ("group", "destinations", "schedule", "uplinks", "data starts", "ACKs start")
+    keys = ("group", "destinations", "schedule", "uplinks", "data_start", "ack_start")
+    show(columns, ([_joined(row[key]) for key in keys] for row in groups))
+
+
+def _joined(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@click.command(epilog="\b\nExample:\n  ofan pointers edge0_1")
+@click.argument("switch")
+@as_json
+def pointers(switch: str, as_json: bool) -> None:
+    """Show a switch's pointers (a register: our switch answers, BMv2 refuses to read registers)."""
+    rows = answer("pointers", switch=switch)
+    if as_json:
+        write_json(rows)
+        return
+
+    show(("group", "data", "ACKs"), ((row["group"], row["data"], row["acks"]) for row in rows))
+
+
+@click.group(no_args_is_help=True)
+def traffic() -> None:
+    """Start and stop traffic on the held network."""
+
+
+@traffic.command(epilog="\b\nExample:\n  ofan traffic start --message-bytes 1048576 --wait")
+@click.option(
+    "--message-bytes",
+    type=click.IntRange(min=1),
+    help="Size of every message (default: the experiment's).",
+)
+@click.option("--wait", is_flag=True, help="Return when it is complete, and print its result.")
+def start(message_bytes: int | None, wait: bool) -> None:
+    """Run the experiment's collective once (again)."""
+    result = answer("traffic_start", message_bytes=message_bytes, wait=wait)
+    click.echo(result)
+
+
+@traffic.command()
+def stop() -> None:
+    """End the traffic that is running."""
+    click.echo(answer("traffic_stop"))
+
+
+@click.command(epilog="\b\nExample:\n  ofan shell edge0_1\n  ofan shell edge0_1 --primary")
+@click.argument("switch")
+@click.option(
+    "--primary", is_flag=True, help="Take the switch over from the controller, with write access."
+)
+def shell(switch: str, primary: bool) -> None:
+    """Open p4runtime-shell on a switch; it reads, unless it is made primary."""
+    target = answer("address", switch=switch)
+    python = _shell_python()
+    election = "1,0" if primary else "0,1"
+    arguments = [
+        "--grpc-addr",
+        target["address"],
+        "--device-id",
+        str(target["device_id"]),
+        "--election-id",
+        election,
+    ]
+
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+    }
+    os.execve(python, [str(python), "-m", "p4runtime_sh", *arguments], environment)
+
+
+def _shell_python() -> Path:
+    for folder in (Path.cwd(), Path(__file__).parents[2]):
+        if (folder / SHELL_PYTHON).exists():
+            return folder / SHELL_PYTHON
+
+    raise click.ClickException(
+        f"p4runtime-shell is not here ({SHELL_PYTHON}): run `make shell-setup`"
+    )

@@ -1,0 +1,147 @@
+"""The control socket of a held emulation (`emulation.held.client` is its client): one line in, one
+line out.
+
+It has no thread of its own: the emulation's event loop calls back when a descriptor is ready, so
+that commands, timers and failures never overlap. The socket has mode 0600 in a folder of mode 0700.
+"""
+
+import json
+import os
+import selectors
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from controller.errors import ControllerError
+from emulation.errors import EmulationError
+from emulation.held.client import CHUNK_BYTES, SOCKET
+from fattree.errors import FabricError
+
+Answer = Callable[[Any], None]
+Handler = Callable[..., None]
+LONGEST_REQUEST = 1 << 20
+SEND_SECONDS = 2.0
+
+
+class Client:
+    """One connection: the bytes of a request that have arrived."""
+
+    __slots__ = ("data", "stream")
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.stream = stream
+        self.data = b""
+
+    def is_open(self) -> bool:
+        """Return whether the client still waits."""
+        return self.stream.fileno() >= 0
+
+    def answer(self, value: Any) -> None:
+        """Send an answer and hang up; a client that has gone is no error."""
+        self._reply({"answer": value})
+
+    def refuse(self, reason: str) -> None:
+        """Send an error and hang up."""
+        self._reply({"error": reason})
+
+    def _reply(self, reply: dict[str, Any]) -> None:
+        with suppress(OSError):
+            self.stream.settimeout(SEND_SECONDS)
+            self.stream.sendall(json.dumps(reply).encode() + b"\n")
+
+        self.stream.close()
+
+
+class ControlServer:
+    """Requests of any number of clients.
+
+    A handler gets a function that takes the answer, now or later.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        selector: selectors.BaseSelector,
+        handlers: Mapping[str, Handler],
+    ) -> None:
+        self._listener = listener
+        self._selector = selector
+        self._handlers = handlers
+        self._clients: list[Client] = []
+        selector.register(listener, selectors.EVENT_READ, self._accept)
+
+    def _accept(self) -> None:
+        stream, _ = self._listener.accept()
+        stream.setblocking(False)
+        client = Client(stream)
+        self._clients = [*filter(Client.is_open, self._clients), client]
+        self._selector.register(stream, selectors.EVENT_READ, lambda: self._read(client))
+
+    def close(self) -> None:
+        """Hang up on everybody and stop to listen."""
+        self._selector.unregister(self._listener)
+        for client in filter(Client.is_open, self._clients):
+            if client.stream in self._selector.get_map():
+                self._selector.unregister(client.stream)
+
+            client.stream.close()
+
+    def _read(self, client: Client) -> None:
+        try:
+            chunk = client.stream.recv(CHUNK_BYTES)
+        except OSError:
+            chunk = b""
+
+        client.data += chunk
+        if chunk and b"\n" not in chunk and len(client.data) < LONGEST_REQUEST:
+            return
+
+        self._selector.unregister(client.stream)
+        if chunk:
+            self._dispatch(client)
+        else:
+            client.stream.close()
+
+    def _dispatch(self, client: Client) -> None:
+        try:
+            request = json.loads(client.data.partition(b"\n")[0])
+            name = request.pop("command")
+            handler = self._handlers[name]
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            client.refuse(
+                f"a command is one line of JSON, one of {', '.join(sorted(self._handlers))}"
+            )
+            return
+
+        try:
+            handler(client.answer, **request)
+        except TypeError as error:
+            client.refuse(f"{name}: {str(error).partition(') ')[2] or error}")
+        except (EmulationError, FabricError, ControllerError) as error:
+            client.refuse(str(error))
+
+
+@contextmanager
+def control_server(
+    run_folder: Path, selector: selectors.BaseSelector, handlers: Mapping[str, Handler]
+) -> Iterator[ControlServer]:
+    """Listen on the control socket; callbacks are the selector's data."""
+    path = run_folder / SOCKET
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        old = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        finally:
+            os.umask(old)
+
+        listener.listen()
+        listener.setblocking(False)
+        server = ControlServer(listener, selector, handlers)
+
+        try:
+            yield server
+        finally:
+            server.close()
+            path.unlink(missing_ok=True)

@@ -1,0 +1,98 @@
+"""What a person wants to see of a switch: its schedules and pointers, from the entries and cells
+that were read back.
+"""
+
+from dataclasses import dataclass
+
+from controller.entries import Call, Entries, Match
+from fattree.addressing import dotted, switch_name
+from fattree.topology import FatTree
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One group: the destinations that it serves, its schedule's uplinks in order, where data and
+    ACKs start in it.
+    """
+
+    group: int
+    destinations: list[str]
+    schedule: int
+    uplinks: list[str]
+    data_start: int
+    ack_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class PointerView:
+    """The two pointers of a group: the next slot, or `start` while no packet has passed."""
+
+    group: int
+    data: str
+    acks: str
+
+
+def groups(tree: FatTree, switch: int, entries: Entries) -> list[GroupView]:
+    """Return the groups of a switch, read from its entries."""
+    destinations: dict[tuple[int, ...], list[str]] = {}
+    for (table, key), (action, arguments) in entries.items():
+        if table == "routes" and action == "to_group":
+            destinations.setdefault(arguments, []).append(_prefix(key[0]))
+
+    return [
+        GroupView(
+            number,
+            destinations=sorted(prefixes),
+            schedule=schedule,
+            uplinks=_uplinks(tree, switch, entries, schedule=schedule, length=length),
+            data_start=data,
+            ack_start=ack,
+        )
+        for (number, schedule, length, data, ack), prefixes in sorted(destinations.items())
+    ]
+
+
+def pointers(seen: list[GroupView], cells: list[int]) -> list[PointerView]:
+    """Return the pointers of the groups.
+
+    Cell 2 * group + class holds the next slot plus one, 0 before the first packet.
+    """
+    return [
+        PointerView(row.group, *(_slot(cells[2 * row.group + kind]) for kind in (0, 1)))
+        for row in seen
+    ]
+
+
+def _slot(cell: int) -> str:
+    return f"slot {cell - 1}" if cell else "start"
+
+
+def _prefix(match: Match) -> str:
+    value, length = match if isinstance(match, tuple) else (match, 32)
+    return f"{dotted(value)}/{length}"
+
+
+def _uplinks(tree: FatTree, switch: int, entries: Entries, schedule: int, length: int) -> list[str]:
+    """Return the neighbours in the order of the slots.
+
+    A program without that table has weights instead.
+    """
+    slots = [entries.get(("schedule", (schedule, slot))) for slot in range(length)]
+    if any(slots):
+        return [_neighbour(tree, switch, call) for call in slots]
+
+    _, (first, *weights) = entries.get(("uplinks_of", (schedule,)), ("", (0,)))
+    return [
+        f"{_name(tree, switch, first + uplink)} x{weight}"
+        for uplink, weight in enumerate(weights)
+        if weight
+    ]
+
+
+def _neighbour(tree: FatTree, switch: int, call: Call | None) -> str:
+    return "none" if call is None else _name(tree, switch, call[1][0])
+
+
+def _name(tree: FatTree, switch: int, port: int) -> str:
+    far = tree.neighbour(switch, port)
+    return f"port {port}" if far is None else switch_name(tree, far.switch)

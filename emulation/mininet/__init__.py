@@ -1,0 +1,1 @@
+"""The Mininet network: switch processes, host agents in network namespaces, veth links, gRPC."""

@@ -1,0 +1,215 @@
+"""The host agents of a run, as processes: start them, give them a scenario, start it everywhere at
+one instant.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from emulation.errors import EmulationError, StartError
+from emulation.mininet.children import ending
+from emulation.mininet.loop import Loop
+from fattree.addressing import host_interface_name, host_name
+from fattree.experiment import Scenario
+from fattree.failures import Links
+from fattree.topology import FatTree
+from hostagent.agent import Channel
+from hostagent.nic import Counts
+
+
+@dataclass(slots=True)
+class Agent:
+    """One agent process, whose hosts it serves, and what it has reported of the present run."""
+
+    process: subprocess.Popen[bytes]
+    channel: Channel
+    hosts: str = ""
+    report: dict[str, Any] | None = None
+    progress: list[list[int]] = field(default_factory=list)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; raises StartError where the agent has ended."""
+        try:
+            self.channel.send(message)
+        except OSError:
+            raise self.ended() from None
+
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for the next message; None where the agent has ended."""
+        try:
+            return self.channel.receive()
+        except ConnectionError:
+            return None
+
+    def ended(self) -> StartError:
+        """Return the error that says which agent has ended, and how."""
+        return StartError(
+            f"the agent of {self.hosts} (process {self.process.pid}) {ending(self.process.wait())}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run as hosts saw it: [flow, start_ps, done_ps, transmissions] of every flow, and all hosts'
+    counts.
+    """
+
+    is_finished: bool
+    flows: list[list[int]]
+    freezes: int
+    counts: Counts
+
+
+class Agents:
+    """All agents of a network."""
+
+    def __init__(self, agents: Sequence[Agent], loop: Loop) -> None:
+        self._agents = agents
+        self._loop = loop
+        for agent in agents:
+            loop.watch(agent.channel, lambda agent=agent: self._listen(agent))  # type: ignore[misc]
+
+    @property
+    def pids(self) -> list[int]:
+        """Return the processes."""
+        return [agent.process.pid for agent in self._agents]
+
+    def arm(self, scenario: Scenario, limit_ps: int, quiet_ps: int) -> None:
+        """Have every agent build its part of a run.
+
+        Raises EmulationError with an agent's complaint.
+        """
+        for agent in self._agents:
+            agent.report = None
+            agent.progress = []
+            agent.send(
+                {
+                    "run": json.loads(scenario.model_dump_json()),
+                    "limit_ps": limit_ps,
+                    "quiet_ps": quiet_ps,
+                }
+            )
+
+        for agent in self._agents:
+            _expect(agent, "armed")
+
+    def start(self, start_ns: int) -> None:
+        """Start the armed run at an instant of CLOCK_MONOTONIC."""
+        for agent in self._agents:
+            agent.send({"start_ns": start_ns})
+
+    def converge(self, failed: Links) -> None:
+        """Tell the hosts that routes now hold for `failed` links being down."""
+        for agent in self._agents:
+            agent.send({"failed": sorted(failed)})
+
+    def stop(self) -> None:
+        """End the run early."""
+        for agent in self._agents:
+            if agent.report is None:
+                agent.send({"stop": True})
+
+    def progress(self) -> list[list[int]]:
+        """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again: the
+        answers come to the loop.
+
+        At the end of a run what is not known to be acknowledged is what was sent.
+        """
+        rows: list[list[int]] = []
+        for agent in self._agents:
+            if agent.report is None:
+                agent.send({"progress": True})
+                rows += agent.progress
+            else:
+                rows += [
+                    [flow, sent, start_ps, done_ps]
+                    for flow, start_ps, done_ps, sent in agent.report["flows"]
+                ]
+
+        return sorted(rows)
+
+    def have_reported(self) -> bool:
+        """Return whether the run has ended everywhere."""
+        return all(agent.report for agent in self._agents)
+
+    def report(self) -> Report:
+        """Return the whole run."""
+        reports = [agent.report or {} for agent in self._agents]
+        counts = {
+            name: sum(report["counts"][name] for report in reports)
+            for name in Counts.__dataclass_fields__
+        }
+
+        flows = sorted(flow for report in reports for flow in report["flows"])
+        freezes = sum(report["freezes"] for report in reports)
+        return Report(
+            all(report["finished"] for report in reports), flows, freezes, Counts(**counts)
+        )
+
+    def _listen(self, agent: Agent) -> None:
+        while True:
+            message = agent.receive()
+            if message is None:
+                self._loop.unwatch(agent.channel)
+                raise agent.ended()
+
+            if "progress" in message:
+                agent.progress = message["progress"]
+            else:
+                agent.report = message
+
+            if not agent.channel.has_message:
+                return
+
+
+def _expect(agent: Agent, word: str) -> None:
+    message = agent.receive()
+    if message is None:
+        raise agent.ended()
+    if word not in message:
+        raise EmulationError(message.get("error", f"a host agent said {message}"))
+
+
+@contextmanager
+def agents(
+    tree: FatTree, host_processes: Sequence[int], loop: Loop, count: int = 1
+) -> Iterator[Agents]:
+    """Start `count` agents in this thread's network namespace, each for an equal part of the hosts."""
+    with ExitStack() as stack:
+        started = [stack.enter_context(_agent()) for _ in range(count)]
+        for number, agent in enumerate(started):
+            hosts = range(number, tree.hosts, count)
+            agent.hosts = _named(tree, hosts)
+            rows = [[host, host_processes[host], host_interface_name(tree, host)] for host in hosts]
+            agent.send({"hosts": rows})
+
+        for agent in started:
+            _expect(agent, "ready")
+
+        yield Agents(started, loop)
+
+
+def _named(tree: FatTree, hosts: Sequence[int]) -> str:
+    few = ", ".join(host_name(tree, host) for host in hosts[:3])
+    return few if len(hosts) <= 3 else f"{few} and {len(hosts) - 3} more hosts"
+
+
+@contextmanager
+def _agent() -> Iterator[Agent]:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "hostagent.agent", str(theirs.fileno())]
+    process = subprocess.Popen(
+        command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    theirs.close()
+
+    try:
+        yield Agent(process, Channel(ours))
+    finally:
+        ours.close()
+        process.wait()

@@ -1,0 +1,119 @@
+"""Captures of any port of the emulated network, as pcap files with the kernel's nanosecond
+timestamps.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from emulation.errors import UnsupportedError
+from fattree.addressing import host_interface_name, host_named, interface_name, switch_named
+from fattree.errors import AddressError
+from fattree.topology import FatTree
+from hostagent.nic import BUFFER_BYTES, ETH_P_ALL, SO_RCVBUFFORCE
+from hostagent.process import inside
+
+NANOSECOND_MAGIC = 0xA1B23C4D
+ETHERNET_LINK = 1
+SO_TIMESTAMPNS = 35
+SNAP_BYTES = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """A port to capture: its interface, and the host in whose namespace that is (None: the
+    switches').
+    """
+
+    name: str
+    interface: str
+    host: int | None
+
+
+def tap_named(tree: FatTree, name: str) -> Tap:
+    """Return the port that `h0_1_0` or `edge0_1:3` names; raises UnsupportedError."""
+    owner, _, port = name.partition(":")
+    try:
+        if not port:
+            host = host_named(tree, owner)
+            return Tap(name, host_interface_name(tree, host), host)
+
+        switch = switch_named(tree, owner)
+    except AddressError as error:
+        raise UnsupportedError(f"--pcap {name}: {error}") from error
+
+    if not port.isdecimal() or int(port) not in tree.ports(switch):
+        raise UnsupportedError(f"--pcap {name}: {owner} has ports 1 to {tree.k}")
+
+    return Tap(name, interface_name(tree, switch, int(port)), None)
+
+
+class Capture:
+    """A packet socket on one interface, both directions, and the file that it fills."""
+
+    __slots__ = ("_file", "packets", "socket")
+
+    def __init__(self, link: socket.socket, file: FileIO) -> None:
+        self.socket = link
+        self.packets = 0
+        self._file = file
+        file.write(struct.pack("IHHiIII", NANOSECOND_MAGIC, 2, 4, 0, 0, SNAP_BYTES, ETHERNET_LINK))
+
+    def drain(self) -> None:
+        """Write what waits in the socket."""
+        for frame, seconds, nanoseconds in self._waiting():
+            self._file.write(
+                struct.pack("IIII", seconds, nanoseconds, len(frame), len(frame)) + frame
+            )
+            self.packets += 1
+
+    def _waiting(self) -> Iterator[tuple[bytes, int, int]]:
+        while True:
+            try:
+                frame, ancillary, _, _ = self.socket.recvmsg(SNAP_BYTES, 256)
+            except OSError:
+                return
+
+            seconds, nanoseconds = struct.unpack("qq", ancillary[0][2]) if ancillary else (0, 0)
+            yield frame, seconds, nanoseconds
+
+
+@contextmanager
+def captures(
+    taps: Sequence[Tap], processes: Sequence[int], folder: Path, prefix: str = ""
+) -> Iterator[list[Capture]]:
+    """Capture ports into `folder`, one file each.
+
+    `processes` live in the hosts' namespaces, this one in the switches'.
+    """
+    with ExitStack() as stack:
+        opened = []
+        for tap in taps:
+            process = os.getpid() if tap.host is None else processes[tap.host]
+            link = stack.enter_context(_tap_socket(process, tap.interface))
+            file = stack.enter_context(
+                (folder / f"{prefix}{tap.name.replace(':', '-')}.pcap").open("wb", buffering=0)
+            )
+            opened.append(Capture(link, file))
+
+        try:
+            yield opened
+        finally:
+            for capture in opened:
+                capture.drain()
+
+
+def _tap_socket(process: int, interface: str) -> socket.socket:
+    with inside(process):
+        link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        link.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+        link.bind((interface, ETH_P_ALL))
+
+    link.setblocking(False)
+    return link

@@ -1,0 +1,257 @@
+"""A warm parent for the switches of a network: it imports their program once and forks them.
+
+That saves memory and time. It is a process of its own, because a process that uses gRPC must not
+fork; and as everything in it dies with its parent, not even `kill -9` leaves a switch behind. It
+speaks JSON over a socket: {"name", "argv", "log"} starts a process (argv[0] is `softswitch`, or a
+program of the machine), {"name", "pid"} tells that it has, {"name", "exited"} that it has ended.
+"""
+
+import importlib
+import json
+import os
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emulation.errors import StartError
+from hostagent.process import die_with_parent
+
+SOFTSWITCH = "softswitch"
+SOFTSWITCH_MODULE = "emulation.softswitch.process"
+# What the switch imports when it runs: imported before the fork, all switches share it.
+WARM_MODULES = (
+    "emulation.softswitch.daemon.dataplane",
+    "emulation.softswitch.daemon.grpc_server",
+    "emulation.softswitch.daemon.ports",
+    "emulation.softswitch.daemon.stats",
+)
+LAST_WORDS = 4
+GRACE_SECONDS = 3.0
+REPORT_SECONDS = 1.0
+MESSAGE_BYTES = 1 << 16
+
+
+@dataclass(slots=True)
+class Children:
+    """The parent's view: start processes, and learn which have ended."""
+
+    channel: socket.socket
+    logs: dict[str, Path] = field(default_factory=dict)
+    pids: dict[str, int] = field(default_factory=dict)
+    exited: dict[str, int] = field(default_factory=dict)
+
+    def start(self, name: str, argv: Sequence[str], log: Path) -> None:
+        """Start a process; its output goes to `log`."""
+        self.logs[name] = log
+        _send(self.channel, {"name": name, "argv": list(argv), "log": str(log)})
+
+    def listen(self) -> None:
+        """Take in what has been reported so far, without waiting."""
+        while message := _receive(self.channel, socket.MSG_DONTWAIT):
+            if "pid" in message:
+                self.pids[message["name"]] = message["pid"]
+            else:
+                self.exited[message["name"]] = message["exited"]
+
+    def refuse_dead(self) -> None:
+        """Raise StartError where a process has ended, with what it said last."""
+        self.listen()
+        for name, code in self.exited.items():
+            raise StartError(f"{name} {ending(code)}: {last_words(self.logs[name])}")
+
+    def refuse_ending(self, seconds: float = REPORT_SECONDS) -> None:
+        """Raise StartError if a process turns out to have ended.
+
+        For use when one has stopped to answer.
+        """
+        select.select([self.channel], [], [], seconds)
+        self.refuse_dead()
+
+    def await_all(self, is_ready: Callable[[str], bool], seconds: float) -> None:
+        """Wait until every process is ready.
+
+        Raises StartError, naming one that has ended or is late.
+        """
+        waiting = set(self.logs)
+        deadline = time.monotonic() + seconds
+        while waiting := {name for name in waiting if not is_ready(name)}:
+            self.refuse_dead()
+            if time.monotonic() > deadline:
+                name = min(waiting)
+                raise StartError(
+                    f"{name} is not ready after {seconds:.0f} s: {last_words(self.logs[name])}"
+                )
+
+            time.sleep(0.02)
+
+
+def ending(code: int) -> str:
+    """Return how a process has ended, in words."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
+def last_words(log: Path) -> str:
+    """Return the last lines of a log in one."""
+    lines = (
+        [line.strip() for line in log.read_text(errors="replace").splitlines()]
+        if log.exists()
+        else []
+    )
+
+    return " | ".join([line for line in lines if line][-LAST_WORDS:]) or "it said nothing"
+
+
+@contextmanager
+def children() -> Iterator[Children]:
+    """Start the warm parent in this thread's network namespace, and end it and all it started."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", "emulation.mininet.children", str(theirs.fileno())]
+    process = subprocess.Popen(
+        command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    theirs.close()
+
+    try:
+        yield Children(ours)
+    finally:
+        ours.close()
+        process.wait()
+
+
+def _send(channel: socket.socket, message: dict[str, Any]) -> None:
+    channel.send(json.dumps(message).encode())
+
+
+def _tell(channel: socket.socket, message: dict[str, Any]) -> None:
+    """Send a message; that nobody is there any more is noticed when the channel is read."""
+    with suppress(ConnectionError):
+        _send(channel, message)
+
+
+def _receive(channel: socket.socket, flags: int = 0) -> dict[str, Any] | None:
+    try:
+        data = channel.recv(MESSAGE_BYTES, flags)
+    except (BlockingIOError, ConnectionResetError):
+        return None
+
+    message: dict[str, Any] | None = json.loads(data) if data else None
+    return message
+
+
+def main() -> None:
+    """Serve as the warm parent, until the other end of the socket is closed."""
+    die_with_parent(signal.SIGKILL)
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    selector = selectors.DefaultSelector()
+    selector.register(channel, selectors.EVENT_READ)
+    children: dict[str, int] = {}
+
+    while True:
+        for key, _ in selector.select():
+            if key.data is not None:
+                _report(channel, selector, key, children)
+            elif not (request := _receive(channel)):
+                _end(children)
+                return
+            else:
+                name = request["name"]
+                pid = _fork(request)
+                children[name] = pid
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, name)
+                _tell(channel, {"name": name, "pid": pid})
+
+
+def _report(
+    channel: socket.socket,
+    selector: selectors.BaseSelector,
+    key: selectors.SelectorKey,
+    children: dict[str, int],
+) -> None:
+    _, status = os.waitpid(children.pop(key.data), 0)
+    selector.unregister(key.fileobj)
+    os.close(key.fd)
+    _tell(channel, {"name": key.data, "exited": os.waitstatus_to_exitcode(status)})
+
+
+def _fork(request: dict[str, Any]) -> int:
+    argv = request["argv"]
+    run = _softswitch_main() if argv[0] == SOFTSWITCH else None
+    pid = os.fork()
+
+    if pid == 0:
+        _be_child(argv, request["log"], run)
+
+    return pid
+
+
+def _softswitch_main() -> Callable[[list[str]], Any]:
+    for name in WARM_MODULES:
+        importlib.import_module(name)
+
+    run: Callable[[list[str]], Any] = importlib.import_module(SOFTSWITCH_MODULE).main
+    return run
+
+
+def _be_child(argv: list[str], log: str, run: Callable[[list[str]], Any] | None) -> None:
+    """Become the process; never returns."""
+    code = 1
+    try:
+        die_with_parent(signal.SIGKILL)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+
+        if run is None:
+            os.execvp(argv[0], argv)
+
+        code = _run(run, argv[1:])
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def _run(run: Callable[[list[str]], Any], arguments: list[str]) -> int:
+    try:
+        code = run(arguments)
+    except SystemExit as error:
+        code = error.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if isinstance(code, str):
+        os.write(2, f"{code}\n".encode())
+
+    return code if isinstance(code, int) else int(code is not None)
+
+
+def _end(children: dict[str, int]) -> None:
+    """End the children that are left, with a grace, so that pcap files and logs are complete."""
+    for pid in children.values():
+        os.kill(pid, signal.SIGTERM)
+
+    deadline = time.monotonic() + GRACE_SECONDS
+    left = set(children.values())
+    while left and time.monotonic() < deadline:
+        left = {pid for pid in left if os.waitpid(pid, os.WNOHANG) == (0, 0)}
+        time.sleep(0.01)
+
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main()

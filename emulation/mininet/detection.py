@@ -1,0 +1,148 @@
+"""How the controller of a Mininet network finds out about failures: netlink or probes, on the
+emulation's event loop.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from controller.errors import SwitchError
+from controller.fabric_controller import LinkChange
+from controller.fleet import Fleet
+from controller.liveness import MOST_PROBES_PER_SECOND, Liveness, liveness, probes_per_second
+from emulation.errors import UnsupportedError
+from emulation.mininet.link_monitor import LinkMonitor
+from emulation.mininet.loop import Loop
+from fattree.experiment import PS_PER_NS, PS_PER_SECOND, Scenario
+from fattree.failures import Links
+from fattree.topology import FatTree
+
+SETTLING_SECONDS = 0.1
+MOST_SETTLING_SECONDS = 5
+OnChange = Callable[[LinkChange], object]
+
+
+class Probing:
+    """Sends probes and catches them.
+
+    Packet-ins come from the sessions' threads and wait for the next tick.
+    """
+
+    def __init__(
+        self, fleet: Fleet, probing: Liveness, flight_s: float, loop: Loop, on_change: OnChange
+    ) -> None:
+        self._fleet = fleet
+        self._liveness = probing
+        self._flight_s = flight_s
+        self._loop = loop
+        self._on_change = on_change
+        self._caught: SimpleQueue[tuple[int, int, bytes]] = SimpleQueue()
+        self._is_open = True
+        fleet.on_packet_in = lambda switch, port, frame: self._caught.put((switch, port, frame))
+        loop.at(probing.next_tick_ps // PS_PER_NS, self._tick)
+
+    def lost(self) -> int:
+        """Return how many probes have not arrived so far, when those under way have had time to."""
+        time.sleep(self._flight_s)
+        heard = -1
+        limit = time.monotonic() + MOST_SETTLING_SECONDS
+
+        while heard < self._liveness.heard and time.monotonic() < limit:
+            heard = self._liveness.heard
+            time.sleep(SETTLING_SECONDS)
+            self._take_in()
+
+        return self._liveness.sent - self._liveness.heard
+
+    @property
+    def sure_ps(self) -> int:
+        """Return after which time the state of all links is known."""
+        return (self._liveness.misses + 1) * self._liveness.interval_ps
+
+    def close(self) -> None:
+        """Send no more."""
+        self._is_open = False
+
+    def _tick(self) -> None:
+        if not self._is_open:
+            return
+
+        self._take_in()
+        probes, change = self._liveness.tick(monotonic_ps())
+        for probe in probes:
+            with suppress(SwitchError):
+                self._fleet.sessions[probe.switch].packet_out(probe.port, probe.frame)
+
+        if change != LinkChange():
+            self._on_change(change)
+
+        self._loop.at(self._liveness.next_tick_ps // PS_PER_NS, self._tick)
+
+    def _take_in(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._liveness.on_probe(*self._caught.get_nowait())
+
+
+class Listening:
+    """Hears from the kernel."""
+
+    def __init__(self, tree: FatTree, loop: Loop, on_change: OnChange) -> None:
+        self._monitor = LinkMonitor(tree)
+        self._loop = loop
+        self._on_change = on_change
+        loop.watch(self._monitor, self._read)
+
+        if self._monitor.down:
+            on_change(LinkChange(down=self._monitor.down))
+
+    @property
+    def sure_ps(self) -> int:
+        """Return after which time the state of all links is known: the kernel has told it at once."""
+        return 0
+
+    def lost(self) -> int:
+        """Return how many packets of its own have been lost: it sends none."""
+        return 0
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._loop.unwatch(self._monitor)
+        self._monitor.close()
+
+    def _read(self) -> None:
+        change = self._monitor.read()
+        if change != LinkChange():
+            self._on_change(change)
+
+
+def monotonic_ps() -> int:
+    """Return CLOCK_MONOTONIC in picoseconds."""
+    return time.monotonic_ns() * PS_PER_NS
+
+
+def detector(
+    scenario: Scenario, fleet: Fleet, loop: Loop, failed: Links, on_change: OnChange
+) -> Probing | Listening | None:
+    """Start what finds failures of a running network, of which `failed` are known.
+
+    None where the network tells them.
+    """
+    if scenario.controller.detection == "netlink":
+        return Listening(scenario.tree, loop, on_change)
+
+    probing = liveness(scenario, monotonic_ps(), failed)
+    flight_s = scenario.latency_ps / PS_PER_SECOND
+    return Probing(fleet, probing, flight_s, loop=loop, on_change=on_change) if probing else None
+
+
+def refuse_too_many_probes(scenario: Scenario) -> None:
+    """Raise UnsupportedError where real switches could not keep up with their probes."""
+    probing = liveness(scenario)
+    if probing and (rate := probes_per_second(scenario, probing)) > MOST_PROBES_PER_SECOND:
+        least_us = probing.interval_ps * rate / MOST_PROBES_PER_SECOND / 10**6
+        raise UnsupportedError(
+            f"controller.probe_interval_us = {probing.interval_ps / 10**6:g}: {rate:,.0f} probes/s are more than software switches"
+            f" carry beside traffic: at least --set controller.probe_interval_us={least_us:.0f}"
+        )

@@ -1,0 +1,546 @@
+"""A Mininet network in real time: switch processes, agents, and the controller that drives them
+over gRPC.
+
+It is the twin of `virtual_fabric`: the same scenario, the same controller and host rules, the same
+outcome; time is CLOCK_MONOTONIC since the run's start, as integer picoseconds.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from controller.convergence import Convergence
+from controller.entries import Entries
+from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.fleet import Access, Fleet
+from controller.grpc_transport import GrpcTransport
+from controller.session import Session
+from emulation.errors import EmulationError, UnsupportedError
+from emulation.held.client import RUN_FOLDER
+from emulation.mininet.agents import Agents, Report, agents
+from emulation.mininet.capture import Tap, captures
+from emulation.mininet.detection import (
+    Listening,
+    Probing,
+    detector,
+    monotonic_ps,
+    refuse_too_many_probes,
+)
+from emulation.mininet.kernel import ip_batch, own_namespace, refuse_if_unable, swallow
+from emulation.mininet.limits import limit_ps, refuse_unsupported
+from emulation.mininet.loop import Action, Loop
+from emulation.mininet.run_folder import run_folder
+from emulation.mininet.switch_processes import (
+    PortCounters,
+    SwitchCounters,
+    Switches,
+    SwitchKind,
+    address,
+    listens,
+    switches,
+)
+from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
+from emulation.programs.switch_program import Compiler, Priorities, SwitchProgram, built_in
+from emulation.virtual.network import layer_of
+from fattree import traffic
+from fattree.addressing import host_name, interface_name, switch_name
+from fattree.experiment import PS_PER_NS, Scenario
+from fattree.failures import Links, Timeline, timeline
+from fattree.flows import Flows
+from fattree.topology import FatTree
+from hostagent.state import NEVER
+
+PS_PER_MS = 10**9
+LEAD_NS = 200_000_000
+QUIET_PS = 10**11
+# Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
+ELECTION_ID = 1000
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+OnInstalled: TypeAlias = Callable[[Convergence], None]
+
+
+class MininetFabric:
+    """The running network of one scenario; made by `mininet_fabric`.
+
+    `failed` are the links that are down, `routed` those that the switches' routes avoid. A switch
+    that ends ends the run, unless `switches.may_restart`: then it is started again and brought back
+    to the plan. `on_news` gets a line about such things.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        loop: Loop,
+        switches: Switches,
+        agents: Agents,
+        program: SwitchProgram,
+        folder: Path,
+        election_id: int = ELECTION_ID,
+    ) -> None:
+        self.scenario = scenario
+        self.tree: FatTree = scenario.tree
+        self.loop = loop
+        self.switches = switches
+        self.agents = agents
+        self.folder = folder
+        self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
+        is_announced = scenario.controller.detection == "announced"
+        self.failed = self.timeline.first_routes
+        self.routed: Links = self.failed if is_announced else frozenset()
+        self.access = _access(scenario, program, folder, election_id)
+        self.controller = FabricController(scenario, program.pipeline, self.routed)
+        self.fleet = Fleet(self.controller, self.access)
+        self.installations: list[Convergence] = []
+        self.on_news: Callable[[str], object] = lambda _line: None
+        self._is_announced = is_announced
+        self._detector: Probing | Listening | None = None
+        self._waiting: list[tuple[LinkChange, OnInstalled]] = []
+        self._changed_ps: dict[int, int] = {}
+        self._origin_ns = time.monotonic_ns()
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Return the sessions with the switches."""
+        return self.fleet.sessions
+
+    def now_ps(self) -> int:
+        """Return the time since the start of the run."""
+        return (time.monotonic_ns() - self._origin_ns) * PS_PER_NS
+
+    def connect(self) -> None:
+        """Open a session with every switch, push the program, install the first plan, and watch the
+        links.
+
+        Raises the SwitchError of a switch that cannot be had.
+        """
+        self.fleet.open()
+        for link in sorted(self.failed):
+            set_link(self.tree, link, False, self.switches.kind)
+
+        self.fleet.write(self.controller.start(monotonic_ps()))
+        for error in self.fleet.lost.values():
+            raise error
+
+        self._detector = detector(
+            self.scenario,
+            fleet=self.fleet,
+            loop=self.loop,
+            failed=self.routed,
+            on_change=self.learn,
+        )
+
+    def restart_controller(self) -> None:
+        """Begin again with a controller that remembers nothing, as after a crash: it reads back
+        what the switches hold.
+
+        One that probes leaves them alone until it has heard from every link.
+        """
+        self.close()
+        self.access = replace(self.access, election_id=self.access.election_id + 1)
+        self.controller = FabricController(
+            self.scenario, self.access.pipeline, self.failed if self._is_announced else ()
+        )
+        self.fleet = Fleet(self.controller, self.access)
+        self.fleet.open()
+        self._detector = detector(
+            self.scenario,
+            fleet=self.fleet,
+            loop=self.loop,
+            failed=frozenset(),
+            on_change=self.learn,
+        )
+
+        sure_ps = self._detector.sure_ps if self._detector else 0
+        self.loop.at(
+            (monotonic_ps() + sure_ps) // PS_PER_NS,
+            lambda: self.fleet.write(self.controller.start(monotonic_ps())),
+        )
+
+    def close(self) -> None:
+        """End the sessions."""
+        if self._detector is not None:
+            self._detector.close()
+
+        self.fleet.close()
+
+    def tend(self) -> None:
+        """Look after switches that have ended, do not answer, or obey somebody else.
+
+        Raises StartError for a switch that has ended and is not to be restarted, CallError where
+        one refuses its plan.
+        """
+        processes = self.switches.processes
+        if not self.switches.may_restart:
+            processes.refuse_dead()
+
+        processes.listen()
+        for name in list(processes.exited):
+            self.on_news(f"{self.switches.restart(name)}; it is started again")
+
+        lost = set(self.fleet.lost)
+        back = self.fleet.poll(monotonic_ps())
+        for switch in sorted(set(self.fleet.lost) - lost):
+            self.on_news(f"{self.fleet.lost[switch]}; the others go on")
+
+        for switch, updates in back.items():
+            self.on_news(
+                f"{switch_name(self.tree, switch)} is back: {updates} updates have brought it to the plan"
+            )
+
+    def change_links(
+        self, change: LinkChange, on_installed: OnInstalled | None = None
+    ) -> Convergence | None:
+        """Break and mend links in the kernel.
+
+        Return what becomes of it where the controller is told, else None.
+
+        `on_installed` is called when the routes follow, whoever finds out how.
+        """
+        for link in sorted(change.down | change.up):
+            self._changed_ps[link] = self.now_ps()
+            set_link(self.tree, link, link in change.up, self.switches.kind)
+
+        self.failed = self.failed - change.up | change.down
+        self._waiting += [(change, on_installed)] if on_installed else []
+        return self.learn(change) if self._is_announced else None
+
+    def learn(self, change: LinkChange) -> Convergence:
+        """Tell the controller that links have changed, and install what it decides when it says so."""
+        at_ns = time.monotonic_ns()
+        at_ps = self.now_ps()
+        return self._plan(change, self.controller.on_event(at_ns * PS_PER_NS, change), at_ns, at_ps)
+
+    def _plan(
+        self, change: LinkChange, steps: Sequence[Step], at_ns: int, at_ps: int
+    ) -> Convergence:
+        known = [
+            self._changed_ps[link] for link in change.down | change.up if link in self._changed_ps
+        ]
+        detection = self.scenario.controller.detection
+        convergence = Convergence(
+            change,
+            detection,
+            failed=self.controller.failed,
+            detected_ps=at_ps,
+            failed_ps=max(known, default=None),
+        )
+
+        convergence.planned(self.now_ps(), steps)
+        self.installations.append(convergence)
+        if self.controller.convergence_ps is not None:
+            due_ns = at_ns + self.controller.convergence_ps // PS_PER_NS
+            self.loop.at(due_ns, partial(self._install, convergence, steps))
+
+        if self.controller.next_release_ps is not None:
+            self.loop.at(self.controller.next_release_ps // PS_PER_NS + 1, self._release)
+
+        return convergence
+
+    def _release(self) -> None:
+        """Use the links again that have been quiet for long enough."""
+        before = self.controller.failed
+        at_ns = time.monotonic_ns()
+        at_ps = self.now_ps()
+        steps = self.controller.release(at_ns * PS_PER_NS)
+
+        if before != self.controller.failed:
+            self._plan(LinkChange(up=before - self.controller.failed), steps, at_ns, at_ps)
+
+    def _install(self, convergence: Convergence, steps: Sequence[Step]) -> None:
+        self.routed = convergence.failed
+        self.agents.converge(self.routed)
+        self.fleet.write(steps)
+        convergence.installed(self.now_ps())
+        served = [
+            entry
+            for entry in self._waiting
+            if entry[0].down <= self.routed and not entry[0].up & self.routed
+        ]
+
+        self._waiting = [entry for entry in self._waiting if entry not in served]
+        for _, call in served:
+            call(convergence)
+
+    def lost_probes(self) -> int:
+        """Return how many packets of the controller's own have been lost on links so far."""
+        return self._detector.lost() if self._detector else 0
+
+    def entries(self, switch: int) -> Entries:
+        """Return the entries that a switch holds, read back from it."""
+        return {
+            (entry.table, entry.key): (entry.action, entry.arguments)
+            for entry in self.sessions[switch].read()
+        }
+
+    def run(self, scenario: Scenario | None = None, with_events: bool = True) -> Outcome:
+        """Run the traffic, and the link events of the experiment, until all flows are done.
+
+        Raises EmulationError.
+        """
+        run = Run(self, scenario or self.scenario)
+        run.start(with_events)
+        self.loop.run(lambda: run.is_over)
+
+        return run.outcome()
+
+    def call_at(self, time_ps: int, action: Action) -> None:
+        """Call `action` at a time of the run."""
+        self.loop.at(self._origin_ns + time_ps // PS_PER_NS, action)
+
+    def set_origin(self, origin_ns: int) -> None:
+        """Make an instant of CLOCK_MONOTONIC the run's time 0."""
+        shift_ps = (self._origin_ns - origin_ns) * PS_PER_NS
+        for seen in self.installations:
+            seen.shift(shift_ps)
+
+        self._changed_ps = {link: at_ps + shift_ps for link, at_ps in self._changed_ps.items()}
+        self._origin_ns = origin_ns
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that all processes of the network have used."""
+        pids = [*self.switches.processes.pids.values(), *self.agents.pids]
+        return time.process_time() + sum(map(_process_seconds, pids))
+
+
+def set_link(tree: FatTree, link: int, up: bool, kind: SwitchKind = "softswitch") -> None:
+    """Set both ends of an inter-switch link up or down, in this thread's network namespace.
+
+    Raises NetworkError.
+
+    BMv2 receives nothing more at any port while one of its interfaces is down, so its links lose
+    their frames instead.
+    """
+    names = [interface_name(tree, *end) for end in tree.link_ends(link)]
+    if kind == "bmv2":
+        swallow(names, not up)
+    else:
+        ip_batch(f"link set {name} {'up' if up else 'down'}" for name in names)
+
+
+class Run:
+    """One run of traffic on a network, from its start to its outcome."""
+
+    def __init__(self, fabric: MininetFabric, scenario: Scenario) -> None:
+        self._fabric = fabric
+        self.scenario = scenario
+        self._flows = traffic.flows(scenario)
+        self._before: list[SwitchCounters] = []
+        self._lost_probes = 0
+        self._cpu_seconds = 0.0
+
+    def start(self, with_events: bool) -> None:
+        """Set everything going."""
+        fabric = self._fabric
+        quiet_ps = max(QUIET_PS, 2 * self.scenario.zero_load_rtt_ps)
+        fabric.agents.arm(self.scenario, limit_ps(self.scenario, self._flows), quiet_ps)
+        fabric.agents.converge(fabric.routed)
+        self._lost_probes = fabric.lost_probes()
+        self._before = fabric.switches.counters()
+        self._cpu_seconds = fabric.cpu_seconds()
+        origin_ns = time.monotonic_ns() + LEAD_NS
+        fabric.set_origin(origin_ns)
+
+        for change in fabric.timeline.changes if with_events else ():
+            event = LinkChange(change.down - fabric.failed, change.up)
+            if event != LinkChange():
+                fabric.call_at(change.time_ps, partial(fabric.change_links, event))
+
+        fabric.agents.start(origin_ns)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the run has ended; raises StartError where a switch has."""
+        self._fabric.tend()
+        return self._fabric.agents.have_reported()
+
+    def outcome(self) -> Outcome:
+        """Return what the run has shown; raises EmulationError for flows that are not complete."""
+        report = self._fabric.agents.report()
+        if not report.is_finished:
+            raise EmulationError(_complaint(self._fabric.tree, self._flows, report))
+
+        lost_probes = self._fabric.lost_probes() - self._lost_probes
+        ports, unrouted, missed = self._counted()
+        end_ps = max(done_ps for _, _, done_ps, _ in report.flows)
+
+        return Outcome(
+            scenario=self.scenario,
+            flows=tuple(self._flow_result(row) for row in report.flows),
+            ports=tuple(ports),
+            samples=QueueSamples((), ()),
+            accounts=_accounts(report, ports, unrouted, missed=missed, lost_probes=lost_probes),
+            digest="",
+            end_ps=end_ps,
+            hops=sum(port.packets for port in ports),
+            freezes=report.freezes,
+            cpu_seconds=self._fabric.cpu_seconds() - self._cpu_seconds,
+        )
+
+    def _flow_result(self, row: list[int]) -> FlowResult:
+        flow, start_ps, done_ps, transmissions = row
+        flows = self._flows
+        ends = int(flows.source[flow]), int(flows.destination[flow]), int(flows.packets[flow])
+
+        return FlowResult(flow, *ends, int(flows.start_ps[flow]), start_ps, done_ps, transmissions)
+
+    def _counted(self) -> tuple[list[PortResult], int, int]:
+        """Return the ports' results and the packets that had no route and those not taken from the
+        kernel in time.
+        """
+        ports = []
+        unrouted = 0
+        missed = 0
+        pairs = zip(self._before, self._fabric.switches.counters(), strict=True)
+
+        for switch, (before, after) in enumerate(pairs):
+            unrouted += after.unrouted - before.unrouted
+            for number, now in after.ports.items():
+                was = (
+                    before.ports[number]
+                    if now.packets >= before.ports[number].packets
+                    else PortCounters()
+                )
+
+                missed += now.missed - was.missed
+                counts = (
+                    now.packets - was.packets,
+                    now.bytes - was.bytes,
+                    now.drops - was.drops,
+                    0,
+                    now.lost - was.lost,
+                )
+
+                layer = layer_of(self._fabric.tree, switch, number)
+                ports.append(PortResult(switch, number, layer, *counts, now.max_queue_bytes, 0.0))
+
+        return ports, unrouted, missed
+
+
+def _accounts(
+    report: Report, ports: Sequence[PortResult], unrouted: int, missed: int, lost_probes: int
+) -> Accounts:
+    counts = report.counts
+    return Accounts(
+        sent=counts.data_sent + counts.acks_sent,
+        received=counts.received,
+        dropped=sum(port.drops for port in ports) + missed + counts.missed,
+        unrouted=unrouted,
+        lost=sum(port.lost for port in ports) + counts.refused - lost_probes,
+    )
+
+
+def _complaint(tree: FatTree, flows: Flows, report: Report) -> str:
+    waiting = [flow for flow, _, done_ps, _ in report.flows if done_ps == NEVER]
+    names = [
+        f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}"
+        for f in waiting[:3]
+    ]
+
+    more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+    return f"{len(waiting)} flows are not complete: {', '.join(names)}{more}"
+
+
+def _process_seconds(pid: int) -> float:
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How to build a network: which switches, which program (None: the load balancer's own), which
+    ports to capture where.
+    """
+
+    switch: SwitchKind = "softswitch"
+    program: SwitchProgram | None = None
+    taps: tuple[Tap, ...] = ()
+    captured: Path = Path()
+    agents: int = 1
+    folder: Path = RUN_FOLDER
+    compiler: Compiler = "ofan"
+
+
+def _access(scenario: Scenario, program: SwitchProgram, folder: Path, election_id: int) -> Access:
+    """Return how to get at the switches of a network."""
+
+    def connect(switch: int) -> GrpcTransport:
+        return GrpcTransport(address(folder, switch_name(scenario.tree, switch)))
+
+    def is_reachable(switch: int) -> bool:
+        return listens(folder / f"{switch_name(scenario.tree, switch)}.grpc")
+
+    return Access(
+        program.bmv2_json,
+        pipeline=program.pipeline,
+        connect=connect,
+        is_reachable=is_reachable,
+        election_id=election_id,
+    )
+
+
+@contextmanager
+def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[MininetFabric]:
+    """Bring a scenario's network up, ready to run, and take it down again.
+
+    Raises UnsupportedError, NetworkError, BusyError and StartError for what cannot be had,
+    ControllerError for what switches refuse.
+    """
+    refuse_unsupported(scenario)
+    refuse_if_unable()
+    refuse_too_many_probes(scenario)
+
+    if setup.switch == "bmv2" and scenario.controller.detection == "netlink":
+        raise UnsupportedError(
+            "controller.detection = netlink: BMv2 cannot bear an interface to go down: take announced or probe"
+        )
+
+    has_two_queues = scenario.controller.detection == "probe" or setup.switch == "bmv2"
+    priorities = Priorities(int(has_two_queues), int(setup.switch == "bmv2"))
+    program = setup.program or built_in(
+        scenario.scheme.program, scenario.tree.half, priorities, setup.compiler
+    )
+    from emulation.mininet.topology import fat_tree, host_processes
+
+    with ExitStack() as stack:
+        stack.enter_context(_ended_like_an_interrupt())
+        folder = stack.enter_context(run_folder(setup.folder))
+        stack.enter_context(own_namespace())
+        loop = Loop()
+        stack.callback(loop.close)
+        network = stack.enter_context(fat_tree(scenario.tree))
+        processes = stack.enter_context(switches(scenario, setup.switch, folder))
+        hosts = host_processes(network, scenario.tree)
+        senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
+
+        for capture in stack.enter_context(
+            captures(setup.taps, hosts, setup.captured, f"{scenario.policy}-{scenario.seed}-")
+        ):
+            loop.watch(capture.socket, capture.drain)
+
+        fabric = MininetFabric(
+            scenario, loop, switches=processes, agents=senders, program=program, folder=folder
+        )
+        stack.callback(fabric.close)
+        fabric.connect()
+        yield fabric
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP as Ctrl-C, so that everything is taken down."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before: list[Any] = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,178 @@
+"""What the emulation asks of the Linux kernel: a network namespace of its own, plain interfaces,
+and whether it can.
+
+The whole network lives in one nameless namespace, with a further one per host. It vanishes with the
+last process in it, so that nothing can be left behind and no name can clash with the machine's.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from emulation.errors import NetworkError
+from hostagent.process import CLONE_NEWNET, back_in_this_namespace, check, libc
+
+SIOCETHTOOL = 0x8946
+# ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO
+OFFLOADS = (0x15, 0x17, 0x19, 0x1F, 0x24, 0x2C)
+MTU = 9000
+PACKAGES = {"mnexec": "mininet", "ip": "iproute2"}
+ELSE = "or choose --network virtual"
+
+
+def refuse_if_unable() -> None:
+    """Raise NetworkError, one line with the remedy, where this machine cannot run Mininet."""
+    if os.geteuid() != 0:
+        raise NetworkError(f"Mininet needs root: run it with sudo, {ELSE}")
+
+    for program, package in PACKAGES.items():
+        if shutil.which(program) is None:
+            raise NetworkError(
+                f"{program} is missing: install it (Debian/Ubuntu: apt install {package}), {ELSE}"
+            )
+
+    if find_spec("mininet") is None:
+        raise NetworkError(
+            f"this Python has no Mininet: apt install mininet, then `make setup` again, {ELSE}"
+        )
+
+
+@contextmanager
+def own_namespace() -> Iterator[None]:
+    """Move this thread, and what it starts, into a new network namespace.
+
+    Raises NetworkError if refused.
+    """
+    with back_in_this_namespace():
+        try:
+            check("a network namespace", libc.unshare(CLONE_NEWNET))
+        except OSError as error:
+            raise NetworkError(f"the kernel refuses {error.strerror}") from error
+
+        without_ipv6()
+        ip_batch(["link set lo up"])
+        _try_veth()
+        yield
+
+
+def without_ipv6() -> None:
+    """Switch IPv6 off in the current namespace, so that interfaces which come up later say nothing
+    of their own.
+    """
+    for name in ("all", "default"):
+        with suppress(OSError):
+            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+
+
+def ip_batch(commands: Iterable[str]) -> None:
+    """Run `ip` commands in one process; raises NetworkError with the kernel's words."""
+    script = "".join(f"{command}\n" for command in commands)
+    done = subprocess.run(
+        ["ip", "-batch", "-"], input=script, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise NetworkError(f"ip: {_reason(done.stderr)}")
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceCounts:
+    """What the kernel has counted at an interface.
+
+    Frames are `refused` because their link was down.
+    """
+
+    sent: int
+    sent_bytes: int
+    refused: int
+    received: int
+
+
+def interface_counts() -> dict[str, InterfaceCounts]:
+    """Return the counts of every interface of this namespace."""
+    done = subprocess.run(["ip", "-j", "-s", "link"], capture_output=True, text=True, check=True)
+    found = {}
+    for row in json.loads(done.stdout):
+        out = row["stats64"]["tx"]
+        into = row["stats64"]["rx"]
+        found[row["ifname"]] = InterfaceCounts(
+            out["packets"], out["bytes"], out["dropped"], into["packets"]
+        )
+
+    return found
+
+
+def _reason(stderr: str) -> str:
+    lines = [
+        line.removeprefix("RTNETLINK answers: ") for line in stderr.splitlines() if line.strip()
+    ]
+    return ", ".join(lines[:2]) or "no reason given"
+
+
+def _try_veth() -> None:
+    try:
+        ip_batch(["link add ofan-probe0 type veth peer name ofan-probe1", "link del ofan-probe0"])
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
+    except (NetworkError, OSError) as error:
+        raise NetworkError(
+            f"this kernel has no veth pairs or packet sockets ({error}): {ELSE}"
+        ) from error
+
+
+def without_offloads(interfaces: Iterable[str]) -> None:
+    """Switch off what would merge, split or leave unchecked frames.
+
+    What a kernel lacks is off already.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for interface in interfaces:
+            for command in OFFLOADS:
+                value = ctypes.create_string_buffer(struct.pack("II", command, 0))
+                request = struct.pack("16sP8x", interface.encode(), ctypes.addressof(value))
+                with suppress(OSError):
+                    fcntl.ioctl(control, SIOCETHTOOL, request)
+
+
+def add_latency(interfaces: Iterable[str], microseconds: int) -> None:
+    """Delay what leaves through interfaces; raises NetworkError where the kernel has no netem."""
+    script = "".join(
+        f"qdisc add dev {name} root netem delay {microseconds}us limit 100000\n"
+        for name in interfaces
+    )
+
+    done = subprocess.run(
+        ["tc", "-batch", "-"], input=script, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise NetworkError(
+            f"this kernel cannot delay links (netem: {_reason(done.stderr)}): --set fabric.latency_ns=100 for links without"
+            " a delay, or use --switch softswitch, which delays by itself"
+        )
+
+
+def swallow(interfaces: Iterable[str], frames: bool) -> None:
+    """Let every frame that leaves through interfaces vanish, or none any more, while they stay up.
+
+    Raises NetworkError.
+
+    A token bucket that holds no frame drops them all. For switches that cannot bear an interface of
+    theirs to go down.
+    """
+    action = "replace" if frames else "del"
+    bucket = " tbf rate 8bit burst 1 limit 1" if frames else ""
+    script = "".join(f"qdisc {action} dev {name} root{bucket}\n" for name in interfaces)
+    done = subprocess.run(
+        ["tc", "-batch", "-"], input=script, capture_output=True, text=True, check=False
+    )
+
+    if done.returncode:
+        raise NetworkError(f"tc: {_reason(done.stderr)}")

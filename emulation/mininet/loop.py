@@ -1,0 +1,58 @@
+"""The event loop of a real-time emulation: timers and descriptors, one thread, so that nothing
+overlaps.
+"""
+
+import selectors
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+LONGEST_WAIT_SECONDS = 0.5
+NS_PER_SECOND = 10**9
+Action = Callable[[], object]
+
+
+class Loop:
+    """Calls what has become due (CLOCK_MONOTONIC, nanoseconds) or readable."""
+
+    def __init__(self) -> None:
+        self.selector = selectors.DefaultSelector()
+        self._timers: list[tuple[int, int, Action]] = []
+        self._sequence = 0
+
+    def at(self, time_ns: int, action: Action) -> None:
+        """Call `action` at a time.
+
+        Those of equal times in the order in which they were asked for.
+        """
+        self._sequence += 1
+        heappush(self._timers, (time_ns, self._sequence, action))
+
+    def watch(self, source: Any, action: Action) -> None:
+        """Call `action` whenever a descriptor is readable."""
+        self.selector.register(source, selectors.EVENT_READ, action)
+
+    def unwatch(self, source: Any) -> None:
+        """Forget a descriptor."""
+        self.selector.unregister(source)
+
+    def run(self, is_over: Callable[[], bool]) -> None:
+        """Serve until `is_over`."""
+        while not is_over():
+            for key, _ in self.selector.select(self._wait_seconds()):
+                key.data()
+
+            while self._timers and self._timers[0][0] <= time.monotonic_ns():
+                heappop(self._timers)[2]()
+
+    def close(self) -> None:
+        """Release the selector."""
+        self.selector.close()
+
+    def _wait_seconds(self) -> float:
+        if not self._timers:
+            return LONGEST_WAIT_SECONDS
+
+        wait = (self._timers[0][0] - time.monotonic_ns()) / NS_PER_SECOND
+        return min(max(wait, 0), LONGEST_WAIT_SECONDS)

@@ -1,0 +1,88 @@
+"""Experiments on Mininet, from the command line's point of view: run a scenario, or keep its
+network for commands.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from emulation.errors import UnsupportedError
+from emulation.held.commands import describe, hold
+from emulation.mininet.capture import tap_named
+from emulation.mininet.fabric import MininetFabric, Setup, mininet_fabric
+from emulation.mininet.switch_processes import SwitchKind
+from emulation.outcomes.outcome import Outcome
+from emulation.programs.switch_program import Compiler, SwitchProgram
+from fattree.experiment import Experiment, Scenario
+
+Echo = Callable[[str], object]
+
+
+def setup(
+    experiment: Experiment,
+    switch: SwitchKind,
+    ports: tuple[str, ...],
+    folder: Path,
+    program: SwitchProgram | None = None,
+    *,
+    compiler: Compiler = "ofan",
+) -> Setup:
+    """Return how to build an experiment's networks; captures go to `folder`.
+
+    Raises UnsupportedError for unknown ports.
+    """
+    taps = tuple(tap_named(next(experiment.scenarios()).tree, port) for port in ports)
+    if taps:
+        folder.mkdir(parents=True, exist_ok=True)
+
+    return Setup(switch, program, taps, folder, compiler=compiler)
+
+
+def run_on_mininet(scenario: Scenario, setup: Setup = Setup()) -> Outcome:  # noqa: B008
+    """Run a scenario on a Mininet network of its own.
+
+    Raises what `mininet_fabric` and `MininetFabric.run` raise.
+    """
+    with mininet_fabric(scenario, setup) as fabric:
+        return fabric.run()
+
+
+def runner(setup: Setup) -> Callable[[Scenario, Callable[[float], None]], Outcome]:
+    """Return what runs a scenario on Mininet; its progress is not known before it is complete."""
+    return lambda scenario, _on_progress: run_on_mininet(scenario, setup)
+
+
+def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
+    """Run an experiment's only scenario once, then keep its network up for commands until Ctrl-C."""
+    scenario = only_scenario(experiment)
+    with mininet_fabric(scenario, setup) as fabric:
+        echo(f"the network is up: {_sizes(fabric)}")
+        echo(f"traffic {describe(fabric.run())}")
+        echo(
+            "commands from another terminal: ofan status, ofan link down NAME, ofan traffic start; Ctrl-C takes it down"
+        )
+
+        try:
+            hold(fabric, echo)
+        except KeyboardInterrupt:
+            echo("taking the network down")
+
+
+def only_scenario(experiment: Experiment) -> Scenario:
+    """Return the scenario of an experiment with one load balancer and one seed.
+
+    Raises UnsupportedError for several.
+    """
+    scenarios = list(experiment.scenarios())
+    if len(scenarios) > 1:
+        policies = ", ".join(experiment.policies)
+        raise UnsupportedError(
+            f"--hold keeps one network, this experiment has {len(scenarios)} ({policies}; {experiment.seeds} seeds):"
+            f" choose one with --set policies={experiment.policies[0]} --seeds 1"
+        )
+
+    return scenarios[0]
+
+
+def _sizes(fabric: MininetFabric) -> str:
+    tree = fabric.tree
+    return f"{tree.switches} {fabric.switches.kind} switches, {tree.hosts} hosts, {tree.links} links between switches"

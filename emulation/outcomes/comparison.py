@@ -1,0 +1,183 @@
+"""One experiment on several networks, side by side: what each has measured, and where they differ.
+
+The first network is the reference. Networks are equal for a load balancer where every seed's value
+is, in picoseconds and bytes; means and maxima over the seeds are only what people are shown.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from emulation.outcomes.outcome import label_of
+from fattree.record import Record
+
+PS_PER_US = 10**6
+PS_PER_MS = 10**9
+EQUAL = "green"
+DIFFERENT = "bold red"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What is compared: exactly, as a number for people, and how many seeds make one number of it."""
+
+    heading: str
+    form: str
+    exact: Callable[[Record], int | tuple[int, int]]
+    number: Callable[[Record], float]
+    summary: Callable[[Sequence[float]], float]
+
+    def of(self, runs: Sequence[Record]) -> float:
+        """Return one number for the runs of a load balancer."""
+        return self.summary([self.number(run) for run in runs])
+
+    def is_equal(self, runs: Sequence[Record], others: Sequence[Record]) -> bool:
+        """Return whether two networks agree, seed by seed."""
+        return [self.exact(run) for run in runs] == [self.exact(run) for run in others]
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean."""
+    return sum(values) / len(values)
+
+
+CCT = Metric(
+    "CCT (µs)",
+    form=",.2f",
+    exact=lambda run: run.cct_ps,
+    number=lambda run: run.cct_ps / PS_PER_US,
+    summary=mean,
+)
+LONG_CCT = replace(CCT, heading="CCT (ms)", number=lambda run: run.cct_ps / PS_PER_MS)
+INCREASE = Metric(
+    "over (%)",
+    form=".1f",
+    exact=lambda run: (run.cct_ps, run.bound_ps),
+    number=lambda run: 100 * run.increase,
+    summary=mean,
+)
+QUEUE = Metric(
+    "queue",
+    form=".1f",
+    exact=lambda run: run.max_queue_bytes,
+    number=lambda run: run.max_queue_packets,
+    summary=max,
+)
+METRICS = (CCT, INCREASE, QUEUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One load balancer: its runs on each network, the reference's first, by seed."""
+
+    policy: str
+    runs: Mapping[str, tuple[Record, ...]]
+
+    @property
+    def reference(self) -> tuple[Record, ...]:
+        """Return the runs that the others are compared with."""
+        return next(iter(self.runs.values()))
+
+    def is_equal(self, network: str, metrics: Sequence[Metric] = METRICS) -> bool:
+        """Return whether a network agrees with the reference."""
+        return all(metric.is_equal(self.reference, self.runs[network]) for metric in metrics)
+
+
+def compared(records: Sequence[Record]) -> list[Row]:
+    """Return one row per load balancer.
+
+    Networks and load balancers stay in the order in which they come.
+    """
+    networks = list(dict.fromkeys(record.network for record in records))
+    return [
+        Row(policy, {network: _runs(records, network, policy) for network in networks})
+        for policy in dict.fromkeys(record.policy for record in records)
+    ]
+
+
+def _runs(records: Sequence[Record], network: str, policy: str) -> tuple[Record, ...]:
+    wanted = [record for record in records if (record.network, record.policy) == (network, policy)]
+    return tuple(sorted(wanted, key=lambda record: record.seed))
+
+
+def comparison_table(rows: Sequence[Row]) -> Table:
+    """Return the table: three columns a network.
+
+    Equal values in green, different ones in red with the difference.
+    """
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("\nload balancer", no_wrap=True)
+    cct = LONG_CCT if max(LONG_CCT.of(row.reference) for row in rows) >= 1 else CCT
+
+    for network in rows[0].runs:
+        for metric in (cct, INCREASE, QUEUE):
+            table.add_column(f"{network}\n{metric.heading}", justify="right", no_wrap=True)
+
+    for row in rows:
+        table.add_row(label_of(row.policy), *_cells(row, (cct, INCREASE, QUEUE)))
+
+    return table
+
+
+def _cells(row: Row, metrics: Sequence[Metric]) -> Iterator[Text]:
+    for runs in row.runs.values():
+        for metric in metrics:
+            text = format(metric.of(runs), metric.form)
+            if runs is row.reference:
+                yield Text(text)
+            elif metric.is_equal(row.reference, runs):
+                yield Text(text, style=EQUAL)
+            else:
+                yield Text(
+                    f"{text} ({metric.of(runs) - metric.of(row.reference):+{metric.form}})",
+                    style=DIFFERENT,
+                )
+
+
+def verdicts(rows: Sequence[Row]) -> list[Text]:
+    """Return one line for each network but the reference: in how many load balancers it agrees, and
+    the worst if it does not.
+    """
+    reference, *others = rows[0].runs
+    return [_verdict(rows, reference, network) for network in others]
+
+
+def _verdict(rows: Sequence[Row], reference: str, network: str) -> Text:
+    equal = sum(row.is_equal(network) for row in rows)
+    if equal == len(rows):
+        return Text(
+            f"{network} equals {reference} in {equal} of {equal} load balancers: CCT to the ps, longest queue to the B",
+            EQUAL,
+        )
+
+    worst = max(rows, key=lambda row: abs(_relative(row, network)))
+    return Text(
+        f"{network} equals {reference} in {equal} of {len(rows)} load balancers; "
+        f"largest difference of the CCT: {100 * _relative(worst, network):+.2g} % ({label_of(worst.policy)})",
+        DIFFERENT,
+    )
+
+
+def _relative(row: Row, network: str) -> float:
+    return CCT.of(row.runs[network]) / CCT.of(row.reference) - 1
+
+
+def differences(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what differs, one entry per load balancer, network and seed, as plain values for JSON."""
+    return [
+        {
+            "policy": row.policy,
+            "network": network,
+            "seed": run.seed,
+            "cct_ps": run.cct_ps - expected.cct_ps,
+            "max_queue_bytes": run.max_queue_bytes - expected.max_queue_bytes,
+        }
+        for row in rows
+        for network, runs in row.runs.items()
+        for run, expected in zip(runs, row.reference, strict=True)
+        if any(metric.exact(run) != metric.exact(expected) for metric in METRICS)
+    ]

@@ -1,0 +1,145 @@
+"""Pictures that compare: one experiment on several networks, and a user's program with ours."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from emulation.outcomes.comparison import INCREASE, QUEUE, Metric, Row, verdicts
+from emulation.outcomes.outcome import Outcome, label_of
+from emulation.outcomes.plots import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    VERMILION,
+    collective_of,
+    draw_increases,
+    draw_loads,
+    draw_queues,
+    mark_failures,
+)
+from fattree.record import Record
+
+LIGHT = "#dddddd"
+REFERENCE_SIZE = 11
+OTHER_SIZE = 6
+OTHERS = (("o", GREEN), ("D", BLUE), ("s", ORANGE))
+COLUMNS = {
+    INCREASE: "CCT increase over the bound (%)",
+    QUEUE: "longest queue of any switch port (packets)",
+}
+
+
+def networks_figure(rows: Sequence[Row]) -> Figure:
+    """Return the picture of a comparison of networks: a row a load balancer, a marker a network,
+    red where they differ.
+    """
+    figure = Figure(figsize=(11, 1.9 + 0.34 * len(rows)), layout="constrained")
+    run = rows[0].reference[0]
+    what = f"{run.hosts} hosts (k = {run.k}), {run.matrix.replace('_', ' ')}, {run.message_bytes:,} B a flow"
+    figure.suptitle("\n".join([what, *map(str, verdicts(rows))]), fontsize=10)
+    left, right = figure.subplots(1, 2, sharey=True)
+
+    for axes, (metric, label) in zip((left, right), COLUMNS.items(), strict=True):
+        _draw_markers(axes, rows, metric)
+        axes.set_xlabel(label, fontsize=9)
+
+    left.set_yticks(range(len(rows)), [label_of(row.policy) for row in rows])
+    left.set_ylim(len(rows) - 0.5, -0.5)
+    figure.legend(
+        handles=_legend(rows), loc="outside lower center", ncols=4, fontsize=8, frameon=False
+    )
+
+    return figure
+
+
+def _draw_markers(axes: Axes, rows: Sequence[Row], metric: Metric) -> None:
+    for place, row in enumerate(rows):
+        reference = metric.of(row.reference)
+        axes.plot(
+            reference,
+            place,
+            "o",
+            markersize=REFERENCE_SIZE,
+            markerfacecolor="white",
+            markeredgecolor="black",
+        )
+
+        for (network, runs), (marker, colour) in zip(
+            list(row.runs.items())[1:], OTHERS, strict=False
+        ):
+            value = metric.of(runs)
+            if not row.is_equal(network, [metric]):
+                colour = VERMILION
+                axes.plot([reference, value], [place, place], color=colour, linewidth=2, zorder=1)
+
+            axes.plot(value, place, marker, markersize=OTHER_SIZE, color=colour)
+
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(labelsize=9, left=False)
+    axes.grid(axis="both", color=LIGHT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(left=min(0, axes.get_xlim()[0]))
+
+
+def _legend(rows: Sequence[Row]) -> list[Line2D]:
+    reference, *others = rows[0].runs
+    first = Line2D(
+        [],
+        [],
+        marker="o",
+        markersize=REFERENCE_SIZE,
+        markerfacecolor="white",
+        color="black",
+        linestyle="",
+        label=reference,
+    )
+
+    rest = [
+        Line2D(
+            [],
+            [],
+            marker=marker,
+            markersize=OTHER_SIZE,
+            color=colour,
+            linestyle="",
+            label=f"{network}, equal",
+        )
+        for network, (marker, colour) in zip(others, OTHERS, strict=False)
+    ]
+
+    different = Line2D(
+        [], [], marker="o", markersize=OTHER_SIZE, color=VERMILION, linewidth=2, label="different"
+    )
+    return [first, *rest, different]
+
+
+def program_figure(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Figure:
+    """Return the picture of a user's program and ours: loads of every link, queues over time,
+    increase of every seed.
+    """
+    first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
+    figure = Figure(figsize=(max(9.0, 3.2 * len(first)), 7.5), layout="constrained")
+    figure.suptitle(collective_of(first[0]), fontsize=11)
+    grid = figure.add_gridspec(2, 1)
+    loads: list[Axes] = (
+        grid[0].subgridspec(1, len(first)).subplots(sharey=True, squeeze=False)[0].tolist()
+    )
+
+    for axes, outcome in zip(loads, first, strict=True):
+        draw_loads(axes, outcome, label_of(outcome.policy))
+
+    loads[0].set_ylabel("load of each link, sorted (KB)\nline: mean of the layer", fontsize=9)
+    below = grid[1].subgridspec(1, 2, width_ratios=(1.6, 1))
+    queues = figure.add_subplot(below[0])
+    increases = figure.add_subplot(below[1])
+    draw_queues(queues, first)
+    queues.set_ylabel("longest queue of any switch port (KB)", fontsize=9)
+    mark_failures(queues, first[0])
+    queues.legend(fontsize=8, frameon=False)
+    draw_increases(increases, records)
+
+    return figure

@@ -1,0 +1,221 @@
+"""The folder that a run leaves: the resolved experiment, results, flows, ports and queues as
+Parquet, a log, plots.
+"""
+
+import io
+import json
+import resource
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from emulation.errors import EmulationError
+from emulation.outcomes.outcome import Outcome, port_name
+from fattree import traffic
+from fattree.addressing import host_name
+from fattree.bounds import bound_ps
+from fattree.experiment import Experiment
+from fattree.experiment_file import experiment_toml
+from fattree.failures import timeline
+from fattree.record import Record, described, table
+from fattree.topology import SWITCH_LAYERS
+from hostagent.build import paced_gaps
+
+RESULTS = "results.parquet"
+FLOWS = "flows.parquet"
+PORTS = "ports.parquet"
+QUEUES = "queues.parquet"
+EXPERIMENT = "experiment.toml"
+LOG = "run.log"
+
+Rows = list[dict[str, Any]]
+
+
+def record(outcome: Outcome, network: str) -> Record:
+    """Return the row of a run in the schema that all networks share."""
+    scenario = outcome.scenario
+    flows = traffic.flows(scenario)
+    bound = bound_ps(scenario, flows, paced_gaps(scenario, flows))
+    size = scenario.data_bytes
+    longest = outcome.max_queue_bytes()
+    means = [outcome.mean_queue_bytes(layer) / size for layer in SWITCH_LAYERS]
+
+    return Record(
+        **described(scenario, network, traffic.message_bytes(scenario), int(flows.packets.sum()))
+        | {"policy": outcome.policy},
+        cct_ps=outcome.cct_ps,
+        bound_ps=bound,
+        increase=(outcome.cct_ps - bound) / bound,
+        max_queue_bytes=longest,
+        max_queue_packets=longest / size,
+        mean_queue_packets=sum(port.mean_queue_bytes for port in outcome.ports)
+        / len(outcome.ports)
+        / size,
+        max_queue_layers=tuple(outcome.max_queue_bytes(layer) / size for layer in SWITCH_LAYERS),
+        mean_queue_layers=tuple(means),
+        utilisation_layers=tuple(outcome.utilisation(layer) for layer in SWITCH_LAYERS),
+        dropped=outcome.accounts.dropped + outcome.accounts.unrouted,
+        marked=sum(port.marks for port in outcome.ports),
+        lost_to_failure=outcome.accounts.lost,
+        transmissions=sum(flow.transmissions for flow in outcome.flows),
+        packet_hops=outcome.accounts.sent + sum(port.packets for port in outcome.ports),
+        redraws=timeline(scenario, flows).redraws,
+        freezes=outcome.freezes,
+        cpu_s=outcome.cpu_seconds,
+        max_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+
+
+def flow_rows(outcome: Outcome) -> Rows:
+    """Return one row per flow; times in ps from the start of the run."""
+    tree = outcome.scenario.tree
+    return [
+        {
+            **_run(outcome),
+            "flow": flow.flow,
+            "source": host_name(tree, flow.source),
+            "destination": host_name(tree, flow.destination),
+            "packets": flow.packets,
+            "transmissions": flow.transmissions,
+            "planned_ps": flow.planned_ps,
+            "start_ps": flow.start_ps,
+            "done_ps": flow.done_ps,
+        }
+        for flow in outcome.flows
+    ]
+
+
+def port_rows(outcome: Outcome) -> Rows:
+    """Return one row per output port of every switch."""
+    tree = outcome.scenario.tree
+    return [
+        {
+            **_run(outcome),
+            "link": port_name(tree, port),
+            "layer": port.layer,
+            "packets": port.packets,
+            "bytes": port.bytes,
+            "drops": port.drops,
+            "marks": port.marks,
+            "lost": port.lost,
+            "max_queue_bytes": port.max_queue_bytes,
+            "mean_queue_bytes": port.mean_queue_bytes,
+        }
+        for port in outcome.ports
+    ]
+
+
+def queue_rows(outcome: Outcome) -> Rows:
+    """Return the longest queue per layer over time."""
+    samples = outcome.samples
+    return [
+        {**_run(outcome), "time_ps": time_ps, "layer": layer, "longest_queue_bytes": longest}
+        for time_ps, by_layer in zip(samples.times_ps, samples.bytes, strict=True)
+        for layer, longest in zip(SWITCH_LAYERS, by_layer, strict=True)
+    ]
+
+
+def _run(outcome: Outcome) -> dict[str, Any]:
+    return {"policy": outcome.policy, "seed": outcome.scenario.seed}
+
+
+def results_folder(folder: Path) -> Path:
+    """Make a results folder before anything runs.
+
+    Raises EmulationError, one line, where it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise EmulationError(f"cannot write results to {folder}: {error.strerror}") from None
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise EmulationError, one line, where something cannot be written to a results folder: a full
+    disk, no rights.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise EmulationError(
+            f"cannot write results to {folder}: {error.strerror or error}"
+        ) from None
+
+
+@contextmanager
+def complete(folder: Path) -> Iterator[Path]:
+    """Yield a folder for files that appear in the results folder when all of them are written, or
+    not at all.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as fresh:
+            yield Path(fresh)
+            for path in sorted(Path(fresh).iterdir()):
+                path.replace(folder / path.name)
+
+
+def kept_toml(experiment: Experiment) -> str:
+    """Return an experiment as TOML that can be run from the results folder: the connection matrix's
+    file by its full path.
+    """
+    collective = experiment.collective
+    if collective.file:
+        collective = collective.model_copy(update={"file": str(Path(collective.file).absolute())})
+
+    return experiment_toml(experiment.model_copy(update={"collective": collective}))
+
+
+def write_folder(
+    folder: Path, experiment: Experiment, outcomes: Sequence[Outcome], records: Sequence[Record]
+) -> None:
+    """Write everything but the plots; an older run's files of the same names are replaced."""
+    (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
+    (folder / LOG).write_text(
+        "".join(f"{line}\n" for line in log_lines(outcomes)), encoding="utf-8"
+    )
+    _write_parquet(table(records), folder / RESULTS)
+
+    for name, rows_of in ((FLOWS, flow_rows), (PORTS, port_rows), (QUEUES, queue_rows)):
+        _write_parquet(
+            pl.DataFrame([row for outcome in outcomes for row in rows_of(outcome)]), folder / name
+        )
+
+
+def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table; what goes wrong is an OSError, which Polars' own writing hides."""
+    data = io.BytesIO()
+    frame.write_parquet(data)
+    path.write_bytes(data.getvalue())
+
+
+def log_lines(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return the run log: one JSON object a line and run, with the hash of its event log and its
+    packet accounts.
+    """
+    return [json.dumps(_log_entry(outcome)) for outcome in outcomes]
+
+
+def _log_entry(outcome: Outcome) -> dict[str, Any]:
+    accounts = outcome.accounts
+    return {
+        **_run(outcome),
+        "events_sha256": outcome.digest,
+        "cct_ps": outcome.cct_ps,
+        "end_ps": outcome.end_ps,
+        "sent": accounts.sent,
+        "received": accounts.received,
+        "dropped": accounts.dropped,
+        "unrouted": accounts.unrouted,
+        "lost": accounts.lost,
+        "in_flight": accounts.in_flight,
+        "switch_packets": outcome.hops,
+        "cpu_seconds": round(outcome.cpu_seconds, 3),
+    }

@@ -1,0 +1,138 @@
+"""What a run on an emulated network has shown, as plain values.
+
+Tables, plots and result files are made from it.
+"""
+
+from dataclasses import dataclass
+
+from fattree.addressing import switch_name
+from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.policies import POLICIES
+from fattree.topology import SWITCH_LAYERS, FatTree
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Where the packets of a run are at its end: sent = received + dropped + unrouted + lost + in
+    flight.
+    """
+
+    sent: int = 0
+    received: int = 0
+    dropped: int = 0
+    unrouted: int = 0
+    lost: int = 0
+    in_flight: int = 0
+
+    @property
+    def unaccounted(self) -> int:
+        """Return how many packets have vanished: 0, or something is wrong."""
+        return self.sent - self.received - self.dropped - self.unrouted - self.lost - self.in_flight
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """One flow: its own start in the scenario, when it really could start, and when its sender knew
+    it complete.
+    """
+
+    flow: int
+    source: int
+    destination: int
+    packets: int
+    planned_ps: int
+    start_ps: int
+    done_ps: int
+    transmissions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PortResult:
+    """One output port of a switch over the whole run; `mean_queue_bytes` is the time average."""
+
+    switch: int
+    port: int
+    layer: str
+    packets: int
+    bytes: int
+    drops: int
+    marks: int
+    lost: int
+    max_queue_bytes: int
+    mean_queue_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSamples:
+    """The longest queue of each of the SWITCH_LAYERS over time: `bytes[i]` at `times_ps[i]`."""
+
+    times_ps: tuple[int, ...]
+    bytes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """One finished run.
+
+    `digest` is the hash of its event log, `hops` counts packets through switches.
+
+    `own_program` names the program of the user's that its switches ran, with the groups and hosts
+    of `scenario.policy`.
+    """
+
+    scenario: Scenario
+    flows: tuple[FlowResult, ...]
+    ports: tuple[PortResult, ...]
+    samples: QueueSamples
+    accounts: Accounts
+    digest: str
+    end_ps: int
+    hops: int
+    freezes: int
+    cpu_seconds: float
+    own_program: str = ""
+
+    @property
+    def policy(self) -> str:
+        """Return what balanced the load: a policy's slug, or the file name of a user's program."""
+        return self.own_program or self.scenario.policy
+
+    @property
+    def cct_ps(self) -> int:
+        """Return the collective's completion time: the longest of (completion at the sender - own
+        start).
+        """
+        return max(flow.done_ps - flow.planned_ps for flow in self.flows)
+
+    def max_queue_bytes(self, layer: str | None = None) -> int:
+        """Return the longest queue of a layer, or of all switch ports."""
+        return max(port.max_queue_bytes for port in self.ports if layer in (None, port.layer))
+
+    def mean_queue_bytes(self, layer: str) -> float:
+        """Return the time average of a layer's queues, per port."""
+        own = [port.mean_queue_bytes for port in self.ports if port.layer == layer]
+        return sum(own) / len(own)
+
+    def utilisation(self, layer: str) -> float:
+        """Return the share of the run for which a layer's links carried bits, gaps not included."""
+        own = [port.bytes for port in self.ports if port.layer == layer]
+        return sum(own) * 8 * PS_PER_SECOND / (len(own) * self.scenario.rate_bps * self.end_ps)
+
+    def inter_switch(self) -> dict[str, list[PortResult]]:
+        """Return the ports that lead to other switches, per layer, in the order of their switches."""
+        return {
+            layer: [port for port in self.ports if port.layer == layer]
+            for layer in SWITCH_LAYERS[:-1]
+        }
+
+
+def label_of(policy: str) -> str:
+    """Return a load balancer's label; a user's program is called by its file name."""
+    return POLICIES[policy].label if policy in POLICIES else policy
+
+
+def port_name(tree: FatTree, port: PortResult) -> str:
+    """Return for example `edge0_1-agg0_0`, in the direction of the packets."""
+    far = tree.neighbour(port.switch, port.port)
+    here = switch_name(tree, port.switch)
+    return f"{here}-{switch_name(tree, far.switch)}" if far else f"{here}-{port.port}"

@@ -1,0 +1,232 @@
+"""Pictures of finished runs: link loads, queues over time, completion times.
+
+Colours are Okabe and Ito's, which colour-blind readers can tell apart; lines differ in style too.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+
+from emulation.outcomes.outcome import Outcome, label_of
+from fattree.addressing import link_name, link_named
+from fattree.record import Record
+from fattree.topology import SWITCH_LAYERS
+
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+YELLOW = "#F0E442"  # fmt: skip
+GREY = "#666666"
+SCHEME_COLOURS = (VERMILION, BLUE, GREEN, PURPLE, ORANGE, SKY, GREY)
+LAYER_COLOURS = dict(zip(SWITCH_LAYERS, (SKY, BLUE, GREEN, ORANGE, PURPLE), strict=True))
+STYLES = ("-", "--", "-.", ":")
+PS_PER_US = 10**6
+KB = 1_000
+MOST_COLUMNS = 4
+MEAN = "mean of the layer"
+
+
+def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
+    """Write a figure as PNG and SVG; return the files."""
+    paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+
+    return paths
+
+
+def tidy(axes: Axes) -> None:
+    """Take away what carries no information."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
+    """Draw what every directed inter-switch link carried, layer by layer, each layer sorted.
+
+    A line marks its mean.
+    """
+    start = 0
+    for layer, ports in outcome.inter_switch().items():
+        loads = sorted((port.bytes / KB for port in ports), reverse=True)
+        places = start + np.arange(len(loads))
+        axes.bar(places, loads, width=0.85, color=LAYER_COLOURS[layer])
+        mean = sum(loads) / len(loads)
+        axes.plot(
+            [start - 0.5, places[-1] + 0.5],
+            [mean, mean],
+            color="black",
+            linewidth=1,
+            label=MEAN if start == 0 else None,
+        )
+
+        axes.text(
+            places.mean(),
+            -0.02,
+            layer,
+            ha="center",
+            va="top",
+            fontsize=8,
+            transform=axes.get_xaxis_transform(),
+        )
+
+        start = int(places[-1]) + 3
+
+    axes.set_xticks([])
+    axes.set_title(title, fontsize=9)
+    tidy(axes)
+
+
+def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
+    """Draw the longest queue in front of any switch port over time, one line a scheme."""
+    for index, outcome in enumerate(outcomes):
+        times = np.array(outcome.samples.times_ps) / PS_PER_US
+        longest = np.array([max(sample) for sample in outcome.samples.bytes]) / KB
+        colour = SCHEME_COLOURS[index % len(SCHEME_COLOURS)]
+        style = STYLES[index % len(STYLES)]
+        axes.plot(
+            times, longest, style, color=colour, linewidth=1.6, label=label_of(outcome.policy)
+        )
+        axes.plot(
+            times[-1:], longest[-1:], "o", color=colour, markersize=5, clip_on=False, zorder=3
+        )
+
+    axes.set_xlabel("time (µs)", fontsize=9)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    tidy(axes)
+
+
+def mark_failures(axes: Axes, outcome: Outcome) -> None:
+    """Draw when links fail and when routes change, as far as that is within the picture."""
+    scenario = outcome.scenario
+    top = axes.get_ylim()[1]
+    for event in scenario.failures.events:
+        name = link_name(scenario.tree, link_named(scenario.tree, event.link))
+        down_us = event.down_ns / 1_000
+        _mark(axes, down_us, f"{name} fails", top)
+
+        if scenario.convergence_ps is not None:
+            _mark(axes, down_us + scenario.convergence_ps / PS_PER_US, "routes change", top)
+
+
+def _mark(axes: Axes, time_us: float, text: str, top: float) -> None:
+    if time_us > axes.get_xlim()[1]:
+        return
+
+    axes.axvline(time_us, color=GREY, linewidth=1, linestyle=(0, (2, 2)), zorder=1)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    axes.text(time_us, top, text, fontsize=8, color=GREY, va="bottom", ha="center", bbox=box)
+
+
+def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
+    """Draw every run's increase over the bound as a dot, and each scheme's mean as a line."""
+    policies = list(dict.fromkeys(record.policy for record in records))
+    for place, policy in enumerate(policies):
+        increases = [100 * record.increase for record in records if record.policy == policy]
+        mean = sum(increases) / len(increases)
+        axes.plot([place - 0.3, place + 0.3], [mean, mean], color="black", linewidth=1.5)
+        axes.plot([place] * len(increases), increases, "o", color=BLUE, alpha=0.6)
+        axes.text(place + 0.08, mean, f"{mean:.1f} %", fontsize=8, va="bottom")
+
+    axes.set_xticks(
+        range(len(policies)), [label_of(policy) for policy in policies], rotation=30, ha="right"
+    )
+    axes.set_xlim(-0.8, len(policies) - 0.2)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("CCT increase over the bound (%)", fontsize=9)
+    tidy(axes)
+
+
+def experiment_figures(
+    outcomes: Sequence[Outcome], records: Sequence[Record]
+) -> Iterator[tuple[str, Figure]]:
+    """Yield (file stem, figure) of an experiment; loads and queues are those of its first seed."""
+    first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
+    increases = Figure(figsize=(2.6 + 1.1 * len(first), 4), layout="constrained")
+    draw_increases(increases.subplots(), records)
+    yield "cct", increases
+    yield "link_load", _loads_figure(first)
+    queues = Figure(figsize=(8, 4), layout="constrained")
+    draw_queues(queues.subplots(), first)
+    queues.axes[0].set_ylabel("longest queue of any switch port (KB)", fontsize=9)
+    mark_failures(queues.axes[0], first[0])
+    queues.axes[0].legend(fontsize=8, frameon=False)
+    yield "queues", queues
+
+
+def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
+    columns = min(MOST_COLUMNS, len(outcomes))
+    rows = -(-len(outcomes) // columns)
+    figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
+    shared: Axes | None = None
+
+    for number, outcome in enumerate(outcomes):
+        axes = figure.add_subplot(rows, columns, number + 1, sharey=shared)
+        shared = shared or axes
+        draw_loads(axes, outcome, label_of(outcome.policy))
+
+        if number % columns == 0:
+            axes.set_ylabel("load of each link, sorted (KB)", fontsize=9)
+
+    handles = [line for line in figure.axes[0].lines if line.get_label() == MEAN]
+    figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
+    return figure
+
+
+def demo_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure:
+    """Return the demo's picture: every link's load per scheme and queues over time, without and
+    with a failing link.
+    """
+    figure = Figure(figsize=(12, 10), layout="constrained")
+    figure.suptitle(collective_of(before[0]), fontsize=11)
+    grid = figure.add_gridspec(3, len(before), height_ratios=(1, 1, 1.15))
+    _demo_loads(figure, grid, (before, after))
+    queues = grid[2, :].subgridspec(1, 2)
+    left = figure.add_subplot(queues[0])
+    right = figure.add_subplot(queues[1], sharey=left)
+    draw_queues(left, before)
+    draw_queues(right, after)
+    left.set_ylabel("longest queue of any switch port (KB)", fontsize=9)
+    left.set_title("Queue over time, all links up (dot: collective complete)", fontsize=9, pad=16)
+    right.set_title("Queue over time, a core link fails", fontsize=9, pad=16)
+    mark_failures(right, after[0])
+    left.legend(fontsize=8, frameon=False)
+
+    return figure
+
+
+def _demo_loads(figure: Figure, grid: GridSpec, rows: Sequence[Sequence[Outcome]]) -> None:
+    shared: Axes | None = None
+    for row, (outcomes, word) in enumerate(
+        zip(rows, ("all links up", "a core link fails"), strict=True)
+    ):
+        for column, outcome in enumerate(outcomes):
+            axes = figure.add_subplot(grid[row, column], sharey=shared)
+            shared = shared or axes
+            scheme = label_of(outcome.policy)
+            draw_loads(axes, outcome, f"{scheme}, {word}: CCT {outcome.cct_ps / PS_PER_US:.2f} µs")
+
+            if column == 0:
+                axes.set_ylabel(
+                    "load of each link, sorted (KB)\nline: mean of the layer", fontsize=9
+                )
+
+
+def collective_of(outcome: Outcome) -> str:
+    """Return the fabric and the collective of a run in words."""
+    scenario = outcome.scenario
+    matrix = scenario.collective.matrix.replace("_", " ")
+    packets = outcome.flows[0].packets
+    rate = f"{scenario.fabric.rate_gbps:g} Gb/s"
+
+    return f"{scenario.tree.hosts} hosts (k = {scenario.fabric.k}), {matrix}, {packets} packets a flow, {rate} links"

@@ -1,0 +1,99 @@
+"""P4 programs ready to run: the project's own, a user's source, or BMv2 JSON that some compiler has
+written.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, TypeAlias
+
+import p4src
+from controller.pipeline import Pipeline
+from emulation.compiler import compile_file
+from emulation.errors import EmulationError
+from emulation.programs.bmv2 import p4c
+
+Compiler: TypeAlias = Literal["ofan", "p4c"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SwitchProgram:
+    """What a switch loads, and its P4Runtime contract as the controller reads it."""
+
+    bmv2_json: bytes
+    pipeline: Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Priorities:
+    """The priority queue of the controller's packets and of ACKs: 0, or 1 for switches that have
+    two.
+    """
+
+    control: int = 0
+    acks: int = 0
+
+
+@lru_cache
+def load_program(
+    path: Path, uplinks: int, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
+) -> SwitchProgram:
+    """Compile a `.p4` file for switches of so many uplinks, or read a `.json` with its P4Info
+    beside it (`.txtpb`).
+
+    Raises CompileError, PlanError (a corrupt P4Info) and EmulationError (a file that cannot be
+    read, or no JSON; p4c's words).
+    """
+    if path.suffix == ".json":
+        return SwitchProgram(_json_bytes(path), Pipeline.read(_p4info_of(path)))
+
+    defines = {
+        "MAX_UPLINKS": str(size_for(uplinks)),
+        "CONTROL_PRIORITY": str(priorities.control),
+        "ACK_PRIORITY": str(priorities.acks),
+    }
+
+    includes = (p4src.INCLUDE, p4src.FOLDER)
+    if compiler == "p4c":
+        with TemporaryDirectory() as folder:
+            source, p4info = p4c(path, includes, defines, Path(folder))
+            return SwitchProgram(_json_bytes(source), Pipeline.read(p4info))
+
+    compiled = compile_file(path, includes, defines)
+    return SwitchProgram(json.dumps(compiled.json).encode(), Pipeline(compiled.p4info))
+
+
+def built_in(
+    name: str, uplinks: int, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
+) -> SwitchProgram:
+    """Return a program of `p4src`."""
+    return load_program(p4src.path(name), uplinks, priorities, compiler)
+
+
+def size_for(uplinks: int) -> int:
+    """Return the smallest size that our programs can be built for: a power of two, at least 2."""
+    return max(2, 1 << (uplinks - 1).bit_length())
+
+
+def _p4info_of(path: Path) -> Path:
+    info = path.with_suffix(".txtpb")
+    if not info.exists():
+        raise EmulationError(
+            f"{path} needs its P4Info beside it, {info.name}: the compiler writes it with --p4runtime-files {info.name}"
+        )
+
+    return info
+
+
+def _json_bytes(path: Path) -> bytes:
+    try:
+        source = path.read_bytes()
+        json.loads(source)
+    except OSError as error:
+        raise EmulationError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise EmulationError(f"{path}: corrupt JSON: {error}") from None
+
+    return source

@@ -1,0 +1,1 @@
+"""The virtual network: real programs, real agents and real bytes in virtual time, in one process."""

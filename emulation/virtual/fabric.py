@@ -1,0 +1,252 @@
+"""A virtual network whose switches run a P4 program, driven through P4Runtime by the same
+controller as real ones.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from controller.convergence import Convergence
+from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.liveness import liveness
+from controller.local_repair import LocalAgent
+from controller.session import InProcess, Session
+from emulation.errors import UnsupportedError
+from emulation.outcomes.outcome import Outcome
+from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
+from emulation.softswitch.switch import Switch
+from emulation.virtual.network import Clock, Kind, Network, SwitchDraws
+from emulation.virtual.ports import Outage
+from emulation.virtual.probes import VirtualProbes
+from fattree import failures, traffic
+from fattree.addressing import device_id, switch_name
+from fattree.bounds import bound_ps
+from fattree.experiment import Scenario
+from hostagent.build import paced_gaps
+from hostagent.state import NEVER
+
+QUEUE_LENGTHS = "queue_bytes"
+CPU_PORT = 510
+HORIZON_BOUNDS = 100
+
+
+class VirtualFabric:
+    """Switches, controller and network of one scenario; `run` ends with its outcome.
+
+    Raises UnsupportedError for what virtual time does not offer, FabricError and ControllerError
+    for scenarios that cannot be built.
+    """
+
+    def __init__(self, scenario: Scenario, program: SwitchProgram | None = None) -> None:
+        refuse_unsupported(scenario)
+        program = program or built_in(scenario.scheme.program, scenario.tree.half)
+        self.scenario = scenario
+        self.clock = Clock()
+        self.switches = [
+            _switch(scenario, switch, self.clock) for switch in range(scenario.tree.switches)
+        ]
+        self.sessions = [
+            _session(scenario, number, switch, program)
+            for number, switch in enumerate(self.switches)
+        ]
+
+        self._writers = [
+            LocalAgent(session) if scenario.failures.local_repair else session
+            for session in self.sessions
+        ]
+
+        line = failures.timeline(scenario, traffic.flows(scenario))
+        first_routes = line.first_routes if self.is_announced else frozenset()
+        self.controller = FabricController(scenario, program.pipeline, first_routes)
+        self.installations: list[Convergence] = []
+        self.network = Network(scenario, self.switches, self.clock, outages(line.changes))
+        self.network.on_drop = self._forget
+        self._failed_ps: dict[int, int] = {}
+        self._apply(self.controller.start())
+        self._tell_hosts(first_routes)
+
+        for change in line.changes:
+            is_known = change.time_ps == 0 and bool(first_routes)
+            event = LinkChange(change.down, change.up)
+            self.network.at(change.time_ps, Kind.LINK, partial(self._links_change, event, is_known))
+
+        probing = liveness(scenario)
+        if probing:
+            VirtualProbes(
+                self.network,
+                switches=self.switches,
+                sessions=self.sessions,
+                liveness=probing,
+                on_change=self.change_links,
+            )
+
+    @property
+    def is_announced(self) -> bool:
+        """Return whether the network tells the controller of its failures."""
+        return self.scenario.controller.detection == "announced"
+
+    def _links_change(self, change: LinkChange, is_known: bool = False) -> None:
+        """Let the switches at a link, and in an announced world the controller, know that it has
+        changed.
+        """
+        self._failed_ps.update(dict.fromkeys(change.down | change.up, self.clock.now_ps))
+        for link in sorted(change.down | change.up):
+            for end in self.scenario.tree.link_ends(link):
+                writer = self._writers[end.switch]
+                if isinstance(writer, LocalAgent):
+                    writer.set_port(end.port, link in change.up)
+
+        if self.is_announced and not is_known:
+            self.change_links(change)
+
+    def change_links(self, change: LinkChange) -> None:
+        """Tell the controller that links have failed or come back, and install what it decides,
+        when it says so.
+        """
+        now_ps = self.clock.now_ps
+        self._install(change, self.controller.on_event(now_ps, change))
+
+    def _install(self, change: LinkChange, steps: list[Step]) -> None:
+        """Let steps take effect when they are due.
+
+        A damped link is looked at again when it has been quiet.
+        """
+        now_ps = self.clock.now_ps
+        controller = self.controller
+        failed_ps = min(
+            (self._failed_ps.get(link, now_ps) for link in change.down | change.up), default=None
+        )
+        convergence = Convergence(
+            change,
+            detection=self.scenario.controller.detection,
+            failed=controller.failed,
+            detected_ps=now_ps,
+            failed_ps=failed_ps,
+        )
+
+        convergence.planned(now_ps, steps)
+        self.installations.append(convergence)
+        for step in steps:
+            self.network.at(step.time_ps, Kind.CONTROL, partial(self._apply, (step,)))
+
+        if controller.convergence_ps is not None:
+            self.network.at(
+                now_ps + controller.convergence_ps,
+                Kind.CONTROL,
+                partial(self._installed, convergence),
+            )
+
+        if controller.next_release_ps is not None:
+            self.network.at(max(now_ps, controller.next_release_ps), Kind.CONTROL, self._release)
+
+    def _installed(self, convergence: Convergence) -> None:
+        self._tell_hosts(convergence.failed)
+        convergence.installed(self.clock.now_ps)
+
+    def _release(self) -> None:
+        """Use the links again that have been quiet for long enough."""
+        before = self.controller.failed
+        steps = self.controller.release(self.clock.now_ps)
+        if before != self.controller.failed:
+            self._install(LinkChange(up=before - self.controller.failed), steps)
+
+    def inject(self, change: LinkChange) -> None:
+        """Break and mend links now, in the middle of a run, as if the experiment had said so."""
+        self.network.set_links(change.down, up=False)
+        self.network.set_links(change.up, up=True)
+        self._links_change(change)
+
+    def run(
+        self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None
+    ) -> Outcome:
+        """Run until all flows are done; raises EmulationError where they are not by the horizon.
+
+        By default that is HORIZON_BOUNDS times the least possible completion time after the last
+        change of a link.
+        """
+        started = time.process_time()
+        self.network.run(
+            default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps, on_progress
+        )
+        return self.network.outcome(time.process_time() - started)
+
+    def _forget(self, switch: int, port: int, size: int) -> None:
+        """Take a tail drop out of the program's queue length at once.
+
+        The packet never comes to egress, so that the program itself, as on BMv2, finds out when the
+        queue is next empty; the run model knows no such error.
+        """
+        pipeline = self.switches[switch].pipeline
+        assert pipeline is not None
+        for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
+            if array.name == QUEUE_LENGTHS:
+                cells[port] -= size
+
+    def _tell_hosts(self, failed: failures.Links) -> None:
+        for host in self.network.hosts.values():
+            if host.routes:
+                host.routes.converge(failed)
+
+    def _apply(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self._writers[step.switch].write(step.changes)
+
+
+def refuse_unsupported(scenario: Scenario) -> None:
+    """Raise UnsupportedError where the scenario needs more than the virtual network offers."""
+    if scenario.load_balancer.queue_staleness_ns:
+        raise UnsupportedError(
+            "load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)"
+        )
+
+    if scenario.controller.detection == "netlink":
+        raise UnsupportedError(
+            'controller.detection = "netlink": virtual links have no kernel interfaces (--network mininet)'
+        )
+
+
+def _switch(scenario: Scenario, number: int, clock: Clock) -> Switch:
+    draws = SwitchDraws(scenario.seed, number)
+    cpu_port = CPU_PORT if scenario.controller.detection == "probe" else None
+    return Switch(
+        device_id(number), clock, random=draws, ports=scenario.tree.ports(number), cpu_port=cpu_port
+    )
+
+
+def _session(scenario: Scenario, number: int, switch: Switch, program: SwitchProgram) -> Session:
+    transport = InProcess(P4RuntimeService(switch), StatusError)
+    name = switch_name(scenario.tree, number)
+    session = Session(transport, program.pipeline, device_id(number), name)
+    session.open()
+    session.push(program.bmv2_json)
+
+    return session
+
+
+def default_horizon_ps(scenario: Scenario) -> int:
+    """Return when a run is given up."""
+    flows = traffic.flows(scenario)
+    changes = failures.timeline(scenario, flows).changes
+    bound = bound_ps(scenario, flows, paced_gaps(scenario, flows))
+
+    return (
+        HORIZON_BOUNDS * bound
+        + max((change.time_ps for change in changes), default=0)
+        + int(flows.start_ps.max())
+    )
+
+
+def outages(changes: Iterable[failures.LinkChange]) -> dict[int, list[Outage]]:
+    """Return when each link is down."""
+    down_since: dict[int, int] = {}
+    found: dict[int, list[Outage]] = {}
+    for change in changes:
+        down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
+        for link in change.up & down_since.keys():
+            found.setdefault(link, []).append((down_since.pop(link), change.time_ps))
+
+    for link, since_ps in down_since.items():
+        found.setdefault(link, []).append((since_ps, NEVER))
+
+    return found

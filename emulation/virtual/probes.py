@@ -1,0 +1,76 @@
+"""Probes in virtual time: packet-outs and packet-ins of the in-process switches, and the links
+between them.
+
+Probes have a priority queue of their own that is always empty, so they take a link's latency and
+their own length, and disturb no data: a run that detects failures by probes and has none is the run
+that does not probe.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from controller.fabric_controller import LinkChange
+from controller.liveness import Liveness, Probe
+from controller.session import Session
+from emulation.softswitch.switch import Switch
+from emulation.virtual.network import Kind, Network
+
+
+class VirtualProbes:
+    """Drives `Liveness` through the sessions of a virtual network.
+
+    What it finds out goes to `on_change`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        switches: Sequence[Switch],
+        sessions: Sequence[Session],
+        liveness: Liveness,
+        on_change: Callable[[LinkChange], None],
+    ) -> None:
+        self._network = network
+        self._switches = switches
+        self._sessions = sessions
+        self._liveness = liveness
+        self._on_change = on_change
+
+        for switch, session in enumerate(sessions):
+            session.on_packet_in = partial(self._caught, switch)
+
+        network.at(liveness.next_tick_ps, Kind.CONTROL, self._tick)
+
+    def _tick(self) -> None:
+        probes, change = self._liveness.tick(self._network.clock.now_ps)
+        if change != LinkChange():
+            self._on_change(change)
+
+        for probe in probes:
+            self._send(probe)
+
+        self._network.at(self._liveness.next_tick_ps, Kind.CONTROL, self._tick)
+
+    def _send(self, probe: Probe) -> None:
+        self._sessions[probe.switch].packet_out(probe.port, probe.frame)
+        now_ps = self._network.clock.now_ps
+        scenario = self._network.scenario
+        switch = self._switches[probe.switch]
+
+        for pending in switch.take_requeued():
+            port = self._network.ports[probe.switch][pending.egress_port]
+            for sent in switch.egress(pending, port.queue.depth_packets(now_ps)):
+                if not port.is_down(now_ps):
+                    arrival_ps = now_ps + scenario.tx_ps(len(sent.frame)) + scenario.latency_ps
+                    self._network.at(
+                        arrival_ps,
+                        Kind.CONTROL,
+                        partial(self._arrive, port.far, port.far_port, sent.frame),
+                    )
+
+    def _arrive(self, switch: int, port: int, frame: bytes) -> None:
+        for pending in self._switches[switch].ingress(port, frame):
+            self._switches[switch].egress(pending)
+
+    def _caught(self, switch: int, port: int, frame: bytes) -> None:
+        self._liveness.on_probe(switch, port, frame)

@@ -1,0 +1,204 @@
+"""Coordinates <-> names, IPv4 and MAC addresses, device ids, ports and interfaces (design, "The
+dataplane", decision 5).
+
+Everything follows from an index of `fattree.topology`, so that every network gives every host and
+switch the same name.
+"""
+
+import re
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.errors import AddressError
+from fattree.topology import FatTree, Tier
+
+Index = TypeVar("Index", int, NDArray[np.int64])
+
+NETWORK = 10
+FIRST_HOST = 2
+FIRST_GRPC_PORT = 9559  # P4Runtime's registered port; even k = 128 stays below the ephemeral ports
+PREFIXES = {Tier.EDGE: "edge", Tier.AGG: "agg", Tier.CORE: "core"}
+HOST_NAME = re.compile(r"h(\d{1,3})_(\d{1,3})_(\d{1,3})", re.ASCII)
+SWITCH_NAME = re.compile(r"(edge|agg|core)(\d{1,3})_(\d{1,3})", re.ASCII)
+
+
+def host_coordinates(tree: FatTree, host: int) -> tuple[int, int, int]:
+    """Return (pod, edge, index) of a host."""
+    edge, index = divmod(host, tree.half)
+    pod, position = divmod(edge, tree.half)
+    return pod, position, index
+
+
+def host_name(tree: FatTree, host: int) -> str:
+    """Return for example `h0_1_0`: pod 0, edge 1, first host."""
+    pod, edge, index = host_coordinates(tree, host)
+    return f"h{pod}_{edge}_{index}"
+
+
+def host_named(tree: FatTree, name: str) -> int:
+    """Return the host of a name; raises AddressError."""
+    found = HOST_NAME.fullmatch(name)
+    if not found:
+        raise AddressError(f"{name!r} is not a host's name: expected hPOD_EDGE_INDEX, as in h0_1_0")
+
+    pod, edge, index = map(int, found.groups())
+    if pod >= tree.k or edge >= tree.half or index >= tree.half:
+        raise AddressError(
+            f"there is no host {name} at k = {tree.k}: hosts are h0_0_0 to {host_name(tree, tree.hosts - 1)}"
+        )
+
+    return (pod * tree.half + edge) * tree.half + index
+
+
+def switch_name(tree: FatTree, switch: int) -> str:
+    """Return for example `edge0_1` or `agg0_0` (pod, position) or `core0_1` (agg position, index)."""
+    major, minor = tree.position(switch)
+    return f"{PREFIXES[tree.tier(switch)]}{major}_{minor}"
+
+
+def switch_named(tree: FatTree, name: str) -> int:
+    """Return the switch of a name; raises AddressError."""
+    found = SWITCH_NAME.fullmatch(name)
+    if not found:
+        raise AddressError(
+            f"{name!r} is not a switch's name: expected edgePOD_I, aggPOD_I or coreAGG_I, as in edge0_1"
+        )
+
+    prefix = found[1]
+    major = int(found[2])
+    minor = int(found[3])
+    majors = tree.half if prefix == "core" else tree.k
+
+    if major >= majors or minor >= tree.half:
+        last = f"{prefix}{majors - 1}_{tree.half - 1}"
+        raise AddressError(
+            f"there is no switch {name} at k = {tree.k}: {prefix} switches are {prefix}0_0 to {last}"
+        )
+
+    match prefix:
+        case "edge":
+            return tree.edge(major, minor)
+        case "agg":
+            return tree.agg(major, minor)
+        case _:
+            return tree.core(major, minor)
+
+
+def link_name(tree: FatTree, link: int) -> str:
+    """Return for example `edge0_1-agg0_0` or `agg0_0-core0_1`, the lower end first."""
+    lower, upper = tree.link_ends(link)
+    return f"{switch_name(tree, lower.switch)}-{switch_name(tree, upper.switch)}"
+
+
+def link_named(tree: FatTree, name: str) -> int:
+    """Return the inter-switch link between two named switches, in either order.
+
+    Raises AddressError.
+    """
+    ends = name.split("-")
+    if len(ends) != 2:
+        raise AddressError(
+            f"{name!r} is not a link's name: expected SWITCH-SWITCH, as in edge0_1-agg0_0 or agg0_0-core0_1"
+        )
+
+    lower, upper = sorted(switch_named(tree, end.strip()) for end in ends)
+    for link in range(lower * tree.half, (lower + 1) * tree.half) if lower < 2 * tree.edges else ():
+        if tree.link_ends(link)[1].switch == upper:
+            return link
+
+    raise AddressError(f"there is no link {name}: {_neighbours_above(tree, lower)}")
+
+
+def _neighbours_above(tree: FatTree, switch: int) -> str:
+    if tree.tier(switch) is Tier.CORE:
+        return "cores are not linked to each other"
+
+    ports = range(tree.uplink_port(0), tree.uplink_port(tree.half))
+    above = [
+        switch_name(tree, end.switch)
+        for end in (tree.neighbour(switch, port) for port in ports)
+        if end
+    ]
+
+    return f"{switch_name(tree, switch)} leads up to {above[0]} to {above[-1]}"
+
+
+def host_ip(tree: FatTree, host: Index) -> Index:
+    """Return 10.pod.edge.(2 + index) as an integer; `host` may be an array."""
+    edge = host // tree.half
+    index = host % tree.half
+    return (
+        (NETWORK << 24) + (edge // tree.half << 16) + (edge % tree.half << 8) + FIRST_HOST + index
+    )
+
+
+def host_of_ip(tree: FatTree, ip: int) -> int | None:
+    """Return the host that owns an address, or None."""
+    pod = ip >> 16 & 0xFF
+    edge = ip >> 8 & 0xFF
+    index = (ip & 0xFF) - FIRST_HOST
+    inside = ip >> 24 == NETWORK and pod < tree.k and edge < tree.half and 0 <= index < tree.half
+
+    return (pod * tree.half + edge) * tree.half + index if inside else None
+
+
+def switch_ip(tree: FatTree, switch: int) -> int:
+    """Return edge 10.pod.edge.1, agg 10.pod.(h + agg).1 or core 10.k.(1 + agg).(1 + index) as an
+    integer.
+    """
+    major, minor = tree.position(switch)
+    match tree.tier(switch):
+        case Tier.EDGE:
+            third = minor
+            fourth = 1
+        case Tier.AGG:
+            third = tree.half + minor
+            fourth = 1
+        case Tier.CORE:
+            major, third, fourth = tree.k, 1 + major, 1 + minor
+
+    return NETWORK << 24 | major << 16 | third << 8 | fourth
+
+
+def dotted(ip: int) -> str:
+    """Return an address as text."""
+    return ".".join(str(ip >> shift & 0xFF) for shift in (24, 16, 8, 0))
+
+
+def host_mac(tree: FatTree, host: int) -> int:
+    """Return a locally administered MAC address, 02:00 and the host's IPv4 address, as an integer."""
+    return 0x0200 << 32 | host_ip(tree, host)
+
+
+def switch_mac(tree: FatTree, switch: int) -> int:
+    """Return a locally administered MAC address, 02:01 and the switch's IPv4 address, as an
+    integer.
+    """
+    return 0x0201 << 32 | switch_ip(tree, switch)
+
+
+def colons(mac: int) -> str:
+    """Return a MAC address as text."""
+    return mac.to_bytes(6, "big").hex(":")
+
+
+def device_id(switch: int) -> int:
+    """Return a switch's P4Runtime device id; ids count from 1."""
+    return switch + 1
+
+
+def grpc_port(switch: int) -> int:
+    """Return the TCP port of a switch's P4Runtime server."""
+    return FIRST_GRPC_PORT + switch
+
+
+def interface_name(tree: FatTree, switch: int, port: int) -> str:
+    """Return for example `e0_1-3`: at most 12 characters, where the kernel allows 15."""
+    return f"{switch_name(tree, switch)[0]}{'_'.join(map(str, tree.position(switch)))}-{port}"
+
+
+def host_interface_name(tree: FatTree, host: int) -> str:
+    """Return for example `h0_1_0-eth0`, at most 15 characters."""
+    return f"{host_name(tree, host)}-eth0"

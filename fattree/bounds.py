@@ -1,0 +1,171 @@
+"""Lower bounds of the completion time: no queueing, no loss (appendix B).
+
+The permutation's bound follows the three modes of a host that sends data and acknowledges at once:
+data only, data and ACKs in turn, ACKs only. `T_d`, `T_a` are serialisation times without the gap,
+`d`, `a` with it, `p` the one-way propagation.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.experiment import Scenario
+from fattree.flows import Flows, entries, generations
+from fattree.traffic import gaps as line_rate_gaps
+from fattree.traffic import shares
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The times of appendix B in ps, for paths of `hops` links."""
+
+    data_ps: int
+    ack_ps: int
+    data_slot_ps: int
+    ack_slot_ps: int
+    propagation_ps: int
+    hops: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, hops: int = 6, data_slot_ps: int | None = None) -> "Timing":
+        """Return the scenario's times.
+
+        `data_slot_ps` replaces T'_d by the paced gap under failures.
+        """
+        return cls(
+            data_ps=scenario.tx_ps(scenario.data_bytes),
+            ack_ps=scenario.tx_ps(scenario.ack_bytes),
+            data_slot_ps=data_slot_ps or scenario.slot_ps,
+            ack_slot_ps=scenario.ack_slot_ps,
+            propagation_ps=hops * scenario.latency_ps,
+            hops=hops,
+        )
+
+
+def data_only_packets(timing: Timing) -> int:
+    """Return i_1: how many data packets a host has begun when the first one arrives (78 by
+    default).
+    """
+    return (
+        -(-(timing.propagation_ps + (timing.hops - 1) * timing.data_ps) // timing.data_slot_ps) + 1
+    )
+
+
+def ack_times_ps(timing: Timing, packets: int) -> list[int]:
+    """Return when the ACK of each of `packets` data packets arrives at best, in order, at a host
+    that also receives as many.
+
+    Modes 1 and 2 give the ACKs up to i_2 = packets - i_1 + 1, mode 3 the later of its two
+    constraints for the rest. A host that has sent all its data before the first packet arrives
+    acknowledges each packet at once.
+    """
+    first_data = arrival_ps(timing)
+    i1 = data_only_packets(timing)
+    if packets < i1:
+        return [
+            first_data + index * timing.data_slot_ps + return_ps(timing) for index in range(packets)
+        ]
+
+    interleaved = packets - i1 + 1
+    first_ack = first_data + (i1 - 1) * timing.data_slot_ps + timing.ack_slot_ps
+    arrivals = [
+        first_ack + index * (timing.data_slot_ps + timing.ack_slot_ps)
+        for index in range(interleaved)
+    ]
+
+    for index in range(interleaved, packets):
+        on_the_link = arrivals[interleaved - 1] + (index + 1 - interleaved) * timing.ack_slot_ps
+        if index < i1 - 1:  # its data packet left in mode 1
+            after_data = first_data + index * timing.data_slot_ps + return_ps(timing)
+        else:
+            after_data = (
+                arrivals[index - (i1 - 1)]
+                + (timing.hops - 1) * timing.ack_ps
+                + timing.propagation_ps
+            )
+
+        arrivals.append(max(on_the_link, after_data))
+
+    return arrivals
+
+
+def return_ps(timing: Timing) -> int:
+    """Return how long an ACK travels on an empty path."""
+    return timing.propagation_ps + timing.hops * timing.ack_ps
+
+
+def arrival_ps(timing: Timing) -> int:
+    """Return when the last bit of a first data packet arrives on an empty path."""
+    return timing.propagation_ps + timing.hops * timing.data_ps
+
+
+def plain_sum_ps(timing: Timing, packets: int) -> int:
+    """Return the paper's all-to-all bound: the sum of the host's transmissions and one empty round
+    trip.
+    """
+    return packets * timing.data_slot_ps + arrival_ps(timing) + return_ps(timing)
+
+
+def one_way_ps(timing: Timing, packets: int) -> int:
+    """Return when the last ACK arrives at a host that only sends."""
+    return (packets - 1) * timing.data_slot_ps + arrival_ps(timing) + return_ps(timing)
+
+
+def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
+    """Return the lower bound of the CCT of `flows`: each host's flows of one generation as one
+    message, generations in sequence.
+
+    A host that receives less than it sends is only held to its own sending. `gaps` are the paced
+    gaps (under failures); by default those at line rate.
+    """
+    tree = scenario.tree
+    paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    generation = generations(tree, flows)
+    together = generation * tree.hosts
+    sends = np.bincount(together + flows.source, weights=flows.packets)
+    receives = np.bincount(
+        together + flows.destination, weights=flows.packets, minlength=len(sends)
+    )[: len(sends)]
+    hops = np.where(flows.source // tree.half == flows.destination // tree.half, 2, 6)
+    hops[(hops == 6) & (flows.source // tree.half**2 == flows.destination // tree.half**2)] = 4
+    slots = paced // shares(tree, flows)
+    sender = together + flows.source
+    keys = np.stack(
+        [hops, sends[sender].astype(np.int64), receives[sender] >= sends[sender], slots], axis=1
+    )
+    cases, case_of = np.unique(keys, axis=0, return_inverse=True)
+    times = np.array([_case_ps(scenario, *case) for case in cases.tolist()], dtype=np.int64)[
+        case_of.ravel()
+    ]
+    in_the_air = np.array(
+        [arrival_ps(Timing.of(scenario, hops)) for hops in (2, 4, 6)], dtype=np.int64
+    )[hops // 2 - 1]
+
+    return _longest_chain(flows, generation, times, (flows.packets - 1) * paced + in_the_air)
+
+
+def _case_ps(scenario: Scenario, hops: int, packets: int, both_ways: int, slot_ps: int) -> int:
+    timing = Timing.of(scenario, hops, slot_ps)
+    return ack_times_ps(timing, packets)[-1] if both_ways else one_way_ps(timing, packets)
+
+
+def _longest_chain(flows: Flows, generation: Int64, times: Int64, arrivals: Int64) -> int:
+    """Return when the last flow is done if each takes `times` after those that it waits for.
+
+    A host knows that a flow of its own is done when all ACKs are back, `times`, but one to it when
+    the data are in, `arrivals`.
+    """
+    begins = flows.start_ps.copy()
+    for current in range(1, int(generation.max(initial=0)) + 1):
+        chosen = np.flatnonzero(generation == current)
+        waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
+        awaited = flows.after[entries(flows.after_offset, chosen)]
+        known = np.where(
+            flows.source[awaited] == flows.source[waiting], times[awaited], arrivals[awaited]
+        )
+        np.maximum.at(begins, waiting, begins[awaited] + known)
+
+    return int((begins + times - flows.start_ps).max(initial=0))

@@ -1,0 +1,38 @@
+"""What can be wrong with what a user asks for.
+
+Command lines print the message, one line, and exit with 2.
+
+FabricError
+    AddressError      a name or address that does not exist in this fat-tree
+    TrafficError      a collective that cannot be built
+    FailureError      failures that leave a flow without a path
+    MatrixError       a connection matrix file that cannot be read, with its line
+    ExperimentError   an experiment file that cannot be read, with its line and key
+"""
+
+
+class FabricError(ValueError):
+    """Anything that `fabric` refuses; the message is one line, whatever it quotes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))
+
+
+class AddressError(FabricError):
+    """A name or address that does not exist in this fat-tree."""
+
+
+class TrafficError(FabricError):
+    """A collective that cannot be built."""
+
+
+class FailureError(FabricError):
+    """Failures that leave a flow without a path."""
+
+
+class MatrixError(FabricError):
+    """A connection matrix file that cannot be read."""
+
+
+class ExperimentError(FabricError):
+    """An experiment file that cannot be read."""

@@ -1,0 +1,334 @@
+"""The experiment file: fabric, load balancers, collective, failures, seeds.
+
+Every number has its unit in its key.
+
+An `Experiment` is what a TOML file says; it unfolds into one `Scenario` per load balancer and seed,
+which each of the three networks runs as it is.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from fattree.policies import POLICIES, Chooser, Policy
+from fattree.topology import FatTree
+
+PS_PER_NS = 1_000
+PS_PER_SECOND = 10**12
+DEFAULT_QUEUE_BYTES = 800_000
+MOST_BYTES = 2**40
+MOST_RTTS = 10_000
+LATEST_NS = 10**14
+DAMPING_SUPPRESS = 3.0
+DAMPING_REUSE = 1.0
+
+LIKE = tuple(slug for slug, row in POLICIES.items() if row.chooser is not Chooser.WAYPOINT)
+Matrix = Literal[
+    "permutation",
+    "inter_pod_permutation",
+    "all_to_all",
+    "ring",
+    "hierarchical_ring",
+    "fsdp",
+    "pairs",
+    "file",
+]
+Detection = Literal["announced", "netlink", "probe"]
+
+
+class Section(BaseModel):
+    """A frozen table of the file; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Fabric(Section):
+    """The fat-tree and its links. `queue_bytes` 0 means unlimited.
+
+    Thresholds are fractions of `threshold_bytes`.
+    """
+
+    k: Annotated[int, Field(ge=2, le=128, multiple_of=2)] = 8
+    rate_gbps: Annotated[float, Field(ge=0.001, le=10_000)] = 800
+    latency_ns: Annotated[float, Field(ge=0.001, le=10**9)] = 500
+    queue_bytes: Annotated[int, Field(ge=0, le=MOST_BYTES)] = DEFAULT_QUEUE_BYTES
+    threshold_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] | None = None
+
+
+class Packets(Section):
+    """What a packet of each class occupies on the wire."""
+
+    payload_bytes: Annotated[int, Field(ge=256, le=65_000)] = 4096
+    header_bytes: Annotated[int, Field(ge=62, le=1_000)] = 62
+    ack_bytes: Annotated[int, Field(ge=1, le=65_000)] = 64
+    gap_bytes: Annotated[int, Field(ge=0, le=1_000)] = 20
+    tunnel_bytes: Annotated[int, Field(ge=0, le=1_000)] = 0
+
+
+class LoadBalancer(Section):
+    """Options of the schemes; which one runs is `Scenario.policy`.
+
+    `label_timeout_rtt`: labels (REPS, PLB) time out no sooner.
+    """
+
+    schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
+    edge_pointers: Literal["pod", "edge", "host"] = "edge"
+    agg_pointers: Literal["pod", "edge", "host"] = "pod"
+    queue_staleness_ns: Annotated[float, Field(ge=0, le=10**9)] = 0
+    bins_percent: tuple[float, float, float] = (5, 10, 20)
+    ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
+    plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
+    plb_gaps: Annotated[int, Field(ge=1, le=10**6)] = 10
+    freeze_us: Annotated[float, Field(ge=0, le=10**9)] = 100
+    label_timeout_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 1
+
+    @field_validator("edge_pointers")
+    @classmethod
+    def _one_order_per_pointer(cls, level: str, others: ValidationInfo) -> str:
+        if level == "pod" and others.data.get("schedule_orders") == "per_pointer":
+            raise ValueError(
+                '"pod" needs schedule_orders = "per_pod": a pod\'s edges share a pointer, so they share an order'
+            )
+
+        return level
+
+
+class Collective(Section):
+    """Who sends how much to whom (`fattree.traffic`).
+
+    `steps` of a ring: by default a whole exchange, one step for fsdp.
+    """
+
+    matrix: Matrix = "permutation"
+    message_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] = 1 << 20
+    pairs: tuple[tuple[int, int], ...] = ()
+    file: str | None = None
+    start_unit: Literal["ps", "us"] = "ps"
+    steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    servers_per_ring: Annotated[int, Field(ge=2, le=10**9)] | None = None
+    model: Literal["llama-7b", "llama-70b", "llama-405b"] | None = None
+    hidden_size: Annotated[int, Field(gt=0, le=10**6)] | None = None
+    layers: Annotated[int, Field(gt=0, le=10**6)] | None = None
+    parameters: Annotated[int, Field(gt=0, le=10**15)] | None = None
+
+
+class Transport(Section):
+    """Loss recovery, congestion control and pacing."""
+
+    recovery: Literal["erasure", "sack"] = "erasure"
+    congestion: Literal["fixed", "mswift"] = "fixed"
+    sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
+    pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
+    random_phases: bool = True
+    rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
+
+
+class LinkEvent(Section):
+    """A link that fails and perhaps comes back, at given times."""
+
+    link: str
+    down_ns: Annotated[float, Field(ge=0, le=LATEST_NS)]
+    up_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
+
+
+class Failures(Section):
+    """Failed links: drawn at a rate, named, or both.
+
+    `convergence_rtt` is G in zero-load RTTs (`inf`: routes never change).
+    """
+
+    rate: Annotated[float, Field(ge=0, le=1)] = 0
+    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    events: tuple[LinkEvent, ...] = ()
+    convergence_rtt: Annotated[float, Field(ge=0, allow_inf_nan=True)] = 0
+    local_repair: bool = False
+
+    @field_validator("convergence_rtt")
+    @classmethod
+    def _finite_or_never(cls, rtts: float) -> float:
+        if not (rtts <= MOST_RTTS or rtts == float("inf")):
+            raise ValueError(f"must be from 0 to {MOST_RTTS:,}, or inf for never")
+
+        return rtts
+
+
+class Controller(Section):
+    """How the controller learns of failures, and how it treats links that come and go
+    (`controller.detection`).
+
+    G (`failures.convergence_rtt`) runs from the moment at which it learns of a change: with
+    `announced` that is the change itself.
+    """
+
+    detection: Detection = "announced"
+    probe_interval_us: Annotated[float, Field(ge=0.001, le=10**9)] | None = None
+    probe_misses: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    damping_half_life_us: Annotated[float, Field(ge=0.001, le=10**12)] | None = None
+    damping_suppress: Annotated[float, Field(gt=0, le=1_000)] | None = None
+    damping_reuse: Annotated[float, Field(gt=0, le=1_000)] | None = None
+
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> "Controller":
+        if self.detection != "probe" and (self.probe_interval_us, self.probe_misses) != (
+            None,
+            None,
+        ):
+            raise ValueError(
+                f'probe_interval_us and probe_misses need detection = "probe", not "{self.detection}"'
+            )
+
+        if self.damping_half_life_us is None and (self.damping_suppress, self.damping_reuse) != (
+            None,
+            None,
+        ):
+            raise ValueError("damping_suppress and damping_reuse need damping_half_life_us")
+
+        suppress = self.damping_suppress or DAMPING_SUPPRESS
+        reuse = self.damping_reuse or DAMPING_REUSE
+        if reuse >= suppress:
+            raise ValueError(
+                f"damping_reuse = {reuse:g} must be below damping_suppress = {suppress:g}"
+            )
+
+        return self
+
+
+class OwnProgram(Section):
+    """A P4 program of the user's that runs in place of ours: its file, and the load balancer whose
+    groups and hosts it gets.
+    """
+
+    file: Annotated[str, Field(min_length=1)]
+    like: str = "simple_rr"
+
+    @field_validator("like")
+    @classmethod
+    def _has_groups(cls, slug: str) -> str:
+        if slug not in LIKE:
+            raise ValueError(f"must be one of {', '.join(LIKE)}")
+
+        return slug
+
+
+class Settings(Section):
+    """What experiments and scenarios share."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)] = (
+        "experiment"
+    )
+    fabric: Fabric = Fabric()
+    packets: Packets = Packets()
+    load_balancer: LoadBalancer = LoadBalancer()
+    collective: Collective = Collective()
+    transport: Transport = Transport()
+    failures: Failures = Failures()
+    controller: Controller = Controller()
+
+
+class Scenario(Settings):
+    """One run: one load balancer, one seed. Times that follow from it are integer picoseconds."""
+
+    policy: str = "ofan"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, slug: str) -> str:
+        if slug not in POLICIES:
+            raise ValueError(f"no load balancer {slug!r}; choose from {', '.join(POLICIES)}")
+
+        return slug
+
+    @property
+    def tree(self) -> FatTree:
+        """Return the fat-tree."""
+        return FatTree(self.fabric.k)
+
+    @property
+    def scheme(self) -> Policy:
+        """Return the load balancer's row of the table."""
+        return POLICIES[self.policy]
+
+    @property
+    def rate_bps(self) -> int:
+        """Return the rate of every link in bit/s."""
+        return round(self.fabric.rate_gbps * 10**9)
+
+    @property
+    def latency_ps(self) -> int:
+        """Return the latency of every link."""
+        return round(self.fabric.latency_ns * PS_PER_NS)
+
+    @property
+    def data_bytes(self) -> int:
+        """Return the wire size of a data packet without gap, tunnel included where the scheme
+        tunnels.
+        """
+        tunnel = self.packets.tunnel_bytes if self.policy == "host_dr" else 0
+        return self.packets.payload_bytes + self.packets.header_bytes + tunnel
+
+    @property
+    def ack_bytes(self) -> int:
+        """Return the wire size of an ACK without gap."""
+        return self.packets.ack_bytes + (
+            self.packets.tunnel_bytes if self.policy == "host_dr" else 0
+        )
+
+    @property
+    def threshold_bytes(self) -> int:
+        """Return the buffer that ECN and queue bins are fractions of."""
+        return self.fabric.threshold_bytes or self.fabric.queue_bytes or DEFAULT_QUEUE_BYTES
+
+    def tx_ps(self, size: int) -> int:
+        """Return how long `size` bytes occupy a link."""
+        return -(-size * 8 * PS_PER_SECOND // self.rate_bps)
+
+    @property
+    def slot_ps(self) -> int:
+        """Return the time a data packet and its gap hold a link."""
+        return self.tx_ps(self.data_bytes + self.packets.gap_bytes)
+
+    @property
+    def ack_slot_ps(self) -> int:
+        """Return the time an ACK and its gap hold a link."""
+        return self.tx_ps(self.ack_bytes + self.packets.gap_bytes)
+
+    @property
+    def zero_load_rtt_ps(self) -> int:
+        """Return 2 T_p + 6 (T_d + T_a), 6.253 us by default (design, decision 4)."""
+        return 12 * self.latency_ps + 6 * (self.tx_ps(self.data_bytes) + self.tx_ps(self.ack_bytes))
+
+    @property
+    def bdp_packets(self) -> int:
+        """Return the data packets in one zero-load RTT at line rate."""
+        return -(-self.zero_load_rtt_ps // self.slot_ps)
+
+    @property
+    def convergence_ps(self) -> int | None:
+        """Return G, or None for never."""
+        rtts = self.failures.convergence_rtt
+        return None if rtts == float("inf") else round(rtts * self.zero_load_rtt_ps)
+
+
+class Experiment(Settings):
+    """A file: the shared settings, the load balancers and the seeds to run.
+
+    A program of the user's runs before them.
+    """
+
+    policies: tuple[str, ...] = ("ofan",)
+    program: OwnProgram | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
+
+    def scenarios(self) -> Iterator[Scenario]:
+        """Yield one scenario per seed and load balancer.
+
+        A seed fixes matrix and failures for all schemes alike.
+        """
+        shared = {name: getattr(self, name) for name in Settings.model_fields}
+        for seed in range(self.seed, self.seed + self.seeds):
+            for policy in self.policies:
+                yield Scenario(policy=policy, seed=seed, **shared)

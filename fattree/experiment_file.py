@@ -1,0 +1,347 @@
+"""Read and write experiment files: TOML in, `Experiment` out, and one line for whatever is wrong,
+with the line it is on.
+
+Sizes (keys that end in `_bytes`) may be written as text: "1MiB", "64KiB", "16 MB". `convergence_rtt
+= inf` is plain TOML.
+"""
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fattree.errors import ExperimentError, FabricError
+from fattree.experiment import LIKE, Experiment, Settings
+from fattree.failures import named_outages
+from fattree.policies import POLICIES
+from fattree.text_file import read_text
+from fattree.traffic import check_collective
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
+EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
+PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+KeyPath = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where keys come from: a file's text, or an override."""
+
+    text: str
+    source: str
+    overridden: Sequence[KeyPath]
+
+    def of(self, path: KeyPath) -> str:
+        """Return `file:line` of a key, or the override that set it."""
+        for override in self.overridden:
+            if tuple(path[: len(override)]) == override:
+                return f"--set {'.'.join(override)}"
+
+        line = _line_of([part for part in path if isinstance(part, str)], self.text)
+        return f"{self.source}:{line}" if line else self.source
+
+
+def load_experiment(
+    path: str | Path, overrides: Iterable[str] = (), takes_program: bool = False
+) -> Experiment:
+    """Read an experiment file and apply overrides such as `fabric.k=8` or `policies=ofan,jsq`.
+
+    Raises ExperimentError.
+
+    A `collective.file` is sought in the experiment's folder, one in an override in the current
+    folder; so is `program.file`. A `[program]` is refused unless the caller runs P4.
+    """
+    text = read_text(path, ExperimentError)
+    if not _parse_toml(text, str(path)):
+        raise ExperimentError(f"{path}: the file sets nothing: experiments/demo.toml is an example")
+
+    return parse_experiment(
+        text,
+        source=str(path),
+        overrides=overrides,
+        folder=Path(path).parent,
+        takes_program=takes_program,
+    )
+
+
+def parse_experiment(
+    text: str,
+    source: str,
+    overrides: Iterable[str] = (),
+    folder: Path | None = None,
+    takes_program: bool = False,
+) -> Experiment:
+    """Read an experiment from TOML text.
+
+    `source` names it in errors, relative paths start at `folder`.
+    """
+    values = _parse_toml(text, source)
+    _anchor(values, folder)
+    place = _Place(text, source, [_override(values, override) for override in overrides])
+
+    try:
+        experiment = Experiment.model_validate(_sizes(values))
+    except ValidationError as error:
+        raise ExperimentError(_explain(error, place)) from None
+
+    for path, problem in _problems(experiment):
+        raise ExperimentError(f"{place.of(path)}: {problem}")
+
+    if experiment.program and not takes_program:
+        raise ExperimentError(
+            f"{place.of(('program',))}: only `ofan emulate` runs a program of yours"
+        )
+
+    return experiment
+
+
+def _parse_toml(text: str, source: str) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ExperimentError(
+            f"{source}: not TOML: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
+        ) from None
+
+    return values
+
+
+def _anchor(values: dict[str, Any], folder: Path | None) -> None:
+    for table in (values.get(name) for name in ("collective", "program")):
+        if folder is not None and isinstance(table, dict) and isinstance(table.get("file"), str):
+            table["file"] = str(folder / table["file"])
+
+
+def _override(values: dict[str, Any], override: str) -> KeyPath:
+    """Set one `a.b=value` in the nested values and return its path.
+
+    A value is TOML, or else text.
+    """
+    key, separator, text = override.partition("=")
+    path = tuple(part.strip() for part in key.split("."))
+    if not separator or not all(path):
+        raise ExperimentError(f"{override!r}: expected KEY=VALUE, as in fabric.k=8")
+
+    table = values
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise ExperimentError(f"{override!r}: {part} is not a table")
+
+    table[path[-1]] = _value(path[-1], text.strip())
+    return path
+
+
+def _value(key: str, text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return [part.strip() for part in text.split(",")] if key == "policies" else text
+
+
+def _sizes(values: Any) -> Any:
+    """Replace sizes in text by bytes, in keys that end in `_bytes`."""
+    if not isinstance(values, dict):
+        return values
+
+    return {
+        key: _bytes(value) if str(key).endswith("_bytes") else _sizes(value)
+        for key, value in values.items()
+    }
+
+
+def _bytes(value: Any) -> Any:
+    found = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not found:
+        return value
+
+    number, prefix, binary = found.groups()
+    size = float(number) * (1024 if binary else 1000) ** PREFIXES[prefix]
+    return int(size) if size == int(size) else value
+
+
+def size_in_bytes(text: str) -> int:
+    """Return the bytes of "1MiB", "64KiB", "16 MB" or a plain number; raises ExperimentError."""
+    size = int(text) if text.isascii() and text.isdigit() else _bytes(text)
+    if not isinstance(size, int):
+        raise ExperimentError(
+            f"{text!r} is not a size: expected bytes, or a number and a unit, as in 1MiB or 64 KB"
+        )
+
+    return size
+
+
+def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
+    """Yield what pydantic cannot see, with its key: unknown load balancers and links, traffic that
+    does not fit the fat-tree.
+    """
+    if not experiment.policies and not experiment.program:
+        yield ("policies",), "policies is empty: name at least one load balancer"
+
+    for slug in experiment.policies:
+        if slug not in POLICIES:
+            yield (
+                ("policies",),
+                f"no load balancer {slug!r}{_nearest(slug, POLICIES)}; there are {', '.join(POLICIES)}",
+            )
+
+        if experiment.policies.count(slug) > 1:
+            yield ("policies",), f"policies names {slug} twice"
+
+    scenario = next(
+        experiment.model_copy(update={"policies": experiment.policies or LIKE[:1]}).scenarios()
+    )
+    try:
+        named_outages(scenario)
+    except FabricError as error:
+        yield ("failures", "events"), str(error)
+
+    try:
+        check_collective(scenario)
+    except FabricError as error:
+        collective = scenario.collective
+        given = {"pairs": collective.pairs, "file": collective.file}.get(collective.matrix)
+        yield ("collective", collective.matrix if given else "matrix"), str(error)
+
+
+def _explain(error: ValidationError, place: _Place) -> str:
+    problem = error.errors(include_url=False, include_context=False)[0]
+    path = problem["loc"]
+    kind = problem["type"]
+    where = place.of(path)
+    name = ".".join(map(str, path))
+
+    if kind == "extra_forbidden":
+        return f"{where}: unknown key {name}{_likely(path)}"
+    if kind == "missing":
+        return f"{where}: {name} is missing"
+
+    expected = EXPECTED.get(kind) or problem["msg"].removeprefix("Value error, ").replace(
+        "Input should be", "must be"
+    )
+    if kind.startswith("int_") and name.endswith("_bytes"):
+        expected = 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
+
+    return f"{where}: {name} = {_brief(problem['input'])}: {expected}"
+
+
+def _likely(path: KeyPath) -> str:
+    """Return a hint at the known key, here or in another table, that an unknown key may stand for."""
+    for table in Settings.model_fields if len(path) == 1 else ():
+        if path[0] in _known_keys((table,)):
+            return f" (it belongs in the table [{table}])"
+
+    return _nearest(str(path[-1]), _known_keys(path[:-1]))
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _known_keys(path: KeyPath) -> list[str]:
+    model: Any = Experiment
+    for part in path:
+        field = model.model_fields.get(part) if isinstance(part, str) else None
+        if field is None or not (
+            isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+        ):
+            return []
+
+        model = field.annotation
+
+    return list(model.model_fields)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _line_of(keys: Sequence[str], text: str) -> int:
+    """Return the line (from 1) on which a key stands, or its nearest table, or 0."""
+    table: list[str] = []
+    best = 0
+    depth = 0
+
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[+\s*([^\]]*?)\s*\]+", line)
+        key = re.match(r"\s*([A-Za-z0-9_.\-\"']+)\s*=", line)
+        if header:
+            table = _parts(header[1])
+
+        here = table if header else table + _parts(key[1]) if key else []
+        shared = len(here) if here and list(keys[: len(here)]) == here else 0
+        if shared > depth:
+            best = number
+            depth = shared
+
+    return best
+
+
+def _parts(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in dotted.split(".")]
+
+
+def experiment_toml(experiment: BaseModel) -> str:
+    """Return an experiment (or scenario) as TOML text; `parse_experiment` reads an equal one back.
+
+    Unset values are left out.
+    """
+    values = {
+        key: value
+        for key, value in experiment.model_dump(mode="python").items()
+        if value is not None
+    }
+
+    plain = [
+        f"{key} = {_toml(value)}" for key, value in values.items() if not isinstance(value, Mapping)
+    ]
+    tables = [(key, value) for key, value in values.items() if isinstance(value, Mapping)]
+    for name, table in tables:
+        plain += [
+            "",
+            f"[{name}]",
+            *(f"{key} = {_toml(value)}" for key, value in table.items() if value is not None),
+        ]
+
+    return "\n".join(plain) + "\n"
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _quoted(value)
+        case Mapping():
+            return (
+                "{ "
+                + ", ".join(
+                    f"{key} = {_toml(item)}" for key, item in value.items() if item is not None
+                )
+                + " }"
+            )
+        case list() | tuple():
+            return "[" + ", ".join(map(_toml, value)) + "]"
+        case _:
+            return str(value)
+
+
+def _quoted(text: str) -> str:
+    escaped = "".join(
+        f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c
+        for c in text
+    )
+
+    return f'"{escaped}"'

@@ -1,0 +1,131 @@
+"""The flows of a run as arrays, and what follows from who waits for whom.
+
+A flow is an index; it starts at `start_ps`, or when the flows in `after` are complete. `after`
+names only flows that begin or end at the same host, so that hosts need no global knowledge (design,
+decision 9).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.addressing import host_name
+from fattree.errors import TrafficError
+from fattree.topology import FatTree
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flows:
+    """All flows of a run: int64 arrays of one length, and a CSR: flow f waits for
+    after[after_offset[f]:after_offset[f + 1]].
+    """
+
+    source: Int64
+    destination: Int64
+    packets: Int64
+    start_ps: Int64
+    after_offset: Int64
+    after: Int64
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def waits_for(self, flow: int) -> Int64:
+        """Return the flows that must be complete before this one starts."""
+        return self.after[self.after_offset[flow] : self.after_offset[flow + 1]]
+
+
+def independent(source: Int64, destination: Int64, packets: Int64, start_ps: Int64) -> Flows:
+    """Return flows that wait for no other."""
+    return Flows(
+        source,
+        destination,
+        packets,
+        start_ps=start_ps,
+        after_offset=np.zeros(len(source) + 1, dtype=np.int64),
+        after=np.empty(0, dtype=np.int64),
+    )
+
+
+def offsets(lengths: Int64) -> Int64:
+    """Return the CSR offsets of rows of these lengths."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def entries(offset: Int64, rows: Int64) -> Int64:
+    """Return the positions of all entries of some CSR rows, one row after the other."""
+    lengths = offset[rows + 1] - offset[rows]
+    return np.repeat(offset[rows] - offsets(lengths)[:-1], lengths) + np.arange(lengths.sum())
+
+
+def split(whole: Flows, parts: int) -> Flows:
+    """Split every flow into `parts` consecutive ones of ceil(packets / parts).
+
+    Whoever waits, waits for all parts.
+    """
+    if parts == 1:
+        return whole
+
+    flow = np.repeat(np.arange(len(whole)), parts)
+    after = whole.after[entries(whole.after_offset, flow)]
+    return Flows(
+        source=whole.source[flow],
+        destination=whole.destination[flow],
+        packets=-(-whole.packets[flow] // parts),
+        start_ps=whole.start_ps[flow],
+        after_offset=offsets(np.diff(whole.after_offset)[flow] * parts),
+        after=(after[:, None] * parts + np.arange(parts)).ravel(),
+    )
+
+
+def generations(tree: FatTree, flows: Flows) -> Int64:
+    """Return how many flows must finish one after the other before each flow starts: 0 where it
+    waits for none.
+
+    Raises TrafficError where flows wait for each other in a circle, or for a flow between other
+    hosts.
+    """
+    _refuse_remote(tree, flows)
+    waits = np.diff(flows.after_offset)
+    followers = np.repeat(np.arange(len(flows)), waits)[np.argsort(flows.after, kind="stable")]
+    offset = offsets(np.bincount(flows.after, minlength=len(flows)))
+    generation = np.zeros(len(flows), dtype=np.int64)
+    current = 0
+    ready = np.flatnonzero(waits == 0)
+
+    while len(ready):
+        generation[ready] = current
+        current = current + 1
+        released, times = np.unique(followers[entries(offset, ready)], return_counts=True)
+        waits[released] -= times
+        ready = released[waits[released] == 0]
+
+    if waits.any():
+        raise TrafficError(
+            f"flow {int(np.flatnonzero(waits)[0])} never starts: the flows it waits for wait in a circle"
+        )
+
+    return generation
+
+
+def _refuse_remote(tree: FatTree, flows: Flows) -> None:
+    waiting = np.repeat(np.arange(len(flows)), np.diff(flows.after_offset))
+    awaited = flows.after
+    host = flows.source[waiting]
+    remote = np.flatnonzero((flows.source[awaited] != host) & (flows.destination[awaited] != host))
+
+    if not len(remote):
+        return
+
+    flow = int(waiting[remote[0]])
+    other = int(awaited[remote[0]])
+    source, destination = (
+        host_name(tree, int(ends[other])) for ends in (flows.source, flows.destination)
+    )
+    raise TrafficError(
+        f"flow {flow} starts at {host_name(tree, int(flows.source[flow]))}, which cannot know when flow {other} "
+        f"from {source} to {destination} is complete"
+    )

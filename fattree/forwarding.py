@@ -1,0 +1,471 @@
+"""Every switch's groups and schedules as arrays, from (tree, links, policy, seed).
+
+The controller's plan turns these arrays into table entries and the simulator walks them directly,
+so weights, schedules, random starts and orders are written once. A group is what owns a pointer: a
+destination edge (at edges) or pod (at aggs) for Ofan, a distinct set of (uplink, weight) for
+everyone else. Schedules are sequences of uplinks (from 0).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.draws import Stream, below, component, mix
+from fattree.experiment import Scenario
+from fattree.flows import offsets
+from fattree.iwrr import interleave, simplify
+from fattree.policies import RESHUFFLE_ORDERS, Chooser, Policy
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState, agg_weights, pod_weights
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Slots = NDArray[np.uint8]
+Bools = NDArray[np.bool_]
+ScheduleOrders = Literal["per_pod", "per_pointer"]
+PointerLevel = Literal["pod", "edge", "host"]
+LEVELS: tuple[PointerLevel, ...] = ("pod", "edge", "host")
+NONE = -1
+# Groups at a time: what is computed for so many stays in the processor's cache.
+CACHED = 1 << 15
+
+
+class Consolidation(NamedTuple):
+    """For what kind of destination a rotation keeps a pointer in edges and in aggs.
+
+    Ofan's are the highest (appendix F).
+    """
+
+    edge: PointerLevel = "edge"
+    agg: PointerLevel = "pod"
+
+
+OFAN = Consolidation()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forwarding:
+    """The northbound state of all edges and aggs (switches 0 .. 2 E - 1).
+
+    Southbound routes follow from the addresses.
+
+    edge_group (E, E) and agg_group (E, k): local group of a destination edge or pod, NONE without a
+    path; with a finer consolidation a column is what `columns` says (edges', aggs'), down to a
+    host; first_group (2 E + 1): a switch's groups are first_group[switch] + local group;
+    group_schedule (groups,): local schedule of a group, NONE where it is unused; group_start
+    (groups, 2): where the pointers of data and ACKs start; first_schedule (2 E + 1),
+    schedule_offset (schedules + 1,), slots: flat schedules. A group of a RESHUFFLED policy owns
+    `orders` (16) consecutive schedules of one length, else one.
+    """
+
+    tree: FatTree
+    policy: Policy
+    orders: int
+    edge_group: Int32
+    agg_group: Int32
+    first_group: Int64
+    group_schedule: Int32
+    group_start: Int32
+    first_schedule: Int64
+    schedule_offset: Int64
+    slots: Slots
+    columns: Consolidation = OFAN
+
+    def schedule(self, switch: int, schedule: int) -> Slots:
+        """Return the uplinks of a switch's local schedule."""
+        index = self.first_schedule[switch] + schedule
+        return self.slots[self.schedule_offset[index] : self.schedule_offset[index + 1]]
+
+    def groups(self, switch: int) -> range:
+        """Return the global group indices of a switch."""
+        return range(int(self.first_group[switch]), int(self.first_group[switch + 1]))
+
+    def group_towards(self, switch: int, host: int) -> int:
+        """Return the local group of packets to a host that is not below the switch, NONE without
+        one.
+        """
+        columns = self.columns.edge if switch < self.tree.edges else self.columns.agg
+        return self.group_of(switch, host // self.tree.half ** (2 - LEVELS.index(columns)))
+
+    def group_of(self, switch: int, destination: int) -> int:
+        """Return the local group of a destination edge (at an edge) or pod (at an agg), NONE
+        without one.
+        """
+        edges = self.tree.edges
+        return int(
+            self.edge_group[switch, destination]
+            if switch < edges
+            else self.agg_group[switch - edges, destination]
+        )
+
+
+class Drawn:
+    """The random orders and starts of one scenario, which depend on no link: what is drawn once
+    need not be drawn again.
+    """
+
+    def __init__(self) -> None:
+        self._orders: dict[int, Slots] = {}
+        self._starts: tuple[bytes, NDArray[np.uint32]] = b"", np.zeros(0, dtype=np.uint32)
+
+    def orders(self, first: int, draw: Callable[[], Int64]) -> Slots:
+        """Return the port orders of a pod's switches, of which `first` is the first."""
+        if first not in self._orders:
+            self._orders[first] = draw().astype(np.uint8)
+
+        return self._orders[first]
+
+    def starts(self, counts: Int64, draw: Callable[[], Int64]) -> NDArray[np.uint32]:
+        """Return a draw for each group of switches that have so many groups."""
+        layout = counts.tobytes()
+        if self._starts[0] != layout:
+            self._starts = layout, draw().astype(np.uint32)
+
+        return self._starts[1]
+
+
+def hash_multiplier(seed: int, switch: int) -> int:
+    """Return the odd 32-bit multiplier of a switch's ECMP hash (design, decision 12)."""
+    return int(mix(seed, component(Stream.MULTIPLIER, 0), switch)) | 1
+
+
+def port_orders(
+    tree: FatTree, policy: Policy, seed: int, switches: NDArray[np.int64], blocks: int
+) -> Int64:
+    """Return orders[switch, block, h]: a random permutation of the uplinks each, or the plain order
+    if not shuffled.
+
+    They depend on the seed only, never on failures (design, decision 8). The 16 orders of a
+    RESHUFFLED policy are rotations of as few random ones as possible: each slot then meets each
+    uplink (nearly) equally often, where 16 independent draws would favour some uplink in each slot
+    for ever and keep flows that always meet the same slot together.
+    """
+    half = tree.half
+    if not policy.shuffled:
+        return np.broadcast_to(np.arange(half), (len(switches), blocks, half))
+
+    rotates = policy.chooser is Chooser.RESHUFFLED
+    base = np.arange(blocks) // half if rotates else np.arange(blocks)
+    numbers = (base * 256)[:, None] + np.arange(half)
+    draws = mix(seed, component(Stream.ORDER, 0) + switches[:, None, None], numbers)
+    orders = np.argsort(draws, axis=2, kind="stable")
+
+    if not rotates:
+        return orders
+
+    shift = (np.arange(blocks) % half * max(1, half // blocks))[:, None]
+    return np.take_along_axis(orders, ((np.arange(half) + shift) % half)[None], axis=2)
+
+
+def _weights_of(policy: Policy, weights: Int64) -> Slots:
+    """Return the weights that a policy uses, at most h <= 64."""
+    return (weights if policy.weighted else weights > 0).astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Switch:
+    """One switch: its schedules in a row and their lengths, the schedule of each group, the group
+    of each destination.
+    """
+
+    slots: Slots
+    lengths: Int64
+    group_schedule: Int32
+    groups: Int32
+
+
+def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
+    """Give every destination a group.
+
+    Destinations of one pod share its schedule unless they must skip uplinks.
+
+    weights (pods, h); reach (destinations, h) tells which uplinks' aggs reach a destination edge,
+    None at aggs.
+    """
+    rows = simplify(weights)
+    used = np.arange(len(weights))
+    if reach is not None:
+        skipping, used = _skipping(rows, reach)
+        pods = skipping // reach.shape[1]
+        rows = np.concatenate([rows, rows[pods] * reach[skipping]])
+        orders = np.concatenate([orders, orders[pods]])
+
+    slots, lengths = interleave(rows, orders)
+    used[own] = NONE
+    used[lengths[used] == 0] = NONE
+
+    return _Switch(
+        slots,
+        lengths,
+        used.astype(np.int32),
+        np.where(used == NONE, NONE, np.arange(len(used))).astype(np.int32),
+    )
+
+
+def _skipping(rows: Slots, reach: Bools) -> tuple[Int64, Int64]:
+    """Return the destination edges that some uplink in use does not reach, and each destination's
+    row: its pod's or its own.
+
+    rows (pods, h) are the weights towards pods, reach (destinations, h); rows of their own follow
+    the pods' in that order.
+    """
+    of_destination = np.repeat(np.arange(len(rows)), reach.shape[1])
+    missing = np.flatnonzero(~reach.all(axis=1))
+    skipping = missing[((rows[missing // reach.shape[1]] > 0) & ~reach[missing]).any(axis=1)]
+    of_destination[skipping] = len(rows) + np.arange(len(skipping))
+
+    return skipping, of_destination
+
+
+def _rotation_per_pointer(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
+    """Give every destination a group with a schedule and an order of its own (section 6's reading)."""
+    slots, lengths = interleave(simplify(_of_destinations(weights, reach)), orders)
+    chosen = np.where(lengths > 0, np.arange(len(lengths)), NONE).astype(np.int32)
+    chosen[own] = NONE
+
+    return _Switch(slots, lengths, chosen, chosen)
+
+
+def _split(state: _Switch, copies: int) -> _Switch:
+    """Give each of `copies` parts of every destination a group of its own, on the destination's
+    schedule.
+    """
+    numbers = state.groups[:, None] * copies + np.arange(copies)
+    groups = np.where(state.groups[:, None] == NONE, NONE, numbers).ravel().astype(np.int32)
+    return replace(state, group_schedule=np.repeat(state.group_schedule, copies), groups=groups)
+
+
+def _merged(state: _Switch) -> _Switch:
+    """Give all destinations that walk one schedule, those of a pod, one group."""
+    schedules = np.where(state.groups == NONE, NONE, state.group_schedule[state.groups])
+    used, numbers = np.unique(schedules[schedules != NONE], return_inverse=True)
+    groups = np.full_like(state.groups, NONE)
+    groups[schedules != NONE] = numbers
+
+    return replace(state, group_schedule=used.astype(np.int32), groups=groups)
+
+
+def _consolidated(state: _Switch, own: PointerLevel, wanted: PointerLevel, half: int) -> _Switch:
+    """Regroup a switch whose columns are of the level `own`; merged columns stay."""
+    finer = LEVELS.index(wanted) - LEVELS.index(own)
+    if finer == 0:
+        return state
+
+    return _split(state, half**finer) if finer > 0 else _merged(state)
+
+
+def _of_destinations(weights: Slots, reach: Bools | None) -> Slots:
+    return weights if reach is None else np.repeat(weights, reach.shape[1], axis=0) * reach
+
+
+def _next_hop_sets(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
+    """Give every distinct set of (uplink, weight) a group, numbered as destinations first need it."""
+    rows = weights
+    of_destination = np.arange(len(weights))
+    if reach is not None:
+        skipping, of_destination = _skipping(rows, reach)
+        rows = np.concatenate([rows, rows[skipping // reach.shape[1]] * reach[skipping]])
+
+    of_destination[own] = NONE
+    rows = simplify(rows)
+    group_of_row, groups = _number(rows, of_destination)
+    sets = np.repeat(rows[groups], len(orders), axis=0)
+    slots, lengths = interleave(sets, np.tile(orders, (len(groups), 1)))
+
+    return _Switch(
+        slots,
+        lengths,
+        np.arange(0, len(sets), len(orders), dtype=np.int32),
+        group_of_row[of_destination],
+    )
+
+
+def _number(rows: Slots, of_destination: Int64) -> tuple[Int32, list[int]]:
+    """Number the distinct rows as destinations first need them.
+
+    Return the group of each row (NONE where it is zero or not needed, and once more at the end) and
+    a row of each group.
+    """
+    needed, first = np.unique(of_destination[of_destination != NONE], return_index=True)
+    groups: dict[bytes, int] = {}
+    group_of_row = np.full(len(rows) + 1, NONE, dtype=np.int32)
+    row_of_group: list[int] = []
+
+    for row in needed[np.argsort(first)].tolist():
+        if rows[row].any():
+            group = groups.setdefault(rows[row].tobytes(), len(groups))
+            if group == len(row_of_group):
+                row_of_group.append(row)
+
+            group_of_row[row] = group
+
+    return group_of_row, row_of_group
+
+
+def _switches(
+    tree: FatTree,
+    links: LinkState,
+    policy: Policy,
+    seed: int,
+    schedule_orders: ScheduleOrders,
+    wanted: Consolidation,
+    drawn: Drawn,
+) -> Iterator[_Switch]:
+    build = _rotation if policy.per_destination else _next_hop_sets
+    edge_blocks = agg_blocks = tree.k if policy.per_destination else order_count(policy)
+    if policy.per_destination and schedule_orders == "per_pointer":
+        build = _rotation_per_pointer
+        edge_blocks = tree.edges
+
+    to_pods = _weights_of(policy, pod_weights(tree, links))
+    through_cores = _weights_of(policy, agg_weights(tree, links)).reshape(
+        tree.edges, tree.k, tree.half
+    )
+    for edge, orders in _orders_of(tree, policy, seed, first=0, blocks=edge_blocks, drawn=drawn):
+        yield _consolidated(
+            build(to_pods[edge], links.edge_agg, orders, edge), "edge", wanted.edge, tree.half
+        )
+
+    for agg, orders in _orders_of(
+        tree, policy, seed, first=tree.edges, blocks=agg_blocks, drawn=drawn
+    ):
+        yield _consolidated(
+            build(through_cores[agg], None, orders, agg // tree.half), "pod", wanted.agg, tree.half
+        )
+
+
+def _orders_of(
+    tree: FatTree, policy: Policy, seed: int, first: int, blocks: int, drawn: Drawn
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield every switch of a tier, from 0, with its orders.
+
+    Drawn pod by pod, which bounds the memory.
+    """
+    for pod in range(0, tree.edges, tree.half):
+        switches = np.arange(pod, pod + tree.half)
+        orders = drawn.orders(
+            first + pod, partial(port_orders, tree, policy, seed, first + switches, blocks)
+        )
+        yield from zip(switches.tolist(), orders, strict=True)
+
+
+def order_count(policy: Policy) -> int:
+    """Return how many schedules a group owns: 16 random orders for Switch Pkt, one for everyone
+    else.
+    """
+    return RESHUFFLE_ORDERS if policy.chooser is Chooser.RESHUFFLED else 1
+
+
+def forwarding(
+    tree: FatTree,
+    links: LinkState,
+    policy: Policy,
+    seed: int,
+    schedule_orders: ScheduleOrders = "per_pod",
+    consolidation: Consolidation = OFAN,
+    drawn: Drawn | None = None,
+) -> Forwarding:
+    """Compute groups, schedules and starts of all edges and aggs for one state of the links.
+
+    Rotations alone have these options: `schedule_orders`, one shuffled order per destination pod
+    (appendix F) or per pointer (section 6), and `consolidation`; pods at edges need an order per
+    pod. `drawn` remembers what the links do not change, for calls that differ in `links` only.
+    """
+    wanted = consolidation if policy.per_destination else OFAN
+    drawn = drawn or Drawn()
+    states = list(
+        _switches(
+            tree,
+            links,
+            policy,
+            seed=seed,
+            schedule_orders=schedule_orders,
+            wanted=wanted,
+            drawn=drawn,
+        )
+    )
+
+    lengths = np.concatenate([state.lengths for state in states])
+    first_group = offsets(np.array([len(state.group_schedule) for state in states]))
+    first_schedule = offsets(np.array([len(state.lengths) for state in states]))
+    group_schedule = np.concatenate([state.group_schedule for state in states])
+
+    return Forwarding(
+        tree=tree,
+        policy=policy,
+        orders=order_count(policy),
+        edge_group=np.stack([state.groups for state in states[: tree.edges]]),
+        agg_group=np.stack([state.groups for state in states[tree.edges :]]),
+        first_group=first_group,
+        group_schedule=group_schedule,
+        group_start=_starts(
+            seed,
+            first_group,
+            first_schedule,
+            group_schedule=group_schedule,
+            lengths=lengths,
+            drawn=drawn,
+        ),
+        first_schedule=first_schedule,
+        schedule_offset=offsets(lengths),
+        slots=np.concatenate([state.slots for state in states]),
+        columns=wanted._replace(edge="host" if wanted.edge == "host" else "edge"),
+    )
+
+
+def scenario_forwarding(
+    scenario: Scenario, links: LinkState, drawn: Drawn | None = None
+) -> Forwarding:
+    """Compute a scenario's forwarding for one state of the links.
+
+    `drawn` is kept by who computes several.
+    """
+    options = scenario.load_balancer
+    consolidation = Consolidation(options.edge_pointers, options.agg_pointers)
+    return forwarding(
+        scenario.tree,
+        links,
+        policy=scenario.scheme,
+        seed=scenario.seed,
+        schedule_orders=options.schedule_orders,
+        consolidation=consolidation,
+        drawn=drawn,
+    )
+
+
+def _starts(
+    seed: int,
+    first_group: Int64,
+    first_schedule: Int64,
+    group_schedule: Int32,
+    lengths: Int64,
+    drawn: Drawn,
+) -> Int32:
+    """Return random starts (groups, 2).
+
+    The ACKs' start is half a schedule after the data's (load balancers, Ofan).
+    """
+    counts = np.diff(first_group)
+    switch = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    draws = drawn.starts(counts, partial(_start_draws, seed, switch, first_group))
+    starts = np.empty((len(switch), 2), dtype=np.int32)
+
+    for first in range(0, len(switch), CACHED):
+        here = slice(first, first + CACHED)
+        used = group_schedule[here] != NONE
+        own = first_schedule[switch[here]] + np.maximum(group_schedule[here], 0)
+        length = np.where(used, lengths[own], 1)
+        starts[here, 0] = data = below(draws[here].astype(np.int64), length)
+        starts[here, 1] = (data + length // 2) % length
+
+    return starts
+
+
+def _start_draws(seed: int, switch: Int32, first_group: Int64) -> Int64:
+    local = np.arange(len(switch)) - first_group[switch]
+    draws: Int64 = mix(seed, component(Stream.START, 0) + switch.astype(np.int64), local)
+    return draws

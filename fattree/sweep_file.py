@@ -1,0 +1,170 @@
+"""Read sweep files: an experiment file whose last table, `[sweep]`, lists values of keys.
+
+Every combination is run.
+
+[sweep] "fabric.k" = [4, 8] "collective.message_bytes" = ["64KiB", "1MiB"]
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fattree.errors import ExperimentError
+from fattree.experiment import Experiment, Scenario
+from fattree.experiment_file import parse_experiment, size_in_bytes
+from fattree.text_file import read_text
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HEADER = re.compile(r"^\s*\[\s*sweep\s*\]", re.MULTILINE)
+MOST_RUNS = 1_000_000
+
+
+def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[Scenario]:
+    """Read a sweep file and return its runs: all combinations, seeds and load balancers.
+
+    Raises ExperimentError.
+    """
+    return parse_sweep(read_text(path, ExperimentError), str(path), overrides)
+
+
+def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[Scenario]:
+    """Return the runs of a sweep in TOML text; `source` names it in errors.
+
+    Without `[sweep]`, those of the experiment.
+    """
+    header = HEADER.search(text)
+    base = parse_experiment(text[: header.start()] if header else text, source, overrides)
+    axes = _axes(text, header.start(), source) if header else {}
+
+    if prod(map(len, axes.values())) * base.seeds * len(base.policies) > MOST_RUNS:
+        raise ExperimentError(f"{source}: more than {MOST_RUNS:,} runs")
+
+    values = base.model_dump()
+    for key, choices in axes.items():
+        for value in choices:
+            _experiment(values, {key: value}, text, source)
+
+    return list(_scenarios(values, axes, text, source))
+
+
+def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
+    """Return the values of every swept key, sizes in bytes."""
+    try:
+        everything = tomllib.loads(text)
+        tail = tomllib.loads(text[start:])
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ExperimentError(f"{source}: not TOML: {error or 'nested too deeply'}") from None
+
+    line = text.count("\n", 0, start) + 1
+    if set(tail) != {"sweep"}:
+        raise ExperimentError(f"{source}:{line}: [sweep] must be the last table of the file")
+
+    return {
+        key: _choices(key, value, _where(key, text, source))
+        for key, value in _dotted(everything["sweep"])
+    }
+
+
+def _dotted(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _choices(key: str, values: Any, where: str) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise ExperimentError(
+            f'{where}: {key}: expected a list of values, as in "fabric.k" = [4, 8]'
+        )
+
+    if not key.endswith("_bytes"):
+        return values
+
+    try:
+        return [size_in_bytes(value) if isinstance(value, str) else value for value in values]
+    except ExperimentError as error:
+        raise ExperimentError(f"{where}: {key}: {error}") from None
+
+
+def _scenarios(
+    values: dict[str, Any], axes: dict[str, list[Any]], text: str, source: str
+) -> Iterator[Scenario]:
+    for point in product(*axes.values()):
+        yield from _experiment(
+            values, dict(zip(axes, point, strict=True)), text, source
+        ).scenarios()
+
+
+def _experiment(
+    values: dict[str, Any], point: Mapping[str, Any], text: str, source: str
+) -> Experiment:
+    """Return the experiment at one point of the sweep.
+
+    Raises ExperimentError with the line of the key that is wrong.
+    """
+    merged = values
+    for key, value in point.items():
+        merged = _replaced(merged, key.split("."), value)
+
+    try:
+        experiment = Experiment.model_validate(merged)
+        next(experiment.scenarios(), None)
+    except ValidationError as error:
+        raise ExperimentError(_explain(error, point, text, source)) from None
+
+    return experiment
+
+
+def _replaced(values: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+
+    table = values if isinstance(values, dict) else {}
+    return {**table, path[0]: _replaced(table.get(path[0], {}), path[1:], value)}
+
+
+def _explain(error: ValidationError, point: Mapping[str, Any], text: str, source: str) -> str:
+    problem = error.errors()[0]
+    name = ".".join(map(str, problem["loc"]))
+    key = next(
+        (
+            key
+            for key in point
+            if name == key or name.startswith(f"{key}.") or key.startswith(f"{name}.")
+        ),
+        next(iter(point)),
+    )
+
+    if problem["type"] == "extra_forbidden":
+        return f"{_where(key, text, source)}: unknown key {key}"
+
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return f"{_where(key, text, source)}: {key} = {point[key]!r}: {message}"
+
+
+def _where(key: str, text: str, source: str) -> str:
+    """Return `file:line` of a key in the sweep table, or of the table."""
+    header = HEADER.search(text)
+    assert header is not None
+    first = text.count("\n", 0, header.start()) + 1
+
+    for number, line in enumerate(text[header.start() :].splitlines(), start=first):
+        if "=" in line and line.partition("=")[0].translate(_QUOTES).strip() == key:
+            return f"{source}:{number}"
+
+    return f"{source}:{first}"
+
+
+_QUOTES = str.maketrans("", "", "\"'")

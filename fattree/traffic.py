@@ -1,0 +1,201 @@
+"""The traffic of a scenario: its flows, the gap at which each is paced, and when it may first send.
+
+Computed once and in one place, so that the three networks send the same packets at the same
+picosecond.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import assert_never
+
+from fattree.connection_matrix import read_connection_matrix
+from fattree.draws import Stream, below, component, mix
+from fattree.errors import TrafficError
+from fattree.experiment import Scenario
+from fattree.flows import Flows, generations, split
+from fattree.matrices import (
+    PLACEMENT,
+    all_to_all,
+    derangement,
+    hierarchical_ring,
+    inter_pod_permutation,
+    pairs,
+    refuse_too_many,
+    ring,
+    shard_bytes,
+    shuffle,
+    uniform,
+)
+from fattree.topology import FatTree
+
+Int64 = NDArray[np.int64]
+
+__all__ = [
+    "Flows",
+    "check_collective",
+    "first_due",
+    "flows",
+    "gaps",
+    "message_bytes",
+    "packet_count",
+    "phases",
+    "shares",
+    "whole_flows",
+]
+
+LINE_RATE = Fraction(1)
+
+
+def flows(scenario: Scenario) -> Flows:
+    """Return the scenario's flows, subflows expanded; raises TrafficError or MatrixError.
+
+    They follow from the collective and the seed; a load balancer only decides into how many
+    subflows each is split.
+    """
+    return split(whole_flows(scenario), scenario.scheme.subflows)
+
+
+def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
+    """Return the flows before they are split into subflows."""
+    tree = scenario.tree
+    collective = scenario.collective
+    seed = scenario.seed
+    packets = 0 if collective.matrix == "file" else packet_count(scenario, message_bytes(scenario))
+
+    match collective.matrix:
+        case "permutation":
+            return uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), packets)
+        case "inter_pod_permutation":
+            return uniform(np.arange(tree.hosts), inter_pod_permutation(tree, seed), packets)
+        case "all_to_all":
+            return uniform(*all_to_all(tree.hosts), packets)
+        case "ring":
+            return ring(tree.hosts, collective.steps, packets)
+        case "hierarchical_ring":
+            return hierarchical_ring(
+                tree,
+                servers=np.arange(tree.edges),
+                servers_per_ring=collective.servers_per_ring,
+                steps=collective.steps,
+                packets=packets,
+            )
+        case "fsdp":
+            placement = shuffle(seed, PLACEMENT, tree.edges)
+            return hierarchical_ring(
+                tree,
+                servers=placement,
+                servers_per_ring=collective.servers_per_ring,
+                steps=collective.steps or 1,
+                packets=packets,
+            )
+        case "pairs":
+            return uniform(*pairs(tree, collective.pairs), packets)
+        case "file":
+            return _from_file(scenario)
+        case _:
+            assert_never(collective.matrix)
+
+
+def check_collective(scenario: Scenario) -> None:
+    """Raise the error that `flows` would raise, without building matrices that are large and always
+    fit.
+    """
+    tree = scenario.tree
+    collective = scenario.collective
+    match collective.matrix:
+        case "permutation" | "inter_pod_permutation":
+            pass
+        case "all_to_all":
+            refuse_too_many(tree.hosts * (tree.hosts - 1))
+        case "ring":
+            refuse_too_many(tree.hosts * (collective.steps or tree.hosts - 1))
+        case "hierarchical_ring" | "fsdp" | "pairs" | "file":
+            whole_flows(scenario)
+        case _:
+            assert_never(collective.matrix)
+
+
+def message_bytes(scenario: Scenario) -> int:
+    """Return the size of every message: `message_bytes`, or one layer's shard under FSDP (a file
+    has sizes of its own).
+    """
+    collective = scenario.collective
+    return (
+        shard_bytes(collective, scenario.tree.hosts)
+        if collective.matrix == "fsdp"
+        else collective.message_bytes
+    )
+
+
+def packet_count(scenario: Scenario, size: int) -> int:
+    """Return the data packets of a message; every one is full."""
+    return -(-size // scenario.packets.payload_bytes)
+
+
+def _from_file(scenario: Scenario) -> Flows:
+    collective = scenario.collective
+    if collective.file is None:
+        raise TrafficError('matrix file needs collective.file, for example file = "traffic.cm"')
+
+    return read_connection_matrix(
+        collective.file, scenario.tree, scenario.packets.payload_bytes, collective.start_unit
+    )
+
+
+def shares(tree: FatTree, flows: Flows) -> Int64:
+    """Return among how many flows each flow's host shares its link: the most of that host's flows
+    in one generation.
+    """
+    keys, sizes = np.unique(
+        generations(tree, flows) * tree.hosts + flows.source, return_counts=True
+    )
+    largest = np.zeros(tree.hosts, dtype=np.int64)
+    np.maximum.at(largest, keys % tree.hosts, sizes)
+
+    return largest[flows.source]
+
+
+def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
+    """Return every flow's pacing gap in ps: its share of slots at line rate, longer at rate `rho`
+    or under `rate_limit`.
+
+    Below line rate the bottleneck also carries ACKs, so that a slot is (T'_d + T'_a) / rho (load
+    balancers, "Hosts").
+    """
+    slot = Fraction(scenario.slot_ps if rho >= 1 else scenario.slot_ps + scenario.ack_slot_ps)
+    slot /= min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1))
+    counts, of_flow = np.unique(shares(scenario.tree, flows), return_inverse=True)
+
+    return np.array(
+        [-(-slot.numerator * count // slot.denominator) for count in counts.tolist()],
+        dtype=np.int64,
+    )[of_flow]
+
+
+def phases(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:
+    """Return how long after its start each flow waits: a random part of its gap, or its rank among
+    its host's flows in slots.
+    """
+    if scenario.transport.random_phases:
+        drawn: Int64 = below(
+            mix(scenario.seed, component(Stream.PHASE, 0) + np.arange(len(flows)), 0), gaps
+        )
+        return drawn
+
+    together = generations(scenario.tree, flows) * scenario.tree.hosts + flows.source
+    order = np.argsort(together, kind="stable")
+    _, first, size = np.unique(together[order], return_index=True, return_counts=True)
+    rank = np.empty(len(flows), dtype=np.int64)
+    rank[order] = np.arange(len(flows)) - np.repeat(first, size)
+
+    return rank * scenario.slot_ps
+
+
+def first_due(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:
+    """Return when each flow is first due: start + phase.
+
+    A flow that waits for others is due `phases` after they are complete.
+    """
+    return flows.start_ps + phases(scenario, flows, gaps)

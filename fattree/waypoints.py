@@ -1,0 +1,75 @@
+"""Host DR's routes: the sequence of waypoints through which a host sends to another (Cao et al.
+
+2013, DRB; section 5).
+
+Between pods a waypoint is a core, in one pod an aggregation switch, under one edge there is none.
+Step n of the full sequence goes through agg n mod h and, between pods, its core n div h: the digits
+of n reversed, so that consecutive packets part at the first hop. What either host cannot reach is
+left out. A pointer per (source host, destination host, class) walks the sequence; that of ACKs
+starts half a sequence after that of data.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.draws import Stream, below, component, mix
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState
+
+Int64 = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waypoints:
+    """Sequences of pairs of edges: steps[offset[row] : offset[row + 1]] are (agg position, core
+    index), the index 0 in a pod.
+    """
+
+    offset: Int64
+    steps: Bytes
+
+    def sequence(self, row: int) -> Bytes:
+        """Return the (agg position, core index) of a row's steps, shape (steps, 2)."""
+        return self.steps[self.offset[row] : self.offset[row + 1]]
+
+
+def waypoints(
+    tree: FatTree, links: LinkState, source_edges: Int64, destination_edges: Int64
+) -> Waypoints:
+    """Return one row per pair of edges; the way back is the same row."""
+    rows = [
+        _steps(tree, links, *pair)
+        for pair in zip(source_edges.tolist(), destination_edges.tolist(), strict=True)
+    ]
+
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    steps = np.concatenate(rows) if rows else np.empty((0, 2), dtype=np.uint8)
+    return Waypoints(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), steps)
+
+
+def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> Bytes:
+    if source == destination:
+        return np.empty((0, 2), dtype=np.uint8)
+
+    half = tree.half
+    pods = (source // tree.half, destination // tree.half)
+    reaches = links.edge_agg[source] & links.edge_agg[destination]
+
+    if pods[0] == pods[1]:
+        aggs = np.flatnonzero(reaches)
+        return np.stack([aggs, np.zeros_like(aggs)], axis=1).astype(np.uint8)
+
+    up = links.agg_core.reshape(tree.k, half, half)
+    through = (up[pods[0]] & up[pods[1]] & reaches[:, None]).T
+    return np.ascontiguousarray(np.argwhere(through)[:, ::-1], dtype=np.uint8)
+
+
+def starts(seed: int, source: Int64, destination: Int64, length: Int64) -> tuple[Int64, Int64]:
+    """Return where the pointers from hosts `source` to hosts `destination` start: for data, for
+    ACKs (0 where there is no step).
+    """
+    data = below(mix(seed, component(Stream.WAYPOINT, 0) + source, destination), length)
+    return data, (data + length // 2) % np.maximum(length, 1)

@@ -1,0 +1,69 @@
+"""W-ECMP: how many surviving paths lead through each uplink, for every (switch, destination) at
+once.
+
+The weight of an edge's uplink towards a destination edge is the number of paths that survive
+through that agg; an agg weighs each core that still reaches the destination pod equally (appendix
+F, simulator model).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.topology import FatTree
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkState:
+    """Which inter-switch links are up: `edge_agg[edge, uplink]`, `agg_core[agg, uplink]`, both
+    (edges, h) booleans.
+    """
+
+    edge_agg: Bools
+    agg_core: Bools
+
+    @classmethod
+    def without(cls, tree: FatTree, failed: frozenset[int] = frozenset()) -> "LinkState":
+        """Return the state in which exactly the links of `failed` (indices) are down."""
+        up = np.ones(tree.links, dtype=np.bool_)
+        up[sorted(failed)] = False
+        edge_agg, agg_core = up.reshape(2, tree.edges, tree.half)
+
+        return cls(edge_agg, agg_core)
+
+
+def agg_weights(tree: FatTree, links: LinkState) -> Ints:
+    """Return weights[pod, agg position, destination pod, core index]: 1 where that core joins both
+    pods.
+    """
+    up = links.agg_core.reshape(tree.k, tree.half, tree.half)
+    joined: Ints = (up[:, :, None, :] & up.transpose(1, 0, 2)[None, :, :, :]).astype(np.int64)
+    return joined
+
+
+def pod_weights(tree: FatTree, links: LinkState) -> Ints:
+    """Return weights[edge, destination pod, uplink]: paths from an edge to a pod's agg of the same
+    position.
+
+    Inside the edge's own pod the agg itself is the destination: 1 where the uplink is up.
+    """
+    cores = agg_weights(tree, links).sum(axis=3)
+    own = np.arange(tree.k)
+    cores[own, :, own] = 1
+    weights: Ints = (
+        np.repeat(cores.transpose(0, 2, 1), tree.half, axis=0) * links.edge_agg[:, None, :]
+    )
+
+    return weights
+
+
+def edge_weights(tree: FatTree, links: LinkState, source: int, destination: int) -> Ints:
+    """Return the weight of every uplink of edge `source` towards edge `destination`, shape (h,)."""
+    weights: Ints = (
+        pod_weights(tree, links)[source, destination // tree.half] * links.edge_agg[destination]
+    )
+    return weights

@@ -1,0 +1,43 @@
+"""The contents of the report: the figures in the order of the page, imported when they are asked
+for.
+"""
+
+from importlib import import_module
+
+from sim.report.figure import Figure
+
+# name on the command line -> module of `sim.figures`; the order of the page.
+FIGURES: dict[str, str] = {
+    "contenders": "contenders",
+    "baseline": "baseline",
+    "no_convergence": "no_convergence",
+    "convergence": "convergence",
+    "failure_rate": "failure_rate",
+    "converged": "converged",
+    "growth": "growth",
+    "overload": "overload",
+    "network_size": "network_size",
+    "buffer_size": "buffer_size",
+    "message_size": "message_size",
+    "packet_size": "packet_size",
+    "sack": "sack",
+    "congestion": "congestion",
+    "fsdp": "fsdp",
+    "timeline": "timeline",
+    "pairs": "pairs",
+    "random_queue": "random_queue",
+    "host_dr_model": "host_dr_model",
+    "ratio": "ratio",
+    "ofan_model": "ofan_model",
+    "pointers": "pointers",
+    "invariant": "invariant",
+    "anchored": "anchored",
+    "consolidation": "consolidation",
+}
+
+
+def figure(name: str) -> Figure:
+    """Return a figure by its name; raises KeyError."""
+    found = import_module(f"sim.figures.{FIGURES[name]}").FIGURE
+    assert isinstance(found, Figure)
+    return found

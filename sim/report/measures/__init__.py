@@ -1,0 +1,1 @@
+"""What figures measure beyond a run's record: a function of one scenario each."""

@@ -1,0 +1,82 @@
+"""Flows that lose every packet from a core link's failure until the routes converge (appendix F,
+"All-to-All with failure").
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.experiment import Scenario
+from sim.engine import advanced, run
+from sim.network import Network, build
+from sim.report.figure import Measured
+
+SLOWER = 1.05
+Int64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def measure(scenario: Scenario) -> Measured:
+    """Return shares of flows that lose all that they send between the failure (and one RTT) and the
+    convergence.
+
+    `share`: of all flows at full rate. `slowed`: one lost flow is 5 % slower: the share of all
+    flows, of the flows of the same pair of pods, and whether the slowed flow itself loses all.
+    `slowed_each`: one lost flow of every pair of pods is slower.
+    """
+    lost = all_lost(scenario, np.zeros(0, dtype=np.int64))
+    pairs = pods_of_flows(scenario)
+    values: dict[str, tuple[float, ...]] = {"share": (float(lost.mean()), float(lost.sum()))}
+
+    if lost.any():
+        first = np.flatnonzero(lost)[:1]
+        after = all_lost(scenario, first)
+        same = pairs == pairs[first]
+        _, each = np.unique(np.where(lost, pairs, -1), return_index=True)
+        values["slowed"] = (
+            float(after.mean()),
+            float(after[same].mean()),
+            float(after[first[0]]),
+            float(lost[same].mean()),
+        )
+
+        values["slowed_each"] = (float(all_lost(scenario, each[lost[each]]).mean()),)
+
+    return Measured(**run(scenario).record.model_dump(), values=values)
+
+
+def pods_of_flows(scenario: Scenario) -> Int64:
+    """Return a number for every flow's pair of source and destination pod."""
+    flows = build(scenario).flows
+    pod = scenario.tree.half**2
+    return flows.source // pod * scenario.tree.k + flows.destination // pod
+
+
+def all_lost(scenario: Scenario, slower: Int64) -> Bools:
+    """Return which flows send in the window and get nothing through.
+
+    The flows `slower` are paced 5 % slower.
+    """
+    failed_ps = round(scenario.failures.events[0].down_ns * 1000)
+    begin_ps = failed_ps + scenario.zero_load_rtt_ps
+    end_ps = failed_ps + (scenario.convergence_ps or 0)
+    before, after = (_progress(paced(scenario, slower), time_ps) for time_ps in (begin_ps, end_ps))
+    sent = after[0] - before[0]
+    received = after[1] - before[1]
+    found: Bools = (sent > 0) & (received == 0)
+
+    return found
+
+
+def paced(scenario: Scenario, slower: Int64) -> Network:
+    """Return the network of a scenario in which some flows have a longer gap."""
+    network = build(scenario)
+    gaps = network.world.flows.table.gap_ps
+    gaps[slower] = (gaps[slower] * SLOWER).astype(np.int64)
+
+    return network
+
+
+def _progress(network: Network, time_ps: int) -> tuple[Int64, Int64]:
+    """Return what every flow has sent and what its receiver has."""
+    flows = advanced(network, time_ps).flows
+    return flows.senders.transmissions.astype(np.int64), flows.received.astype(np.int64)

@@ -1,0 +1,102 @@
+"""Load on all southbound links to a destination, from every source alone and from all together
+(appendix F's invariant).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.experiment import Collective, Scenario
+from sim.engine import run
+from sim.network import build
+from sim.report.figure import Measured
+from sim.results import Result, by_layer
+
+Int64 = NDArray[np.int64]
+
+
+def measure(scenario: Scenario) -> Measured:
+    """Return the run's record and spreads in packets (most loaded link to a switch - least loaded),
+    and the largest loads.
+
+    `alone`: the worst over all source edges that send alone, C>A then A>E; `pods`: over all pods
+    that send alone, C>A, so over all source aggregation switches, as each feeds one agg of a pod.
+    `together`: when all send. `load`: the mean of the links' loads in those two layers, for scale.
+    `pointers`: the pointers that feed a switch from above, at most.
+    """
+    result = run(scenario)
+    half = scenario.tree.half
+    alone = np.max([spreads(run(source)) for source in sources(scenario, half)], axis=0)
+    pods = max(spreads(run(source))[0] for source in sources(scenario, half**2))
+    aggs, edges = southbound_data(result)
+    values = {
+        "alone": tuple(map(float, alone)),
+        "pods": (float(pods),),
+        "together": tuple(map(float, spreads(result))),
+        "load": (float(aggs.mean()), float(edges.mean())),
+        "pointers": (float(scenario.tree.k - 1), float(most_feeding(scenario))),
+    }
+
+    return Measured(**result.record.model_dump(), values=values)
+
+
+def sources(scenario: Scenario, block: int) -> list[Scenario]:
+    """Return one scenario for every block of hosts (an edge's, a pod's): its flows of the matrix
+    and no others.
+    """
+    flows = build(scenario).flows
+    ends = np.stack([flows.source, flows.destination], axis=1)
+    of_block = [
+        ends[flows.source // block == number].tolist()
+        for number in range(scenario.tree.hosts // block)
+    ]
+
+    size = scenario.collective.message_bytes
+    return [
+        scenario.model_copy(
+            update={
+                "collective": Collective(
+                    matrix="pairs", message_bytes=size, pairs=tuple(map(tuple, pairs))
+                )
+            }
+        )
+        for pairs in of_block
+    ]
+
+
+def southbound_data(result: Result) -> tuple[Int64, Int64]:
+    """Return the data packets on links down to every agg, shape (aggs, cores of an agg), and edge,
+    (edges, aggs of a pod).
+
+    A port's packets and bytes tell data from ACKs.
+    """
+    tree = result.scenario.tree
+    scenario = result.scenario
+    ports = result.ports
+    data = (ports.load_bytes - scenario.ack_bytes * ports.packets) // (
+        scenario.data_bytes - scenario.ack_bytes
+    )
+    layers = by_layer(tree, data)
+    from_cores = layers[2].reshape(tree.half, tree.half, tree.k)  # agg position, core index, pod
+    from_aggs = layers[3].reshape(tree.k, tree.half, tree.half)  # pod, agg position, edge position
+    to_aggs = from_cores.transpose(2, 0, 1).reshape(tree.edges, tree.half)
+
+    return to_aggs, from_aggs.transpose(0, 2, 1).reshape(tree.edges, tree.half)
+
+
+def spreads(result: Result) -> tuple[int, int]:
+    """Return the largest difference between the links down to one agg, and down to one edge."""
+    aggs, edges = southbound_data(result)
+    return int(np.ptp(aggs, axis=1).max()), int(np.ptp(edges, axis=1).max())
+
+
+def most_feeding(scenario: Scenario) -> int:
+    """Return from how many edges the busiest destination edge gets flows, each with one pointer for
+    it.
+    """
+    flows = build(scenario).flows
+    half = scenario.tree.half
+    source = flows.source // half
+    destination = flows.destination // half
+    pairs = np.unique(np.stack([destination, source])[:, source != destination], axis=1)
+
+    return int(np.bincount(pairs[0]).max())

@@ -1,0 +1,95 @@
+"""Count synchronised pairs of flows on aggregation-edge links, in the packets that are on edges'
+uplinks (appendix C).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.experiment import Scenario
+from sim.engine import advanced, run
+from sim.network import build
+from sim.queues import following
+from sim.report.figure import Measured
+from sim.state import ACK, World
+
+Int64 = NDArray[np.int64]
+
+# Both in mode 1, when hosts send data only (appendix B): an uplink's wire then holds a dozen
+# packets, three rounds at k = 8.
+LOOKS_PS = (1_150_000, 2_150_000)
+NOT_STUCK = -1
+
+
+def measure(scenario: Scenario) -> Measured:
+    """Return a run's record with `pairs`, its number of synchronised pairs, and `red`, the flows of
+    red edges.
+    """
+    looks = [stuck_uplinks(scenario, time_ps) for time_ps in LOOKS_PS]
+    stuck = np.where(looks[0] == looks[1], looks[0], NOT_STUCK)
+    flows = build(scenario).flows
+    half = scenario.tree.half
+    pairs = synchronised_pairs(stuck, flows.destination // half)
+    red = red_flows(flows.source // half, flows.destination // half).sum()
+
+    return Measured(
+        **run(scenario).record.model_dump(), values={"pairs": (float(pairs),), "red": (float(red),)}
+    )
+
+
+def stuck_uplinks(scenario: Scenario, time_ps: int) -> Int64:
+    """Return the uplink of its edge that all of a flow's packets take which are on the way to an
+    agg at a time, or NOT_STUCK.
+    """
+    network = build(scenario)
+    world = advanced(network, time_ps)
+    tree = scenario.tree
+    stuck = np.full(len(network.flows), NOT_STUCK)
+    seen = np.zeros(len(network.flows), dtype=bool)
+
+    for edge in range(tree.edges):
+        for uplink in range(tree.half):
+            present = data_on_link(world, edge * tree.k + tree.half + uplink)
+            stuck[present] = np.where(seen[present], NOT_STUCK, uplink)
+            seen[present] = True
+
+    return stuck
+
+
+def data_on_link(world: World, number: int) -> Int64:
+    """Return the flows, each once, that have data packets at a port or on its wire."""
+    link = world.links[number]
+    packets = world.pool.packets
+    found = []
+    slot = int(link.taken)
+
+    while slot != link.tail:
+        if not packets[slot].status & ACK:
+            found.append(int(packets[slot].flow))
+
+        slot = int(following(world.pool, slot))
+
+    return np.unique(np.array(found, dtype=np.int64))
+
+
+def synchronised_pairs(stuck: Int64, destination_edge: Int64) -> int:
+    """Return how many pairs of flows are stuck to aggs of one position and go to one edge, so that
+    they share a downlink.
+    """
+    flows = np.flatnonzero(stuck != NOT_STUCK)
+    _, sizes = np.unique(
+        np.stack([stuck[flows], destination_edge[flows]]), axis=1, return_counts=True
+    )
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def red_flows(source_edge: Int64, destination_edge: Int64) -> NDArray[np.bool_]:
+    """Return which flows begin at a red edge: all its flows leave it, and they do not all go to one
+    edge.
+    """
+    red = [
+        (destination_edge[source_edge == edge] != edge).all()
+        and len(set(destination_edge[source_edge == edge].tolist())) > 1
+        for edge in source_edge.tolist()
+    ]
+
+    return np.array(red, dtype=bool)

@@ -1,0 +1,137 @@
+"""Which load balancers figures show, the paper's default settings, and how a figure's rows become
+numbers per seed.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sim.report.statistics import Estimate, estimate, paired
+from sim.report.style import label
+
+COARSE = ("flow", "subflow", "host_flowlet_ar")
+PACKET = ("host_pkt", "switch_pkt", "host_pkt_ar", "switch_pkt_ar")
+CONTENDERS = (*COARSE, *PACKET)
+ROTATION = ("host_dr", "ofan")
+BEST = ("switch_pkt_ar", "host_pkt_ar", "ofan")
+MODELLED = (
+    "simple_rr",
+    "jsq",
+    "rsq",
+    "host_pkt",
+    "switch_pkt",
+    "host_pkt_ar",
+    "switch_pkt_ar",
+    "host_dr",
+    "ofan",
+)
+
+KIB = 1 << 10
+MIB = 1 << 20
+PERMUTATION = {"collective__matrix": "permutation", "collective__message_bytes": MIB}
+INTER_POD = {"collective__matrix": "inter_pod_permutation", "collective__message_bytes": MIB}
+ALL_TO_ALL = {"collective__matrix": "all_to_all", "collective__message_bytes": MIB}
+FAILED_LINKS = 0.01
+NEVER = float("inf")
+# An all-to-all run costs a hundred times a permutation's and hardly varies with the seed, so
+# defaults have fewer.
+ATA_SEEDS = {"quick": 3, "default": 3, "full": 10}
+ATA_FAILURE_SEEDS = {"quick": 3, "default": 8, "full": 10}
+
+
+def of_policy(frame: pl.DataFrame, policy: str, column: str = "increase") -> NDArray[Any]:
+    """Return a column's values of one load balancer in the order of the seeds."""
+    return frame.filter(pl.col("policy") == policy).sort("seed")[column].to_numpy()
+
+
+def mean_of(frame: pl.DataFrame, policy: str, column: str = "increase") -> Estimate:
+    """Return a column's mean over the seeds of one load balancer."""
+    return estimate(of_policy(frame, policy, column))
+
+
+def difference(frame: pl.DataFrame, first: str, second: str, column: str = "increase") -> Estimate:
+    """Return first - second, paired by seed."""
+    return paired_by_seed(
+        frame.filter(pl.col("policy") == first), frame.filter(pl.col("policy") == second), column
+    )
+
+
+def paired_by_seed(first: pl.DataFrame, second: pl.DataFrame, column: str = "increase") -> Estimate:
+    """Return first - second over the seeds that both frames have."""
+    both = (
+        first.select("seed", column)
+        .join(second.select("seed", column), on="seed", suffix="_second")
+        .sort("seed")
+    )
+
+    return paired(both[column], both[f"{column}_second"])
+
+
+def log_ratio(frame: pl.DataFrame, first: str, second: str) -> Estimate:
+    """Return log2 of the completion time of first over that of second, paired by seed: failures
+    change both by factors.
+    """
+    times = [
+        np.log2(of_policy(frame, policy, "cct_ps").astype(float)) for policy in (first, second)
+    ]
+    return paired(*times)
+
+
+def below(frame: pl.DataFrame, first: str, second: str, column: str = "increase") -> bool:
+    """Return whether the first load balancer's values are lower: the interval of paired differences
+    lies below 0.
+    """
+    return difference(frame, first, second, column).high < 0
+
+
+def order(
+    frame: pl.DataFrame, policies: Sequence[str], column: str = "increase"
+) -> tuple[str, ...]:
+    """Return load balancers by their mean, the lowest first."""
+    return tuple(sorted(policies, key=lambda policy: mean_of(frame, policy, column).mean))
+
+
+def seeds_of(frame: pl.DataFrame) -> int:
+    """Return how many seeds a frame has."""
+    return frame["seed"].n_unique()
+
+
+def percent(value: Estimate, digits: int = 1) -> str:
+    """Return a share as per cent with its interval."""
+    half = "" if isnan(value.half) else f" ± {100 * value.half:.{digits}f}"
+    return f"{100 * value.mean:.{digits}f}{half} %"
+
+
+def listed(frame: pl.DataFrame, policies: Iterable[str], digits: int = 1) -> str:
+    """Return "label mean ± half %" of several load balancers, and the seeds."""
+    parts = [f"{label(policy)} {percent(mean_of(frame, policy), digits)}" for policy in policies]
+    return f"{', '.join(parts)} ({seeds_of(frame)} seeds)"
+
+
+def sentence(parts: Sequence[str]) -> str:
+    """Return parts as one sentence, nothing for none."""
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def names(policies: Iterable[str]) -> str:
+    """Return labels, separated by commas."""
+    return ", ".join(map(label, policies))
+
+
+def where(frame: pl.DataFrame, **values: Any) -> pl.DataFrame:
+    """Return the rows with these values; `__` in a name stands for the dot."""
+    for name, value in values.items():
+        frame = frame.filter(pl.col(name.replace("__", ".")) == value)
+
+    return frame
+
+
+def spread(points: Iterable[float]) -> float:
+    """Return the distance of the largest from the smallest."""
+    found = np.asarray(list(points))
+    return float(found.max() - found.min())

@@ -1,0 +1,146 @@
+"""`ofan compare`: what is equal, what differs and how it is shown.
+
+Virtual time and the simulator side by side.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+import ofan
+from emulation.commands.experiment_run import reporting, run_experiment
+from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
+from emulation.outcomes.comparison_plots import networks_figure
+from emulation.outcomes.plots import VERMILION
+from fattree.experiment import Collective, Experiment, Fabric
+from fattree.record import Record
+
+DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
+FAST = ("--set", "collective.message_bytes=16KiB")
+TINY = Experiment(
+    fabric=Fabric(k=4),
+    collective=Collective(message_bytes=8 * 4096),
+    policies=("ofan", "jsq"),
+    seeds=2,
+)
+
+
+@pytest.fixture(scope="module")
+def virtual() -> tuple[Record, ...]:
+    with reporting() as reporter:
+        return run_experiment(TINY, reporter).records
+
+
+def moved(
+    records: tuple[Record, ...], network: str, policy: str = "", **change: Any
+) -> tuple[Record, ...]:
+    """Return the records of another network, one load balancer's changed."""
+    return tuple(
+        record.model_copy(
+            update={"network": network, **(change if record.policy == policy else {})}
+        )
+        for record in records
+    )
+
+
+def test_equal_networks_are_equal_row_by_row(virtual: tuple[Record, ...]) -> None:
+    rows = compared((*virtual, *moved(virtual, "sim")))
+    assert [row.policy for row in rows] == ["ofan", "jsq"]
+    assert all(row.is_equal("sim") for row in rows)
+    assert differences(rows) == []
+    assert str(verdicts(rows)[0]).startswith("sim equals virtual in 2 of 2")
+
+
+def test_a_picosecond_is_a_difference(virtual: tuple[Record, ...]) -> None:
+    late = virtual[0].model_copy(update={"network": "sim", "cct_ps": virtual[0].cct_ps + 1})
+    rows = compared((*virtual, late, *moved(virtual, "sim")[1:]))
+    assert [row.is_equal("sim") for row in rows] == [False, True]
+    assert differences(rows) == [
+        {"policy": "ofan", "network": "sim", "seed": 1, "cct_ps": 1, "max_queue_bytes": 0}
+    ]
+
+
+def test_the_table_colours_what_is_equal_and_what_differs(virtual: tuple[Record, ...]) -> None:
+    longer = moved(virtual, "mininet", "jsq", max_queue_bytes=99 * 4158, max_queue_packets=99.0)
+    console = Console(width=200, force_terminal=True, color_system="standard", record=True)
+    console.print(comparison_table(compared((*virtual, *longer))))
+    ofan_row, jsq_row = console.export_text(styles=True).splitlines()[4:6]
+    assert ofan_row.count("\x1b[32m") == 3
+    assert jsq_row.count("\x1b[32m") == 2
+    assert "\x1b[1;31m99.0 (+" in jsq_row
+
+
+def test_long_times_are_in_milliseconds(virtual: tuple[Record, ...]) -> None:
+    slow = [record.model_copy(update={"cct_ps": 5 * 10**9}) for record in virtual]
+    console = Console(width=200, record=True)
+    console.print(comparison_table(compared(slow)))
+    assert "CCT (ms)" in (text := console.export_text())
+    assert "5.00" in text
+
+
+def test_the_picture_has_a_red_line_where_networks_differ(virtual: tuple[Record, ...]) -> None:
+    rows = compared(
+        (*virtual, *moved(virtual, "sim", "jsq", max_queue_bytes=1, max_queue_packets=0.1))
+    )
+    increase, queue = networks_figure(rows).axes
+    assert VERMILION not in {line.get_color() for line in increase.lines}
+    assert VERMILION in {line.get_color() for line in queue.lines}
+    assert [label.get_text() for label in increase.get_yticklabels()] == ["Ofan", "JSQ"]
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("compared")
+    command = (
+        "compare",
+        str(DEMO),
+        *FAST,
+        "--policies",
+        "ofan,jsq,host_pkt",
+        "--seeds",
+        "2",
+        "--json",
+        "--output",
+        str(folder),
+    )
+    result = CliRunner().invoke(ofan.cli, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def test_virtual_time_and_the_simulator_agree(answer: dict[str, Any]) -> None:
+    assert [record["network"] for record in answer["records"]] == ["virtual"] * 6 + ["sim"] * 6
+    assert answer["differences"] == []
+
+
+def test_the_folder_has_records_and_pictures(answer: dict[str, Any]) -> None:
+    folder = Path(answer["folder"])
+    assert len(pl.read_parquet(folder / "results.parquet")) == 12
+    assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (folder / "comparison.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--policies", "ofan,best"), "'best' is not one of flow,"),
+        (("--networks", "sim"), "at least 2 are needed"),
+        (("--networks", "virtual,ns3"), "'ns3' is not one of virtual, sim, mininet"),
+        (("--set", "fabric.k=5"), "fabric.k = 5"),
+        (("--set", "load_balancer.queue_staleness_ns=5"), "only the simulator"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    options: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(("compare", str(DEMO), *FAST, *options))
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err.strip()
+    assert complaint in said
+    assert "\n" not in said

@@ -1,0 +1,212 @@
+"""Bring your own: a user's program gets the groups and hosts it asks for, stands beside ours, and
+is refused in one line.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from google.protobuf import text_format
+from p4.config.v1 import p4info_pb2
+
+import ofan
+import p4src
+from controller.pipeline import Pipeline
+from emulation.commands.own_program import ACTIONS, Loaded, check
+from emulation.errors import ProgramError
+from emulation.programs.switch_program import load_program
+from fattree.experiment import LIKE
+from fattree.experiment_file import load_experiment
+from fattree.policies import PROGRAMS
+
+DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
+FAST = ("--set", "collective.message_bytes=16KiB")
+HEAD = """
+#include "fabric.p4"
+control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Schedule() schedule;
+    apply { schedule.apply(meta.schedule, 0, standard_metadata); }
+}
+"""
+SWITCH = '#include "switch.p4"\n'
+
+
+def emulated(folder: Path, *options: str) -> dict[str, int]:
+    """Return the CCT of everything that ran, in ps."""
+    result = CliRunner().invoke(
+        ofan.cli, ("emulate", *FAST, "--json", "--output", str(folder), *options)
+    )
+    assert result.exit_code == 0, result.output
+    return {record["policy"]: record["cct_ps"] for record in json.loads(result.stdout)["records"]}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(("emulate", *arguments))
+    assert stopped.value.code == 2
+    return capsys.readouterr().err.strip()
+
+
+def test_our_own_program_as_a_users_equals_ours(tmp_path: Path) -> None:
+    found = emulated(
+        tmp_path,
+        "--program",
+        str(p4src.path("ofan")),
+        "--like",
+        "ofan",
+        "--compare-with",
+        "ofan,jsq",
+    )
+    assert list(found) == ["ofan.p4", "ofan", "jsq"]
+    assert found["ofan.p4"] == found["ofan"] != found["jsq"]
+
+
+def test_a_program_is_like_simple_rr_unless_it_is_said(tmp_path: Path) -> None:
+    found = emulated(
+        tmp_path,
+        str(DEMO),
+        "--program",
+        str(p4src.path("round_robin")),
+        "--compare-with",
+        "simple_rr,switch_pkt",
+    )
+    assert found["round_robin.p4"] == found["simple_rr"] != found["switch_pkt"]
+
+
+def test_the_folder_has_the_program_and_its_name_in_every_table(tmp_path: Path) -> None:
+    (tmp_path / "first.p4").write_text(HEAD + SWITCH)
+    emulated(tmp_path / "out", "--program", str(tmp_path / "first.p4"))
+    assert (tmp_path / "out" / "first.p4").read_text() == HEAD + SWITCH
+    for name in ("results", "flows", "ports"):
+        assert set(pl.read_parquet(tmp_path / "out" / f"{name}.parquet")["policy"]) == {"first.p4"}
+
+
+def test_a_program_may_be_bmv2_json_with_its_p4info(tmp_path: Path) -> None:
+    (tmp_path / "first.p4").write_text(HEAD + SWITCH)
+    infos, include = tmp_path / "first.txtpb", str(p4src.INCLUDE)
+    command = (
+        "p4",
+        "compile",
+        str(tmp_path / "first.p4"),
+        "-I",
+        include,
+        "-o",
+        str(tmp_path / "first.json"),
+    )
+    CliRunner().invoke(
+        ofan.cli, (*command, "--p4runtime-files", str(infos)), catch_exceptions=False
+    )
+    compiled = emulated(tmp_path / "1", "--program", str(tmp_path / "first.json"))
+    assert list(compiled.values()) == list(
+        emulated(tmp_path / "2", "--program", str(tmp_path / "first.p4")).values()
+    )
+    infos.unlink()
+    shutil.rmtree(tmp_path / "2")
+    assert emulated(tmp_path / "2", str(tmp_path / "1" / "experiment.toml")) == compiled
+
+
+def test_a_kept_experiment_runs_its_program_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine", "part.p4").write_text(HEAD)
+    Path("mine", "first.p4").write_text('#include "part.p4"\n' + SWITCH)
+    first = emulated(
+        Path("1"), "--program", "mine/first.p4", "--like", "ofan", "--compare-with", "rsq,jsq"
+    )
+    shutil.rmtree("mine")
+    again = emulated(Path("2"), "1/experiment.toml")
+    assert list(again) == ["first.p4", "rsq", "jsq"]
+    assert again == first
+    kept = [load_experiment(Path(folder, "experiment.toml"), takes_program=True) for folder in "12"]
+    assert [Path(each.program.file).name for each in kept if each.program] == [
+        "first.p4",
+        "first.p4",
+    ]
+
+
+def test_source_and_json_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
+    program = load_program(p4src.path("ecmp"), 2)
+    suffixes = [
+        Loaded(tmp_path / name, program, "flow").folder_suffix
+        for name in ("first.p4", "first.json")
+    ]
+    assert suffixes == ["first", "first_json"]
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ('#include "fabric.p4"\n' + SWITCH, "unknown type 'LoadBalancer'"),
+        (HEAD, "does not instantiate 'main'"),
+        (
+            HEAD.replace("schedule.apply(meta.schedule, 0, standard_metadata);", "").replace(
+                "Schedule() schedule;", ""
+            )
+            + SWITCH,
+            "neither",
+        ),
+        (HEAD.replace("fabric.p4", "fabrik.p4") + SWITCH, "fabrik.p4"),
+    ],
+)
+def test_what_a_program_lacks_is_said(
+    source: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.p4").write_text(source)
+    said = refused(capsys, "--program", str(tmp_path / "mine.p4"))
+    assert complaint in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ((), "which experiment?"),
+        ((str(DEMO), "--compare-with", "ofan"), "need --program"),
+        ((str(DEMO), "--like", "ofan"), "need --program"),
+        (("--program", "x.p4", "--compare-with", "best"), "'best' is not one of"),
+        (("--program", "x.p4", "--like", "host_dr"), "'host_dr' is not one of"),
+        (("--program", "x.p4", "--set", "policies=ofan"), "use --like and --compare-with"),
+        (("--program", "no such.p4"), "cannot read the program"),
+        (("--program", "x.p4", "--compare-with", "jsq,ofan,jsq"), "jsq is named twice"),
+    ],
+)
+def test_options_that_make_no_sense_are_one_line(
+    options: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert complaint in refused(capsys, *options).splitlines()[0]
+
+
+def without(table: str, action: str = "") -> Pipeline:
+    """Return Ofan's pipeline without a table, or with another name for one of its actions."""
+    info = text_format.Parse(p4src.p4info_path("ofan").read_text(), p4info_pb2.P4Info())
+    for kind in info.actions if action else info.tables:
+        name = kind.preamble.name.rpartition(".")[2]
+        if name == (action or table):
+            kind.preamble.name = "other"
+    return Pipeline(info)
+
+
+@pytest.mark.parametrize(
+    ("table", "action"),
+    [(table, action) for table in ("routes", "schedule", "ecn") for action in ACTIONS[table]],
+)
+def test_an_action_that_the_controller_needs_must_be_there(table: str, action: str) -> None:
+    with pytest.raises(ProgramError, match=f"x.p4: its table {table} has no action {action}"):
+        check("x.p4", without(table, action))
+
+
+@pytest.mark.parametrize("table", ["routes", "schedule"])
+def test_a_table_that_the_controller_needs_must_be_there(table: str) -> None:
+    with pytest.raises(ProgramError, match=f"x.p4 has .*{table}"):
+        check("x.p4", without(table))
+
+
+def test_ours_pass_the_check() -> None:
+    assert "host_dr" not in LIKE
+    for program in set(PROGRAMS) - {"host_dr"}:
+        check(program, Pipeline.read(p4src.p4info_path(program)))

@@ -1,0 +1,75 @@
+import struct
+
+import pytest
+from click.testing import CliRunner
+
+from emulation.commands.pcap import decode, pcap, text
+from emulation.errors import UnsupportedError
+from emulation.mininet.capture import tap_named
+from fattree.topology import FatTree
+from hostagent.build import ends
+from hostagent.packets import AckFrames, DataFrames, wrap
+
+TREE = FatTree(4)
+HERE_TO_THERE = ends(TREE, 0, 15)
+
+
+def test_a_data_packet_reads_as_one_line():
+    line = decode(0.25, DataFrames(HERE_TO_THERE, 7, 1024).frame(40_321, 5))
+    assert text(line) == "    0.250000  DATA   h0_0_0 > h3_1_1  flow 7  psn 5  label 40321  1082 B"
+
+
+def test_an_ack_shows_its_mark_and_bitmap():
+    line = decode(0, AckFrames(ends(TREE, 15, 0), 7).frame(9, 12, True, 10, 0b1101100))
+    assert text(line).endswith(
+        "flow 7  psn 12  label 9  66 B  received 10  sacked 12-13,15-16  marked"
+    )
+
+
+def test_a_tunnel_shows_its_waypoint():
+    frame = wrap(
+        DataFrames(HERE_TO_THERE, 7, 1024).frame(1, 2), HERE_TO_THERE.source_ip, 0x0A040101
+    )
+    assert text(decode(0, frame)).endswith("via 10.4.1.1")
+
+
+def test_a_flipped_bit_is_shown():
+    frame = bytearray(DataFrames(HERE_TO_THERE, 7, 1024).frame(1, 2))
+    frame[200] ^= 1
+    assert text(decode(0, bytes(frame))).endswith("ICRC WRONG")
+
+
+def test_a_foreign_frame_is_summarised():
+    assert decode(0, b"\xff" * 60, "ARP who has").what == "OTHER"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no capture", struct.pack("IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"\0"],
+)
+def test_a_broken_file_is_one_line_or_nothing(tmp_path, content):
+    path = tmp_path / "broken.pcap"
+    path.write_bytes(content)
+    result = CliRunner().invoke(pcap, [str(path)])
+    assert "Traceback" not in result.output
+    assert result.exit_code == 0 or "not a capture that can be read" in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("edge0_1:9", "ports 1 to 4"),
+        ("h9_0_0", "no host"),
+        ("edge7_0:1", "no switch"),
+        ("x", "not a host"),
+        ("core0_0:a", "ports"),
+    ],
+)
+def test_a_port_that_does_not_exist_is_refused(name, reason):
+    with pytest.raises(UnsupportedError, match=reason):
+        tap_named(TREE, name)
+
+
+def test_ports_are_named_as_in_the_topology():
+    assert tap_named(TREE, "edge0_1:3").interface == "e0_1-3"
+    assert tap_named(TREE, "h0_1_0").host == 2

@@ -1,0 +1,76 @@
+import os
+import select
+
+import pytest
+
+from emulation.errors import StartError
+from emulation.mininet.children import children, last_words
+
+pytestmark = pytest.mark.root
+
+
+def ready(_name):
+    return True
+
+
+def never(_name):
+    return False
+
+
+def test_a_program_that_is_missing_is_named(tmp_path):
+    with children() as started:
+        started.start("edge0_1", ["no-such-switch"], tmp_path / "edge0_1.log")
+        with pytest.raises(
+            StartError,
+            match=r"^edge0_1 ended with code 1: no-such-switch: No such file or directory$",
+        ):
+            started.await_all(never, 20)
+
+
+def test_a_program_that_ends_is_named_with_its_last_words(tmp_path):
+    with children() as started:
+        started.start(
+            "core0_0",
+            ["sh", "-c", "echo starting; echo port 9559 is taken >&2; exit 3"],
+            tmp_path / "log",
+        )
+        with pytest.raises(
+            StartError, match=r"core0_0 ended with code 3: starting \| port 9559 is taken"
+        ):
+            started.await_all(never, 20)
+
+
+def test_a_program_that_is_killed_says_so(tmp_path):
+    with children() as started:
+        started.start("agg1_0", ["sh", "-c", "kill -9 $$"], tmp_path / "log")
+        with pytest.raises(StartError, match="agg1_0 was ended by SIGKILL: it said nothing"):
+            started.await_all(never, 20)
+
+
+def test_a_program_that_is_late_is_named(tmp_path):
+    with children() as started:
+        started.start("agg1_0", ["sleep", "60"], tmp_path / "log")
+        with pytest.raises(StartError, match="agg1_0 is not ready after 0 s"):
+            started.await_all(never, 0.2)
+
+
+def test_children_end_with_their_parent(tmp_path):
+    with children() as started:
+        started.start("edge0_0", ["sh", "-c", "echo $$; exec sleep 60"], tmp_path / "log")
+        started.await_all(lambda _name: last_words(tmp_path / "log").isdigit(), 20)
+        pidfd = os.pidfd_open(int(last_words(tmp_path / "log")))
+    assert select.select([pidfd], [], [], 0)[0]
+    os.close(pidfd)
+
+
+def test_children_that_ignore_the_end_are_killed(tmp_path):
+    with children() as started:
+        started.start(
+            "edge0_0",
+            ["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1; done"],
+            tmp_path / "log",
+        )
+        started.await_all(lambda _name: last_words(tmp_path / "log").isdigit(), 20)
+        pidfd = os.pidfd_open(int(last_words(tmp_path / "log")))
+    assert select.select([pidfd], [], [], 0)[0]
+    os.close(pidfd)

@@ -1,0 +1,215 @@
+"""Real processes and real failures: who notices, who goes on, and what is left behind."""
+
+import os
+import signal
+import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from controller.fabric_controller import LinkChange
+from controller.fleet import Fleet
+from emulation.errors import EmulationError, NetworkError
+from emulation.mininet.fabric import Run, Setup, mininet_fabric
+from emulation.mininet.kernel import refuse_if_unable
+from fattree.addressing import link_named, switch_named
+from fattree.experiment import Scenario
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+PS_PER_MS = 10**9
+LINK = "agg0_0-core0_0"
+PATIENCE_SECONDS = 60
+
+
+def scenario(packets=40, **controller):
+    return Scenario(
+        policy="ofan",
+        fabric={"k": 4, "rate_gbps": 0.0016, "latency_ns": 6e6},
+        collective={"message_bytes": packets * 4096},
+        controller=controller,
+    )
+
+
+@contextmanager
+def running(tmp_path, **controller):
+    """Bring a network up; a folder of its own keeps it out of the way of others."""
+    try:
+        refuse_if_unable()
+    except NetworkError as error:
+        pytest.skip(str(error))
+    pids = []
+    try:
+        with mininet_fabric(scenario(**controller), Setup(folder=tmp_path / "ofan")) as fabric:
+            pids += [*fabric.switches.processes.pids.values(), *fabric.agents.pids]
+            yield fabric
+            pids += fabric.switches.processes.pids.values()
+    finally:
+        assert len(pids) >= fabric.tree.switches + 1
+        assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()], "processes are left"
+        assert not (tmp_path / "ofan").exists(), "files are left"
+
+
+def serve(fabric, is_over, seconds=PATIENCE_SECONDS):
+    """Serve the network until something is true."""
+    limit = time.monotonic() + seconds
+
+    def over():
+        assert time.monotonic() < limit, "it never happened"
+        fabric.tend()
+        return is_over()
+
+    fabric.loop.run(over)
+
+
+def disturbed(fabric, *events):
+    """Run the traffic with things that happen at (milliseconds, action)."""
+    run = Run(fabric, fabric.scenario)
+    run.start(with_events=False)
+    for at_ms, action in events:
+        fabric.call_at(at_ms * PS_PER_MS, action)
+    fabric.loop.run(lambda: run.is_over)
+    return run.outcome()
+
+
+def change(fabric, down=(), up=()):
+    """Return what breaks and mends links."""
+    return partial(
+        fabric.change_links,
+        LinkChange(
+            *(frozenset(link_named(fabric.tree, name) for name in names) for names in (down, up))
+        ),
+    )
+
+
+def holds_its_plan(fabric):
+    return all(
+        dict(fabric.entries(switch)) == dict(fabric.controller.entries(switch))
+        for switch in range(fabric.tree.switches)
+    )
+
+
+@pytest.mark.parametrize(
+    "controller",
+    [{"detection": "netlink"}, {"detection": "probe", "probe_interval_us": 300_000}],
+    ids=["netlink", "probe"],
+)
+def test_a_failure_that_nobody_announces_is_found_and_routed_around(tmp_path, controller):
+    with running(tmp_path, **controller) as fabric:
+        first = [dict(fabric.entries(switch)) for switch in range(fabric.tree.switches)]
+        outcome = disturbed(fabric, (300, change(fabric, down=[LINK])))
+        serve(fabric, lambda: fabric.routed == fabric.failed)
+        found = next(found for found in fabric.installations if fabric.failed <= found.change.down)
+        assert found.failed_ps < found.detected_ps <= found.planned_ps < found.installed_ps
+        assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
+        assert holds_its_plan(fabric)
+        change(fabric, up=[LINK])()
+        serve(fabric, lambda: not fabric.routed)
+        assert [dict(fabric.entries(switch)) for switch in range(fabric.tree.switches)] == first
+
+
+def test_a_killed_switch_is_reprovisioned_and_no_other_is_touched(tmp_path):
+    with running(tmp_path) as fabric:
+        fabric.switches.may_restart, news = True, []
+        fabric.on_news = news.append
+        victim = switch_named(fabric.tree, "agg1_0")
+        sessions, old_pid = list(fabric.sessions), fabric.switches.processes.pids["agg1_0"]
+        wanted = dict(fabric.entries(victim))
+        others = [switch for switch in range(fabric.tree.switches) if switch != victim]
+        for switch in others:
+            fabric.sessions[switch].write = None  # whoever wrote to another switch would fail
+        outcome = disturbed(fabric, (300, lambda: os.kill(old_pid, signal.SIGKILL)))
+        serve(fabric, lambda: not fabric.fleet.lost)
+        assert dict(fabric.entries(victim)) == wanted
+        assert [fabric.sessions[switch] for switch in others] == [
+            sessions[switch] for switch in others
+        ]
+        assert fabric.switches.processes.pids["agg1_0"] != old_pid
+        assert any("agg1_0 was ended by SIGKILL; it is started again" in line for line in news)
+        assert any("agg1_0 is back" in line for line in news)
+        assert outcome.flows and all(flow.done_ps for flow in outcome.flows)
+
+
+def test_probes_route_around_a_dead_switch_and_use_it_again(tmp_path):
+    with running(tmp_path, packets=60, detection="probe", probe_interval_us=300_000) as fabric:
+        fabric.switches.may_restart = True
+        disturbed(
+            fabric,
+            (300, lambda: os.kill(fabric.switches.processes.pids["core0_0"], signal.SIGKILL)),
+        )
+        serve(
+            fabric,
+            lambda: len(fabric.installations) > 1 and not fabric.routed and not fabric.fleet.lost,
+        )
+        assert len(fabric.installations[0].change.down) >= 1
+        assert holds_its_plan(fabric)
+
+
+@pytest.mark.parametrize("detection", ["announced", "netlink", "probe"])
+def test_a_new_controller_reads_back_and_sends_only_the_difference(tmp_path, detection):
+    with running(tmp_path, detection=detection) as fabric:
+        disturbed(fabric, (200, fabric.restart_controller))
+        serve(fabric, lambda: not fabric.routed)
+        assert holds_its_plan(fabric)
+        change(fabric, down=[LINK])()
+        serve(fabric, lambda: fabric.routed == fabric.failed)
+        assert holds_its_plan(fabric)
+
+
+def test_the_controller_that_another_one_replaces_stands_back_and_comes_back(tmp_path):
+    with running(tmp_path) as fabric:
+        rival_access = type(fabric.access)(
+            fabric.access.device_config,
+            fabric.access.pipeline,
+            fabric.access.connect,
+            election_id=5_000,
+        )
+        brain = type(fabric.controller)(fabric.scenario, fabric.access.pipeline, fabric.failed)
+        rival = Fleet(brain, rival_access)
+        rival.open()
+        serve(fabric, lambda: len(fabric.fleet.lost) == fabric.tree.switches)
+        change(fabric, down=[LINK])()
+        serve(fabric, lambda: fabric.installations[-1].installed_ps)
+        rival.write(brain.start())
+        rival.close()
+        serve(fabric, lambda: not fabric.fleet.lost)
+        assert holds_its_plan(fabric)
+        assert link_named(fabric.tree, LINK) in fabric.routed
+
+
+def test_a_link_that_flaps_at_10_hz_is_damped(tmp_path):
+    flaps = [(100 * n + (0 if down else 50), down) for n in range(3, 13) for down in (True, False)]
+    with running(tmp_path, detection="netlink", damping_half_life_us=500_000) as fabric:
+        events = [
+            (at_ms, change(fabric, **{"down" if down else "up": [LINK]})) for at_ms, down in flaps
+        ]
+        outcome = disturbed(fabric, *events)
+        serve(fabric, lambda: not fabric.routed and fabric.controller.next_release_ps is None)
+        assert outcome.accounts.unaccounted == 0
+        planned = [found for found in fabric.installations if found.updates]
+        assert len(planned) < 2 * 10, "not every flap is worth a plan"
+        assert holds_its_plan(fabric)
+
+
+def test_the_agent_that_dies_is_named_with_its_hosts(tmp_path):
+    with running(tmp_path) as fabric:
+        (pid,) = fabric.agents.pids
+        said = rf"^the agent of h0_0_0, h0_0_1, h0_1_0 and 13 more hosts \(process {pid}\) was ended by SIGKILL$"
+        with pytest.raises(EmulationError, match=said):
+            disturbed(fabric, (300, lambda: os.kill(pid, signal.SIGKILL)))
+
+
+def test_ten_links_that_fail_within_a_second_are_all_routed_around(tmp_path):
+    """Of the 32 links of k = 4, ten that leave every host a path.
+
+    30 of more are in tests/emulation/virtual/test_faults.py.
+    """
+    names = [f"edge{pod}_{edge}-agg{pod}_0" for pod in range(4) for edge in range(2)]
+    names += ["agg0_1-core1_0", "agg3_1-core1_0"]
+    with running(tmp_path, detection="netlink") as fabric:
+        events = [(300 + 100 * n, change(fabric, down=[name])) for n, name in enumerate(names)]
+        outcome = disturbed(fabric, *events)
+        assert outcome.accounts.unaccounted == 0
+        assert fabric.routed == {link_named(fabric.tree, name) for name in names}
+        assert holds_its_plan(fabric)

@@ -1,0 +1,100 @@
+import os
+import select
+import subprocess
+import sys
+
+import pytest
+
+from emulation.errors import NetworkError
+from emulation.mininet import kernel
+from emulation.mininet.fabric import set_link
+from emulation.mininet.kernel import ip_batch, own_namespace
+from fattree.addressing import interface_name
+
+pytestmark = pytest.mark.root
+
+
+def test_every_link_is_a_veth_pair_with_our_names_and_large_frames(network, tree, interfaces):
+    found = interfaces()
+    assert len(found) == 1 + 2 * tree.links + tree.hosts
+    assert {"e0_0-1", "e0_0-4", "a3_1-3", "c1_1-4"} < found.keys()
+    assert all("mtu 9000" in line and ",UP" in line for name, line in found.items() if name != "lo")
+
+
+def test_links_join_what_the_topology_says(network, tree, interfaces):
+    lines = interfaces()
+    for link in range(tree.links):
+        lower, upper = (interface_name(tree, *end) for end in tree.link_ends(link))
+        assert f"{lower}@{upper}:" in lines[lower] or f"{upper}@{lower}:" in lines[upper]
+
+
+def test_hosts_have_one_interface_without_addresses(network):
+    said = network["h3_1_1"].cmd("ip -o addr show").strip().splitlines()
+    assert [line.split()[1] for line in said] == []
+    assert "h3_1_1-eth0" in network["h3_1_1"].cmd("ip -o link")
+
+
+def flags(line):
+    return line.partition("<")[2].partition(">")[0].split(",")
+
+
+def test_a_link_goes_down_at_both_ends_and_up_again(network, tree, interfaces):
+    for up in (False, True):
+        set_link(tree, 0, up)
+        lines = interfaces()
+        assert [("UP" in flags(lines[name])) for name in ("e0_0-3", "a0_0-1")] == [up, up]
+
+
+def test_the_machine_keeps_its_own_interfaces(namespace, tree, interfaces):
+    from emulation.mininet.topology import fat_tree
+
+    ip_batch(["link add e0_0-1 type veth peer name foreign"])
+    before = interfaces()
+    with own_namespace(), fat_tree(tree):
+        assert "foreign" not in interfaces()
+    assert interfaces() == before
+
+
+def test_a_namespace_is_left_even_after_an_error(namespace):
+    before = os.readlink("/proc/thread-self/ns/net")
+    with pytest.raises(ZeroDivisionError), own_namespace():
+        assert os.readlink("/proc/thread-self/ns/net") != before
+        raise ZeroDivisionError
+    assert os.readlink("/proc/thread-self/ns/net") == before
+
+
+def test_ip_errors_are_one_line(namespace):
+    with pytest.raises(NetworkError, match=r"^ip: .*nowhere.*$"):
+        ip_batch(["link set nowhere up"])
+
+
+def test_without_root_is_one_line(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(NetworkError, match="needs root"):
+        kernel.refuse_if_unable()
+
+
+def test_without_mininet_is_one_line(monkeypatch):
+    monkeypatch.setattr(kernel, "find_spec", lambda _name: None)
+    with pytest.raises(NetworkError, match="apt install mininet"):
+        kernel.refuse_if_unable()
+
+
+def test_nothing_is_left_after_kill_9(namespace):
+    script = """
+import time
+from emulation.mininet.kernel import own_namespace
+from emulation.mininet.topology import fat_tree
+from fattree.topology import FatTree
+with own_namespace(), fat_tree(FatTree(4)) as network:
+    print(network["h0_0_0"].pid, flush=True)
+    time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    shell = int(process.stdout.readline())
+    pidfd = os.pidfd_open(shell)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert select.select([pidfd], [], [], 10)[0], "a Mininet shell has survived"
+    os.close(pidfd)

@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import pytest
+
+from emulation.errors import NetworkError
+from emulation.mininet.switch_processes import bmv2_command, softswitch_command
+from emulation.programs import bmv2
+from emulation.programs.bmv2 import Setting, queue_settings, refuse_without_bmv2
+from emulation.softswitch.daemon.options import parse
+from fattree.experiment import Scenario
+
+SCENARIO = Scenario(fabric={"k": 4, "rate_gbps": 0.002, "latency_ns": 5e6, "queue_bytes": 0})
+FOLDER = Path("/run/ofan")
+
+
+def test_our_switch_gets_the_figures_of_the_scenario():
+    options = parse(softswitch_command(SCENARIO, 1, FOLDER)[1:])
+    assert options.interfaces == ((1, "e0_1-1"), (2, "e0_1-2"), (3, "e0_1-3"), (4, "e0_1-4"))
+    assert (options.device_id, options.address) == (2, "unix:/run/ofan/edge0_1.grpc")
+    assert options.rate_bps.of(1) == 2_000_000
+    assert options.delay_us.of(4) == 5_000
+    assert options.gap_bytes.of(2) == SCENARIO.packets.gap_bytes
+
+
+def test_unlimited_queues_stay_unlimited():
+    assert parse(softswitch_command(SCENARIO, 1, FOLDER)[1:]).depth_bytes.of(1) > 10**15
+
+
+def test_every_switch_draws_other_random_numbers():
+    seeds = {parse(softswitch_command(SCENARIO, switch, FOLDER)[1:]).seed for switch in range(20)}
+    assert len(seeds) == 20
+
+
+def test_bmv2_gets_general_options_before_the_dashes_and_target_options_after():
+    command = bmv2_command(SCENARIO, 19, FOLDER)
+    general, target = command[: command.index("--")], command[command.index("--") + 1 :]
+    assert general[:3] == ["simple_switch_grpc", "--thrift-port", "9109"]
+    assert general[-2:] == ["-i", "4@c1_1-4"]
+    assert target == [
+        "--grpc-server-addr",
+        "unix:/run/ofan/core1_1.grpc",
+        "--cpu-port",
+        "510",
+        "--priority-queues",
+        "2",
+    ]
+
+
+def test_without_bmv2_the_remedy_is_named(monkeypatch):
+    monkeypatch.setattr(bmv2.shutil, "which", lambda _name: None)
+    with pytest.raises(NetworkError, match="simple_switch_grpc is not on PATH: install BMv2"):
+        refuse_without_bmv2()
+
+
+def test_bmv2_gives_acks_a_queue_that_is_faster_by_as_much_as_they_are_shorter():
+    assert [
+        (setting.method.removeprefix("set_egress_priority_queue_"), setting.value)
+        for setting in queue_settings(SCENARIO, [1])
+    ] == [
+        ("rate", 60),
+        ("depth", 1 << 20),
+        ("rate", 2976),
+        ("depth", 1 << 20),
+    ]
+
+
+def test_a_setting_is_a_strict_thrift_call():
+    assert Setting("set_egress_priority_queue_rate", 3, 1, 60).call() == bytes.fromhex(
+        "80010001 0000002c" + b"simple_switch:set_egress_priority_queue_rate".hex() + "00000000"
+        "08 0001 00000003  08 0002 00000001  0a 0003 000000000000003c  00"
+    )
+
+
+def test_a_bmv2_that_misses_a_library_is_told_apart_from_none(monkeypatch, tmp_path):
+    fake = tmp_path / "simple_switch_grpc"
+    fake.write_text(
+        "#!/bin/sh\necho 'error while loading shared libraries: libpi.so.0' >&2\nexit 127\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(
+        NetworkError, match="does not start: error while loading shared libraries: libpi"
+    ):
+        refuse_without_bmv2()

@@ -1,0 +1,105 @@
+"""Real packets beside virtual time: the same file, the same figures, completion times that agree."""
+
+import resource
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from emulation.commands.mininet_demo import run_twins
+from emulation.errors import NetworkError, UnsupportedError
+from emulation.mininet.fabric import Setup, mininet_fabric
+from emulation.mininet.kernel import refuse_if_unable
+from emulation.mininet.limits import refuse_unsupported
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import Scenario
+from fattree.experiment_file import load_experiment
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+FILE = Path(__file__).parents[3] / "experiments" / "mininet_k4.toml"
+SCENARIOS = {scenario.policy: scenario for scenario in load_experiment(FILE, []).scenarios()}
+REPETITIONS = 5
+IN_FLIGHT = 8
+MOST_LOAD = 0.6
+
+
+@pytest.fixture(autouse=True)
+def able():
+    try:
+        refuse_if_unable()
+    except NetworkError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("policy", SCENARIOS)
+def test_completion_times_agree_with_virtual_time(policy, tmp_path, record_property):
+    scenario = SCENARIOS[policy]
+    virtual = VirtualFabric(scenario).run()
+    with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
+        outcomes = [fabric.run() for _ in range(REPETITIONS)]
+    times = [outcome.cct_ps for outcome in outcomes]
+    record_property("cct_ms", [round(at / 1e9, 1) for at in [virtual.cct_ps, *times]])
+    assert scenario.bdp_packets >= IN_FLIGHT
+    assert median(times) == pytest.approx(virtual.cct_ps, rel=0.15)
+    assert all(
+        outcome.accounts.unaccounted == outcome.accounts.dropped == 0 for outcome in outcomes
+    )
+
+
+def test_the_shipped_file_leaves_the_machine_room(tmp_path):
+    with mininet_fabric(SCENARIOS["ofan"], Setup(folder=tmp_path / "ofan")) as fabric:
+        outcome = fabric.run()
+    assert outcome.cpu_seconds / (outcome.end_ps / 1e12) < MOST_LOAD * 2
+
+
+@pytest.mark.timeout(300)
+def test_80_switches_and_128_hosts_come_up_and_carry_a_permutation(tmp_path):
+    scenario = Scenario(
+        fabric={"k": 8, "rate_gbps": 0.001, "latency_ns": 5e6},
+        collective={"message_bytes": 16 * 4096},
+        transport={"rate_limit": 0.3},
+    )
+    started = time.monotonic()
+    with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
+        assert time.monotonic() - started < 120
+        outcome = fabric.run()
+        pids = [*fabric.switches.processes.pids.values(), *fabric.agents.pids]
+        assert (
+            sum(map(proportional_bytes, pids))
+            + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            < 8e9
+        )
+    assert outcome.accounts.unaccounted == 0
+    assert len(outcome.flows) == 128
+
+
+def proportional_bytes(pid):
+    """Return a process's memory, shared pages in proportion."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"fabric": {"k": 4}}, r"try --set fabric.rate_gbps=0\.002 --set fabric.latency_ns"),
+        (
+            {"fabric": {"k": 16}},
+            r"try --set fabric.rate_gbps=0\.001 --set transport.rate_limit=0\.0\d+ --set fabric",
+        ),
+        ({"failures": {"local_repair": True}}, "local_repair"),
+    ],
+)
+def test_what_processes_cannot_do_is_refused(change, reason):
+    with pytest.raises(UnsupportedError, match=reason):
+        refuse_unsupported(Scenario(**{"fabric": {"k": 4, "rate_gbps": 0.001}, **change}))
+
+
+def test_the_demo_breaks_a_link_by_command_on_both_networks():
+    twins = run_twins(FILE)
+    assert twins.real.accounts.lost > 0
+    assert twins.virtual.accounts.lost > 0
+    assert twins.real.accounts.unaccounted == 0
+    assert twins.real.cct_ps == pytest.approx(twins.virtual.cct_ps, rel=0.25)
+    assert "ofan link down agg0_0-core0_0" in twins.words()

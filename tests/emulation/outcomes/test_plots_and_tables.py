@@ -1,0 +1,81 @@
+"""Pictures and tables show what the runs have measured, with labels and units."""
+
+from io import StringIO
+
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from rich.console import Console
+
+from emulation.outcomes.folder import record
+from emulation.outcomes.outcome import Outcome
+from emulation.outcomes.plots import demo_figure, draw_loads, experiment_figures
+from emulation.outcomes.tables import results_table
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+
+FAILURES = Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=0.5)
+
+
+def run(policy: str, failures: Failures | None = None) -> Outcome:
+    small = Collective(message_bytes=16 * 4096)
+    return VirtualFabric(
+        Scenario(
+            policy=policy, fabric=Fabric(k=4), collective=small, failures=failures or Failures()
+        )
+    ).run()
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    return [run("flow"), run("ofan")]
+
+
+def test_a_bar_for_every_inter_switch_link_in_every_direction(outcomes: list[Outcome]) -> None:
+    axes = Figure().subplots()
+    draw_loads(axes, outcomes[1], "Ofan")
+    heights = [bar.get_height() * 1000 for bar in axes.patches if isinstance(bar, Rectangle)]
+    inter_switch = [port.bytes for ports in outcomes[1].inter_switch().values() for port in ports]
+    assert len(heights) == 64
+    assert sum(heights) == pytest.approx(sum(inter_switch))
+    assert [text.get_text() for text in axes.texts] == ["E>A", "A>C", "C>A", "A>E"]
+
+
+def test_an_experiment_is_drawn_as_three_figures_with_units(outcomes: list[Outcome]) -> None:
+    figures = dict(
+        experiment_figures(outcomes, [record(outcome, "virtual") for outcome in outcomes])
+    )
+    assert list(figures) == ["cct", "link_load", "queues"]
+    for figure, unit in zip(figures.values(), ("(%)", "(KB)", "(KB)"), strict=True):
+        assert unit in figure.axes[0].get_ylabel()
+    assert figures["queues"].axes[0].get_xlabel() == "time (µs)"
+    assert [text.get_text() for text in figures["link_load"].legends[0].get_texts()] == [
+        "mean of the layer"
+    ]
+
+
+def test_the_demo_marks_the_failure_and_the_change_of_routes(outcomes: list[Outcome]) -> None:
+    failed = [run("flow", FAILURES), run("ofan", FAILURES)]
+    figure = demo_figure(outcomes, failed)
+    texts = {text.get_text() for text in figure.axes[-1].texts}
+    assert texts >= {"agg0_0-core0_0 fails", "routes change"}
+    assert len(figure.axes) == 2 * len(outcomes) + 2
+
+
+def test_the_table_has_a_row_per_load_balancer_with_mean_and_deviation(
+    outcomes: list[Outcome],
+) -> None:
+    first = record(outcomes[1], "virtual")
+    second = first.model_copy(update={"seed": 2, "cct_ps": first.cct_ps + 2_000_000, "dropped": 7})
+    text = StringIO()
+    Console(file=text, width=140).print(
+        results_table([("", [first, second, record(outcomes[0], "virtual")])])
+    )
+    rows = [
+        line.split()
+        for line in text.getvalue().splitlines()
+        if line.strip().startswith(("Ofan", "Flow"))
+    ]
+    assert rows[0][1:4] == [f"{first.cct_ps / 1e6 + 1:.2f}", "±", "1.41"]
+    assert rows[0][-2:] == ["7", "0"]
+    assert len(rows) == 2

@@ -1,0 +1,142 @@
+"""How the controller of a virtual network finds out about failures: by probes, or because it is
+told; and how it damps flaps.
+"""
+
+from typing import Any
+
+import pytest
+
+from emulation.errors import UnsupportedError
+from emulation.mininet.detection import refuse_too_many_probes
+from emulation.outcomes.outcome import Outcome
+from emulation.virtual.fabric import VirtualFabric
+from fattree.addressing import link_name
+from fattree.errors import ExperimentError
+from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
+from fattree.topology import FatTree
+from sim.network import build
+
+PS_PER_US = 10**6
+LINK = "agg0_0-core0_0"
+PROBING = Controller(detection="probe", probe_interval_us=1, probe_misses=3)
+
+
+def scenario(controller: Controller, *events: LinkEvent, **settings: Any) -> Scenario:
+    failures = Failures(events=events, convergence_rtt=settings.pop("convergence_rtt", 0))
+    collective = Collective(message_bytes=settings.pop("packets", 40) * 4096)
+    fabric = Fabric(k=4, rate_gbps=settings.pop("rate_gbps", 800))
+    return Scenario(
+        fabric=fabric,
+        collective=collective,
+        seed=3,
+        failures=failures,
+        controller=controller,
+        **settings,
+    )
+
+
+def ran(wanted: Scenario) -> tuple[VirtualFabric, Outcome]:
+    fabric = VirtualFabric(wanted)
+    return fabric, fabric.run()
+
+
+@pytest.mark.parametrize(("misses", "interval_us"), [(1, 1), (3, 1), (2, 2)])
+def test_probes_find_a_dead_link_after_as_many_intervals_as_may_miss(
+    interval_us: float, misses: int
+) -> None:
+    probing = Controller(detection="probe", probe_interval_us=interval_us, probe_misses=misses)
+    fabric, outcome = ran(
+        scenario(probing, LinkEvent(link=LINK, down_ns=4_321), convergence_rtt=0.1)
+    )
+    (found,) = fabric.installations
+    assert [link_name(FatTree(4), link) for link in found.change.down] == [LINK]
+    latency_ps = fabric.scenario.latency_ps
+    waited_ps = found.detected_ps - 4_321_000
+    assert (
+        misses * interval_us * PS_PER_US
+        <= waited_ps
+        <= (misses + 1) * interval_us * PS_PER_US + 2 * latency_ps
+    )
+    assert found.installed_ps == found.detected_ps + fabric.scenario.convergence_ps
+    assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
+
+
+def test_probes_find_out_that_a_link_is_back() -> None:
+    fabric, _ = ran(scenario(PROBING, LinkEvent(link=LINK, down_ns=4_000, up_ns=12_000)))
+    down, up = fabric.installations
+    assert down.change.down == up.change.up
+    assert 12_000_000 + 3 * PS_PER_US <= up.detected_ps <= 12_000_000 + 5 * PS_PER_US
+    assert fabric.controller.failed == frozenset()
+
+
+def test_probes_disturb_no_data() -> None:
+    _, probing = ran(scenario(PROBING))
+    _, plain = ran(scenario(Controller()))
+    assert probing.digest == plain.digest and probing.accounts == plain.accounts
+
+
+def test_the_more_often_probes_are_sent_the_less_is_lost() -> None:
+    event = LinkEvent(link=LINK, down_ns=4_000)
+    lost = []
+    for interval_us in (1, 3):
+        probing = Controller(detection="probe", probe_interval_us=interval_us)
+        lost.append(ran(scenario(probing, event))[1].accounts.lost)
+    _, told = ran(scenario(Controller(), event))
+    assert told.accounts.lost < lost[0] < lost[1]
+
+
+def test_a_link_that_fails_at_the_start_is_found_too() -> None:
+    fabric, _ = ran(scenario(PROBING, LinkEvent(link=LINK, down_ns=0)))
+    (found,) = fabric.installations
+    assert found.failed_ps == 0 < found.detected_ps
+
+
+@pytest.mark.parametrize("policy", ["host_dr", "jsq"])
+def test_other_load_balancers_recover_by_probes(policy: str) -> None:
+    wanted = scenario(PROBING, LinkEvent(link="edge0_0-agg0_1", down_ns=4_000), policy=policy)
+    fabric, outcome = ran(wanted)
+    assert fabric.installations and outcome.accounts.unaccounted == 0
+
+
+def flapping(controller: Controller, flaps: int = 8) -> VirtualFabric:
+    """Run with a link that flaps every 2 us."""
+    events = [
+        LinkEvent(link=LINK, down_ns=2_000 * n + 1_000, up_ns=2_000 * n + 2_000)
+        for n in range(flaps)
+    ]
+    return ran(scenario(controller, *events, packets=80, rate_gbps=200))[0]
+
+
+def test_damping_spares_the_switches_a_flapping_link() -> None:
+    plain = flapping(Controller())
+    damped = flapping(Controller(damping_half_life_us=4, damping_suppress=2))
+    updates = [sum(change.updates for change in fabric.installations) for fabric in (plain, damped)]
+    assert updates[1] < updates[0] / 2
+    assert damped.controller.failed == plain.controller.failed == frozenset(), (
+        "it is used again when it has been quiet"
+    )
+    released = damped.installations[-1]
+    assert released.change.up and released.detected_ps > 15_000_000 + 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("controller", "reason"),
+    [
+        (PROBING, 'detection = "probe"'),
+        (Controller(damping_half_life_us=1), "damping_half_life_us: the simulator damps no flaps"),
+    ],
+)
+def test_the_simulator_refuses_by_name_what_it_does_not_know(
+    controller: Controller, reason: str
+) -> None:
+    with pytest.raises(ExperimentError, match=reason):
+        build(scenario(controller))
+
+
+def test_probes_that_real_switches_could_not_keep_up_with_are_refused() -> None:
+    hasty = Controller(detection="probe", probe_interval_us=1_000)
+    with pytest.raises(
+        UnsupportedError,
+        match=r"64,000 probes/s .* at least --set controller.probe_interval_us=12800",
+    ):
+        refuse_too_many_probes(scenario(hasty))

@@ -1,0 +1,79 @@
+"""Levels of consolidation: who shares a pointer.
+
+Schedules, and what other load balancers get, stay as they are.
+"""
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fattree.experiment import LoadBalancer, Scenario
+from fattree.forwarding import LEVELS, NONE, OFAN, Consolidation, Forwarding, forwarding
+from fattree.policies import POLICIES
+from fattree.topology import FatTree
+from fattree.wecmp import LinkState
+
+TREE = FatTree(4)
+ALL_UP = LinkState.without(TREE)
+PLACES = [Consolidation(edge, agg) for edge in LEVELS for agg in LEVELS]
+
+
+def state(wanted: Consolidation, links: LinkState = ALL_UP, policy: str = "ofan") -> Forwarding:
+    return forwarding(TREE, links, POLICIES[policy], 3, consolidation=wanted)
+
+
+def towards(table: Forwarding, switch: int) -> list[int]:
+    return [table.group_towards(switch, host) for host in range(TREE.hosts)]
+
+
+@pytest.mark.parametrize("wanted", PLACES)
+@pytest.mark.parametrize("switch", [0, 5, TREE.edges, TREE.edges + 6])
+def test_hosts_share_a_pointer_iff_they_share_the_level(wanted: Consolidation, switch: int) -> None:
+    level = wanted.edge if switch < TREE.edges else wanted.agg
+    size = {"host": 1, "edge": TREE.half, "pod": TREE.half**2}[level]
+    groups = towards(state(wanted), switch)
+    for host, group in enumerate(groups):
+        for other, same in enumerate(groups):
+            if group != NONE != same:
+                assert (group == same) == (host // size == other // size)
+
+
+@pytest.mark.parametrize("wanted", PLACES)
+@pytest.mark.parametrize("failed", [(), (0,), (3, 17)])
+def test_every_host_keeps_its_schedule(wanted: Consolidation, failed: tuple[int, ...]) -> None:
+    links = LinkState.without(TREE, frozenset(failed))
+    usual, other = state(OFAN, links), state(wanted, links)
+    for switch in range(2 * TREE.edges):
+        for host in range(TREE.hosts):
+            before, after = usual.group_towards(switch, host), other.group_towards(switch, host)
+            assert (before == NONE) == (after == NONE)
+            if before != NONE:
+                walked = [
+                    table.schedule(
+                        switch, int(table.group_schedule[table.groups(switch)[group]])
+                    ).tolist()
+                    for table, group in ((usual, before), (other, after))
+                ]
+                assert walked[0] == walked[1]
+
+
+def test_pointers_of_one_schedule_start_apart() -> None:
+    table = state(Consolidation("host", "host"))
+    starts = table.group_start[list(table.groups(0)), 0]
+    assert len(set(starts[table.group_schedule[list(table.groups(0))] != NONE].tolist())) > 1
+
+
+def test_other_load_balancers_have_no_such_levels() -> None:
+    assert np.array_equal(
+        state(Consolidation("host", "host"), policy="rsq").edge_group,
+        state(OFAN, policy="rsq").edge_group,
+    )
+
+
+def test_pods_at_edges_need_an_order_per_pod() -> None:
+    with pytest.raises(ValidationError, match="per_pod"):
+        LoadBalancer(schedule_orders="per_pointer", edge_pointers="pod")
+    assert (
+        Scenario(load_balancer=LoadBalancer(edge_pointers="pod")).load_balancer.edge_pointers
+        == "pod"
+    )

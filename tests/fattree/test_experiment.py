@@ -1,0 +1,85 @@
+"""Scenarios: the numbers that follow from them, and how experiments unfold."""
+
+import pytest
+from pydantic import ValidationError
+
+from fattree.experiment import Experiment, Fabric, Failures, Packets, Scenario
+
+DEFAULT = Scenario()
+
+
+def test_the_papers_times() -> None:
+    """800 Gb/s is 10 ps a byte: 4,158 B and 64 B, with gaps of 20 B.
+
+    0.5 us a link (simulator model).
+    """
+    assert DEFAULT.tx_ps(1) == 10
+    assert DEFAULT.slot_ps == 41_780
+    assert DEFAULT.ack_slot_ps == 840
+    assert DEFAULT.zero_load_rtt_ps == 6_253_320
+    assert DEFAULT.bdp_packets == 150
+
+
+@pytest.mark.parametrize(("rate_gbps", "ps"), [(800, 10), (100, 80), (0.01, 800_000), (3, 2_667)])
+def test_transmissions_are_rounded_up(rate_gbps: float, ps: int) -> None:
+    assert Scenario(fabric=Fabric(rate_gbps=rate_gbps)).tx_ps(1) == ps
+
+
+def test_thresholds_stay_when_queues_are_unlimited() -> None:
+    assert Scenario(fabric=Fabric(queue_bytes=0)).threshold_bytes == 800_000
+    assert Scenario(fabric=Fabric(queue_bytes=9_000)).threshold_bytes == 9_000
+    assert Scenario(fabric=Fabric(queue_bytes=9_000, threshold_bytes=50)).threshold_bytes == 50
+
+
+def test_g_counts_in_zero_load_round_trips() -> None:
+    assert Scenario(failures=Failures(convergence_rtt=2)).convergence_ps == 12_506_640
+    assert Scenario(failures=Failures(convergence_rtt=float("inf"))).convergence_ps is None
+
+
+def test_tunnels_lengthen_host_dr_alone() -> None:
+    packets = Packets(tunnel_bytes=20)
+    assert Scenario(policy="host_dr", packets=packets).data_bytes == 4_178
+    assert Scenario(policy="host_dr", packets=packets).ack_bytes == 84
+    assert Scenario(policy="ofan", packets=packets).data_bytes == 4_158
+
+
+def test_seeds_are_paired_over_load_balancers() -> None:
+    experiment = Experiment(policies=("flow", "ofan"), seed=7, seeds=2, fabric=Fabric(k=4))
+    runs = list(experiment.scenarios())
+    assert [(run.seed, run.policy) for run in runs] == [
+        (7, "flow"),
+        (7, "ofan"),
+        (8, "flow"),
+        (8, "ofan"),
+    ]
+    assert {run.fabric.k for run in runs} == {4}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"policy": "ofn"},
+        {"seed": -1},
+        {"seed": 2**63},
+        {"fabric": {"k": 5}},
+        {"fabric": {"latency_ns": 0}},
+        {"fabric": {"rate_gbps": float("inf")}},
+        {"collective": {"message_bytes": 0}},
+        {"collective": {"model": "gpt"}},
+        {"failures": {"convergence_rtt": float("nan")}},
+        {"failures": {"convergence_rtt": 1e9}},
+        {"failures": {"rate": 1.5}},
+        {"failures": {"at_ns": float("inf")}},
+        {"unknown": 1},
+    ],
+)
+def test_impossible_values_are_refused(values: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Scenario.model_validate(values)
+
+
+def test_scenarios_are_frozen_and_hashable_values() -> None:
+    with pytest.raises(ValidationError):
+        DEFAULT.seed = 2
+    assert Scenario() == DEFAULT
+    assert hash(DEFAULT) == hash(Scenario())

@@ -1,0 +1,181 @@
+"""Link events, drawn and named, and the routes that follow them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fattree.addressing import link_named
+from fattree.errors import AddressError, FailureError
+from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.failures import LinkChange, RouteChange, Timeline, cut_off, timeline
+from fattree.topology import FatTree
+from fattree.traffic import flows
+from fattree.wecmp import LinkState
+from tests.fattree.brute_force import failing_trees, paths, seeds
+
+K4 = FatTree(4)
+CORE_LINK = "agg0_0-core0_1"
+LINK = link_named(K4, CORE_LINK)
+Failing = tuple[FatTree, frozenset[int]]
+
+
+def scenario(
+    *events: LinkEvent,
+    k: int = 4,
+    seed: int = 1,
+    policy: str = "ofan",
+    matrix: str = "permutation",
+    **failures: float,
+) -> Scenario:
+    return Scenario(
+        fabric=Fabric(k=k),
+        collective=Collective.model_validate({"matrix": matrix}),
+        failures=Failures.model_validate({"events": events, **failures}),
+        seed=seed,
+        policy=policy,
+    )
+
+
+def timeline_of(case: Scenario) -> Timeline:
+    return timeline(case, flows(case))
+
+
+def down(link: str = CORE_LINK, at_ns: float = 0, up_ns: float | None = None) -> LinkEvent:
+    return LinkEvent(link=link, down_ns=at_ns, up_ns=up_ns)
+
+
+def test_without_failures_nothing_happens() -> None:
+    assert timeline_of(scenario()) == Timeline((), frozenset(), (), 0)
+
+
+def test_routes_follow_after_g() -> None:
+    case = scenario(down(at_ns=5_000, up_ns=20_000), convergence_rtt=2)
+    delay = 2 * case.zero_load_rtt_ps
+    found = timeline_of(case)
+    here, nothing = frozenset({LINK}), frozenset[int]()
+    assert found.changes == (
+        LinkChange(5_000_000, here, nothing),
+        LinkChange(20_000_000, nothing, here),
+    )
+    assert found.routes == (
+        RouteChange(5_000_000 + delay, here),
+        RouteChange(20_000_000 + delay, nothing),
+    )
+    assert found.first_routes == found.down_at_start == nothing
+
+
+def test_failures_at_the_start_are_known_at_once_without_g() -> None:
+    at_once, later, never = (
+        timeline_of(scenario(down(), convergence_rtt=g)) for g in (0, 1, float("inf"))
+    )
+    assert at_once.down_at_start == later.down_at_start == never.down_at_start == {LINK}
+    assert (at_once.first_routes, at_once.routes) == (frozenset({LINK}), ())
+    assert later.first_routes == frozenset()
+    assert [route.failed for route in later.routes] == [{LINK}]
+    assert (never.first_routes, never.routes) == (frozenset(), ())
+
+
+def test_changes_at_one_instant_are_one_event() -> None:
+    found = timeline_of(scenario(down(at_ns=3), down("edge0_0-agg0_0", at_ns=1, up_ns=3)))
+    assert [(change.time_ps, len(change.down), len(change.up)) for change in found.changes] == [
+        (1_000, 1, 0),
+        (3_000, 1, 1),
+    ]
+
+
+outages = st.tuples(st.integers(0, 20), st.integers(1, 10)).map(
+    lambda pair: (pair[0], pair[0] + pair[1])
+)
+
+
+@given(st.lists(outages, max_size=5))
+def test_a_link_is_down_exactly_while_some_outage_lasts(spans: list[tuple[int, int]]) -> None:
+    found = timeline_of(scenario(*(down(at_ns=start, up_ns=end) for start, end in spans)))
+    assert not any(change.down & change.up for change in found.changes)
+    for time in range(32):
+        changes = [change for change in found.changes if change.time_ps <= time * 1_000]
+        state = sum(len(change.down) - len(change.up) for change in changes)
+        assert state == any(start <= time < end for start, end in spans)
+
+
+def test_a_link_cannot_come_up_before_it_goes_down() -> None:
+    with pytest.raises(
+        FailureError, match="agg0_0-core0_1 comes up at 5 ns, but it goes down at 5 ns"
+    ):
+        timeline_of(scenario(down(at_ns=5, up_ns=5)))
+
+
+def test_unknown_links_are_named() -> None:
+    with pytest.raises(AddressError, match="there is no switch core0_7 at k = 4"):
+        timeline_of(scenario(down("agg0_0-core0_7")))
+
+
+@pytest.mark.parametrize("g", [0, 2, float("inf")])
+def test_flows_without_a_path_are_named(g: float) -> None:
+    cut = [down(f"edge0_0-agg0_{agg}", at_ns=7) for agg in range(2)]
+    with pytest.raises(
+        FailureError, match=r"down from 7 ns on leave \d+ flow\(s\) without a path: h\d_\d_\d to h"
+    ):
+        timeline_of(scenario(*cut, convergence_rtt=g))
+
+
+@settings(max_examples=30)
+@given(failing_trees(st.sampled_from([2, 4]).map(FatTree)))
+def test_cut_off_flows_have_no_path(case: Failing) -> None:
+    tree, failed = case
+    everyone = flows(scenario(k=tree.k, matrix="all_to_all"))
+    lost = set(cut_off(tree, LinkState.without(tree, failed), everyone).tolist())
+    for flow in range(0, len(everyone), 5):
+        source, destination = (
+            int(ends[flow]) // tree.half for ends in (everyone.source, everyone.destination)
+        )
+        assert (flow in lost) == (
+            source != destination and not paths(tree, failed, source, destination)
+        )
+
+
+@given(seeds, st.sampled_from(["flow", "subflow", "ofan"]))
+def test_a_seed_fixes_the_drawn_links_for_all_load_balancers(seed: int, policy: str) -> None:
+    one, other = (
+        timeline_of(scenario(k=8, seed=seed, policy=slug, rate=0.02)) for slug in ("ofan", policy)
+    )
+    assert one == other
+
+
+def test_links_fail_at_the_rate() -> None:
+    """2 % of 256 links over 60 seeds: 307 expected, with a standard deviation of 17."""
+    failed = [timeline_of(scenario(k=8, seed=seed, rate=0.02)).down_at_start for seed in range(60)]
+    assert abs(sum(map(len, failed)) - 307) < 5 * 17
+    assert len(set(failed)) > 50
+
+
+@given(seeds)
+def test_draws_that_cut_flows_off_are_drawn_again(seed: int) -> None:
+    case = scenario(seed=seed, rate=0.3)
+    found = timeline_of(case)
+    assert not len(cut_off(K4, LinkState.without(K4, found.down_at_start), flows(case)))
+
+
+def test_redraws_are_counted() -> None:
+    assert max(timeline_of(scenario(seed=seed, rate=0.3)).redraws for seed in range(10)) > 0
+
+
+def test_draws_are_repeated_for_what_named_failures_cut_off() -> None:
+    """Half of edge0_0's uplinks are down by name; a draw must spare the other half."""
+    for seed in range(20):
+        found = timeline_of(scenario(down("edge0_0-agg0_0"), seed=seed, rate=0.2))
+        assert link_named(K4, "edge0_0-agg0_1") not in found.down_at_start
+
+
+def test_a_hopeless_rate_is_an_error() -> None:
+    with pytest.raises(FailureError, match="lower failures"):
+        timeline_of(scenario(rate=1))
+
+
+def test_drawn_links_fail_at_their_time() -> None:
+    found = timeline_of(scenario(k=8, rate=0.05, at_ns=4_000, convergence_rtt=1))
+    assert [change.time_ps for change in found.changes] == [4_000_000]
+    assert found.down_at_start == frozenset()
+    assert found.routes[0].failed == found.changes[0].down
+    assert np.max(list(found.changes[0].down)) < FatTree(8).links

@@ -1,0 +1,94 @@
+"""What waits for what: generations, circles, remote waits, subflows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fattree.errors import TrafficError
+from fattree.flows import Flows, entries, generations, independent, offsets, split
+from fattree.topology import FatTree
+
+K4 = FatTree(4)
+
+
+def flows(pairs: list[tuple[int, int]], waits: list[list[int]], packets: int = 8) -> Flows:
+    """Return flows between pairs, each after those listed."""
+    source, destination = np.array(pairs, dtype=np.int64).T
+    return Flows(
+        source=source,
+        destination=destination,
+        packets=np.full(len(pairs), packets, dtype=np.int64),
+        start_ps=np.zeros(len(pairs), dtype=np.int64),
+        after_offset=offsets(np.array([len(row) for row in waits], dtype=np.int64)),
+        after=np.array([flow for row in waits for flow in row], dtype=np.int64),
+    )
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> list[list[int]]:
+    """Draw for each of some flows which earlier flows it waits for."""
+    return [
+        draw(st.lists(st.integers(0, index - 1), max_size=3)) if index else []
+        for index in range(draw(st.integers(1, 12)))
+    ]
+
+
+@given(chains())
+def test_a_generation_is_one_more_than_the_latest_awaited(waits: list[list[int]]) -> None:
+    found = generations(K4, flows([(3, 9)] * len(waits), waits)).tolist()
+    assert found == [1 + max(found[flow] for flow in row) if row else 0 for row in waits]
+
+
+@given(chains(), st.data())
+def test_circles_are_refused(waits: list[list[int]], data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(waits) - 1))
+    circle = [*waits, [first]]
+    circle[first] = [*circle[first], len(waits)]
+    with pytest.raises(TrafficError, match="wait in a circle"):
+        generations(K4, flows([(3, 9)] * len(circle), circle))
+
+
+@pytest.mark.parametrize("awaited", [(0, 5), (5, 0), (0, 1)])
+def test_a_host_may_wait_for_what_begins_or_ends_at_it(awaited: tuple[int, int]) -> None:
+    assert generations(K4, flows([awaited, (0, 9)], [[], [0]])).tolist() == [0, 1]
+
+
+def test_a_host_cannot_wait_for_other_hosts() -> None:
+    message = (
+        "flow 1 starts at h0_0_0, which cannot know when flow 0 from h0_0_1 to h2_0_1 is complete"
+    )
+    with pytest.raises(TrafficError, match=message):
+        generations(K4, flows([(1, 9), (0, 9)], [[], [0]]))
+
+
+@given(chains(), st.integers(1, 5), st.integers(1, 100))
+def test_subflows_are_consecutive_and_wait_for_all_parts(
+    waits: list[list[int]], parts: int, packets: int
+) -> None:
+    whole = flows([(3, 9 + index % 3) for index in range(len(waits))], waits, packets)
+    found = split(whole, parts)
+    for flow, row in enumerate(waits):
+        for subflow in range(flow * parts, (flow + 1) * parts):
+            assert found.destination[subflow] == whole.destination[flow]
+            assert found.packets[subflow] == -(-packets // parts)
+            assert found.waits_for(subflow).tolist() == [
+                other * parts + part for other in row for part in range(parts)
+            ]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.data())
+def test_entries_list_rows_in_order(lengths: list[int], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(lengths) - 1)))
+    offset = offsets(np.array(lengths, dtype=np.int64))
+    expected = [
+        place for row in rows for place in range(sum(lengths[:row]), sum(lengths[: row + 1]))
+    ]
+    assert entries(offset, np.array(rows, dtype=np.int64)).tolist() == expected
+
+
+def test_independent_flows_wait_for_nothing() -> None:
+    ones = np.ones(3, dtype=np.int64)
+    found = independent(ones * 2, ones, ones, ones)
+    assert len(found) == 3
+    assert found.waits_for(2).tolist() == []

@@ -1,0 +1,74 @@
+"""Records of runs: one schema, as JSON and as a data frame."""
+
+import pytest
+from pydantic import ValidationError
+
+from fattree.experiment import Scenario
+from fattree.record import Record, described, summary, table
+
+MEASURED = {
+    "cct_ps": 17_500_000,
+    "bound_ps": 17_056_940,
+    "increase": 0.026,
+    "max_queue_bytes": 41_580,
+    "max_queue_packets": 10.0,
+    "mean_queue_packets": 0.5,
+    "max_queue_layers": (1.0, 2.0, 3.0, 4.0, 5.0),
+    "mean_queue_layers": (0.1, 0.2, 0.3, 0.4, 0.5),
+    "utilisation_layers": (0.9, 0.9, 0.9, 0.9, 0.9),
+    "dropped": 0,
+    "marked": 0,
+    "lost_to_failure": 3,
+    "transmissions": 32_768,
+    "packet_hops": 300_000,
+    "redraws": 0,
+    "cpu_s": 0.1,
+    "max_rss_bytes": 10**8,
+}
+
+
+def record(policy: str = "ofan", seed: int = 1, **changed: object) -> Record:
+    case = Scenario(policy=policy, seed=seed)
+    return Record.model_validate({**described(case, "sim", 1 << 20, 256), **MEASURED, **changed})
+
+
+def test_a_record_names_its_run() -> None:
+    found = record("jsq", 4)
+    assert (found.policy, found.seed, found.k, found.hosts, found.matrix) == (
+        "jsq",
+        4,
+        8,
+        128,
+        "permutation",
+    )
+    assert (found.message_bytes, found.packets, found.network) == (1 << 20, 256, "sim")
+
+
+def test_json_and_back() -> None:
+    assert Record.model_validate_json(record().model_dump_json()) == record()
+
+
+def test_unknown_columns_are_refused() -> None:
+    with pytest.raises(ValidationError):
+        record(colour="red")
+
+
+def test_a_table_has_one_row_a_run() -> None:
+    frame = table([record("ofan"), record("jsq", lost_to_failure=0)])
+    assert frame["policy"].to_list() == ["ofan", "jsq"]
+    assert set(frame.columns) == set(Record.model_fields)
+    assert frame["max_queue_layers"].to_list()[0] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_a_summary_averages_over_seeds() -> None:
+    runs = [
+        record("ofan", 1, increase=0.25),
+        record("ofan", 2, increase=0.5),
+        record("jsq", 1, increase=1.0),
+    ]
+    rows = summary(runs).to_dicts()
+    assert [(row["policy"], row["seeds"], row["increase"]) for row in rows] == [
+        ("ofan", 2, 0.375),
+        ("jsq", 1, 1.0),
+    ]
+    assert rows[0]["lost_to_failure"] == 6

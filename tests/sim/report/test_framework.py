@@ -1,0 +1,156 @@
+"""Figures as data: scenarios, names, shared runs, and the report from command line to page."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fattree.experiment import Scenario
+from fattree.policies import POLICIES
+from ofan import cli
+from sim.report.claims import CLAIMS
+from sim.report.contents import FIGURES, figure
+from sim.report.figure import Data, Measured, Preset, grid, nested, slug
+from sim.report.gather import batches, packet_hops
+from sim.report.style import LOOK
+
+TINY = ("--quick", "--figure", "timeline", "--figure", "invariant", "--jobs", "1")
+
+
+def test_a_grid_has_every_combination_once() -> None:
+    found = grid(
+        {"name": "part a", "collective__matrix": "all_to_all"},
+        ("ofan", "jsq"),
+        range(1, 4),
+        fabric__k=(4, 6),
+    )
+    assert len({scenario.model_dump_json() for scenario in found}) == 12
+    assert {scenario.name for scenario in found} == {"part_a"}
+
+
+def test_an_unknown_setting_is_refused() -> None:
+    with pytest.raises(ValueError, match="no setting 'colour'"):
+        nested({"colour": 1})
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_has_a_name_and_runs_in_every_preset(name: str) -> None:
+    chosen = figure(name)
+    assert chosen.name == name
+    assert (
+        len(chosen.scenarios(Preset("quick")))
+        <= len(chosen.scenarios(Preset("default")))
+        <= len(chosen.scenarios(Preset("full")))
+    )
+
+
+def test_presets_cost_what_they_promise(tmp_path: Path) -> None:
+    def cost(level: str) -> int:
+        found = batches(map(figure, FIGURES), Preset(level), tmp_path)  # type: ignore[arg-type]
+        return sum(
+            packet_hops(scenario) for batch in found.values() for scenario in batch.scenarios
+        )
+
+    assert cost("quick") < 2e9
+    assert cost("default") < 25e9
+
+
+def test_a_scenario_of_two_figures_runs_once(tmp_path: Path) -> None:
+    chosen = [figure("baseline"), figure("failure_rate")]
+    found = batches(chosen, Preset("quick"), tmp_path)["runs"].scenarios
+    assert len(found) < sum(len(one.scenarios(Preset("quick"))) for one in chosen)
+
+
+def test_another_first_seed_asks_for_other_runs() -> None:
+    seeds = {scenario.seed for scenario in figure("baseline").scenarios(Preset("quick", 100))}
+    assert seeds == {100, 101, 102}
+
+
+def test_every_scheme_has_a_look_of_its_own() -> None:
+    assert set(LOOK) == set(POLICIES)
+    assert len({(ink, marker) for ink, marker, _ in LOOK.values()}) == len(POLICIES)
+
+
+def test_measured_values_are_columns() -> None:
+    scenario = Scenario(fabric={"k": 2})  # type: ignore[arg-type]
+    from sim import run
+
+    measured = Measured(**run(scenario).record.model_dump(), values={"loads": (1.0, 2.0)})
+    frame = Data(Preset("quick"), (scenario,), (measured,)).frame
+    assert frame["loads"].to_list() == [[1.0, 2.0]]
+    assert frame["fabric.k"].to_list() == [2]
+
+
+def test_parts_have_names_that_scenarios_may_have() -> None:
+    assert slug("1 % failed links, G = 0") == "1_failed_links_G_0"
+
+
+def test_report_from_command_line_to_page(tmp_path: Path) -> None:
+    arguments = ["report", *TINY, "--output", str(tmp_path), "--json"]
+    first = CliRunner().invoke(cli, arguments)
+    assert first.exit_code == 0, first.output
+    page = (tmp_path / "index.html").read_text()
+    assert (
+        page.count("data:image/svg+xml;base64,")
+        == len(list((tmp_path / "figures").glob("*.svg")))
+        > 0
+    )
+    assert all(f'id="{number}"' in page for number in CLAIMS)
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)
+    assert (tmp_path / "data" / "invariant.parquet").is_file()
+    counts = json.loads(first.stdout)["counts"]
+    assert sum(counts.values()) == len(CLAIMS)
+
+
+def test_the_same_report_again_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [
+        "report",
+        "--quick",
+        "--figure",
+        "timeline",
+        "--jobs",
+        "1",
+        "--output",
+        str(tmp_path),
+    ]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("ran again")
+
+    monkeypatch.setattr("sim.report.gather.sweeps.sweep", refuse)
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+
+
+def test_drawing_what_is_not_finished_says_so(tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        cli, ["report", "--quick", "--figure", "baseline", "--draw-only", "--output", str(tmp_path)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "none of its runs is finished" in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--figure", "no-such"], "no-such"),
+        (["--jobs", "0"], "jobs"),
+        (["--seed", "-1"], "seed"),
+        (["--output", "/dev/null/x"], "null"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ofan import main
+
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", "--quick", "--figure", "timeline", *arguments])
+    lines = capsys.readouterr().err.splitlines()
+    assert stopped.value.code == 2
+    assert len([line for line in lines if line.startswith("ofan:")]) == 1
+    assert message in lines[-1]

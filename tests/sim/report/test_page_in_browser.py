@@ -1,0 +1,77 @@
+"""The page in a real browser: every entry of the contents leads somewhere, and no picture is
+missing.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ofan import cli
+from sim.report.claims import CLAIMS
+from tests.browser import browser as chromium  # noqa: F401
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    chosen = ("--figure", "timeline", "--figure", "failure_rate", "--figure", "contenders")
+    result = CliRunner().invoke(
+        cli, ["report", "--quick", *chosen, "--jobs", "1", "--output", str(folder)]
+    )
+    assert result.exit_code == 0, result.output
+    return folder / "index.html"
+
+
+@pytest.fixture
+def browser(chromium: Any, page: Path) -> Any:  # noqa: F811
+    """Return the shared browser with the page open."""
+    chromium.get(page.as_uri())
+    return chromium
+
+
+def test_no_picture_is_missing(browser: Any) -> None:
+    sizes = browser.execute_script(
+        "return [...document.images].map(i => [i.complete, i.naturalWidth, i.alt])"
+    )
+    assert len(sizes) >= 2
+    assert all(complete and width > 100 and text for complete, width, text in sizes)
+
+
+def test_the_contents_lead_to_every_figure(browser: Any) -> None:
+    links = browser.find_elements("css selector", "nav a")
+    assert len(links) == 5
+    for link in links:
+        target = link.get_attribute("href").rpartition("#")[2]
+        link.click()
+        top = browser.execute_script(
+            "return document.getElementById(arguments[0]).getBoundingClientRect().top", target
+        )
+        assert -5 <= top < 1000, target
+        assert browser.current_url.endswith(f"#{target}")
+
+
+def test_every_link_of_the_page_has_a_target(browser: Any) -> None:
+    broken = browser.execute_script(
+        "return [...document.querySelectorAll('a')].map(a => a.getAttribute('href')).filter(h => !document.querySelector(h))"
+    )
+    assert broken == []
+
+
+def test_every_claim_has_a_row_with_its_verdict(browser: Any) -> None:
+    rows = {number: browser.find_element("id", number).text for number in CLAIMS}
+    assert all(
+        any(word in text for word in ("holds", "partly", "does not hold", "not decided"))
+        for text in rows.values()
+    )
+
+
+def test_the_page_needs_nothing_from_outside_and_logs_no_error(browser: Any) -> None:
+    loaded = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name.slice(0, 5))"
+    )
+    assert set(loaded) <= {"data:"}
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
