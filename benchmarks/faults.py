@@ -39,9 +39,9 @@ from fattree.addressing import link_name, link_named, switch_named
 from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
 from fattree.failures import cut_off
 from fattree.topology import FatTree
+from fattree.units import PS_PER_MS
 from fattree.wecmp import LinkState
 
-PS_PER_MS = 10**9
 FAULT_MS = 400
 ATTEMPTS = 3
 PATIENCE_S = 60

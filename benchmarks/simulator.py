@@ -36,8 +36,9 @@ from rich.console import Console
 from rich.table import Table
 
 from fattree import traffic
-from fattree.experiment import PS_PER_NS, Collective, Fabric, Scenario
+from fattree.experiment import Collective, Fabric, Scenario
 from fattree.policies import POLICIES
+from fattree.units import PS_PER_US
 from sim.engine import prepare, run
 from sim.report.style import colour, label, panel
 
@@ -48,7 +49,6 @@ EVERYONE_UP_TO = 16
 THREADS_FROM = 16
 MILLION = 1e6
 GIB = 2**30
-PS_PER_US = 1_000 * PS_PER_NS
 FINISHED = re.compile(r"finished at (\d+(?:\.\d+)?)")
 PATIENCE_S = 3600
 

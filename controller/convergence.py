@@ -13,8 +13,7 @@ from controller.fabric_controller import LinkChange, Step
 from fattree.addressing import link_name
 from fattree.experiment import Detection
 from fattree.topology import FatTree
-
-PS_PER_MS = 10**9
+from fattree.units import PS_PER_MS
 
 
 @dataclass(slots=True, eq=False)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from fattree.experiment import DAMPING_REUSE, DAMPING_SUPPRESS, Controller
+from fattree.units import PS_PER_US
 
-PS_PER_US = 10**6
 CEILING = 4
 Links = frozenset[int]
 

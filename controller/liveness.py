@@ -22,6 +22,7 @@ from fattree.addressing import switch_mac
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
 from fattree.topology import FatTree, LinkEnd
+from fattree.units import PS_PER_SECOND, PS_PER_US
 
 # The group address that no bridge forwards.
 NEAREST_BRIDGE = 0x0180C200000E
@@ -31,8 +32,6 @@ LEAST_FRAME = 60
 DEFAULT_MISSES = 3
 PATIENCE = 3
 MOST_PROBES_PER_SECOND = 5_000
-PS_PER_US = 10**6
-PS_PER_SECOND = 10**12
 
 
 class Probe(NamedTuple):

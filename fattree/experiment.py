@@ -13,9 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from fattree.policies import POLICIES, Chooser, Policy
 from fattree.topology import FatTree
+from fattree.units import PS_PER_NS, PS_PER_SECOND
 
-PS_PER_NS = 1_000
-PS_PER_SECOND = 10**12
 DEFAULT_QUEUE_BYTES = 800_000
 MOST_BYTES = 2**40
 MOST_RTTS = 10_000

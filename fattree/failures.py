@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from fattree.addressing import host_name, link_named
 from fattree.draws import MASK, Stream, component, mix
 from fattree.errors import FailureError
-from fattree.experiment import PS_PER_NS, Scenario
+from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.topology import FatTree
+from fattree.units import PS_PER_NS
 from fattree.wecmp import LinkState, agg_weights
 
 Links = frozenset[int]

@@ -29,14 +29,14 @@ from typing import Any
 
 from fattree import traffic
 from fattree.errors import FabricError
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.failures import Links
+from fattree.units import PS_PER_NS, PS_PER_SECOND
 from hostagent.build import endpoints
 from hostagent.nic import Counts, Nic, link_times, open_link
 from hostagent.process import die_with_parent, wake_on_time
 from hostagent.state import NEVER
 
-PS_PER_NS = 1000
 LONGEST_SLEEP_PS = 10**11
 LINE_BYTES = 1 << 16
 

@@ -22,7 +22,7 @@ NO_LABEL = -1
 
 
 @register_jitable
-def start(sender, rules):  # type: ignore[no-untyped-def]
+def start(sender, rules):
     """Draw the flow's first label and empty its ring."""
     sender.label = random_label(sender, rules)
     for entry in range(RING):
@@ -33,7 +33,7 @@ def start(sender, rules):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def random_label(sender, rules):  # type: ignore[no-untyped-def]
+def random_label(sender, rules):
     """Return the flow's next random label."""
     label = mix(rules.seed, component(LABEL, sender.flow), sender.draws) & 0xFFFF
     sender.draws += 1
@@ -41,7 +41,7 @@ def random_label(sender, rules):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def next_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+def next_label(sender, rules, packets, now_ps):
     """Return the label of the packet that leaves at `now_ps`."""
     if rules.label_rule == FRESH:
         return random_label(sender, rules)
@@ -56,7 +56,7 @@ def next_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def on_ack(sender, rules, label, marked, now_ps):  # type: ignore[no-untyped-def]
+def on_ack(sender, rules, label, marked, now_ps):
     """Learn from an ACK that echoes `label` and whether its data packet was marked."""
     if rules.label_rule == PLB:
         judge_path(sender, rules, marked, now_ps)
@@ -65,7 +65,7 @@ def on_ack(sender, rules, label, marked, now_ps):  # type: ignore[no-untyped-def
 
 
 @register_jitable
-def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-def]
+def expire(sender, rules, packets, now_ps, forget):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
     `forget` their labels.
@@ -88,7 +88,7 @@ def expire(sender, rules, packets, now_ps, forget):  # type: ignore[no-untyped-d
 
 
 @register_jitable
-def judge_path(sender, rules, marked, now_ps):  # type: ignore[no-untyped-def]
+def judge_path(sender, rules, marked, now_ps):
     """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked.
 
     Leave a bad one.
@@ -107,7 +107,7 @@ def judge_path(sender, rules, marked, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def change_label(sender, rules, now_ps):  # type: ignore[no-untyped-def]
+def change_label(sender, rules, now_ps):
     """PLB: take a new label and draw how long it may stay bad."""
     sender.label = random_label(sender, rules)
     sender.changed_ps = now_ps
@@ -115,14 +115,14 @@ def change_label(sender, rules, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def draw_patience(sender, rules):  # type: ignore[no-untyped-def]
+def draw_patience(sender, rules):
     """PLB: `plb_gaps` packet gaps and up to two more, at random."""
     draw = mix(rules.seed, component(PATIENCE, sender.flow), sender.draws)
     sender.patience_ps = rules.plb_gaps * sender.gap_ps + below(draw, 2 * sender.gap_ps)
 
 
 @register_jitable
-def recycled_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+def recycled_label(sender, rules, packets, now_ps):
     """REPS: explore, or (frozen) cycle through the ring, or reuse the oldest fresh label, or draw
     one.
     """
@@ -157,7 +157,7 @@ def recycled_label(sender, rules, packets, now_ps):  # type: ignore[no-untyped-d
 
 
 @register_jitable
-def thaw(sender, rules):  # type: ignore[no-untyped-def]
+def thaw(sender, rules):
     """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
     sender.frozen_until_ps = 0
     sender.explore = rules.bdp_packets
@@ -169,7 +169,7 @@ def thaw(sender, rules):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def keep_label(sender, label):  # type: ignore[no-untyped-def]
+def keep_label(sender, label):
     """REPS: an unmarked ACK writes its label at the head."""
     sender.fresh += 1 - sender.ring_valid[sender.head]
     sender.ring[sender.head] = label
@@ -178,7 +178,7 @@ def keep_label(sender, label):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def forget_label(sender, label):  # type: ignore[no-untyped-def]
+def forget_label(sender, label):
     """REPS: a label that timed out leaves the ring until it is acknowledged again."""
     for entry in range(RING):
         if sender.ring[entry] == label:

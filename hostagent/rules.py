@@ -1,10 +1,10 @@
 """What a scenario says to every flow."""
 
 from fattree.errors import ExperimentError
-from fattree.experiment import PS_PER_NS, Scenario
+from fattree.experiment import Scenario
+from fattree.units import PS_PER_US
 from hostagent.state import Congestion, Recovery, Rules
 
-PS_PER_US = 1_000 * PS_PER_NS
 SWIFT_QUEUE_BYTES = 113_000
 
 

@@ -15,7 +15,7 @@ NS = 1000
 
 
 @register_jitable
-def start(sender, rules, hops):  # type: ignore[no-untyped-def]
+def start(sender, rules, hops):
     """Give a new flow the target delay of its path, and that target's worth of packets as its
     window.
     """
@@ -24,13 +24,13 @@ def start(sender, rules, hops):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def in_window(sender):  # type: ignore[no-untyped-def]
+def in_window(sender):
     """Tell whether one more packet may be outstanding."""
     return sender.sent - sender.acked < sender.window >> 16
 
 
 @register_jitable
-def on_ack(sender, packets, delay_ps, now_ps):  # type: ignore[no-untyped-def]
+def on_ack(sender, packets, delay_ps, now_ps):
     """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share, half
     at most.
     """
@@ -52,7 +52,7 @@ def on_ack(sender, packets, delay_ps, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def cut(sender, amount, now_ps):  # type: ignore[no-untyped-def]
+def cut(sender, amount, now_ps):
     """Shrink the window by `amount`, at most by half, unless it was cut within the last round trip."""
     if now_ps - sender.decreased_ps < sender.srtt_ps:
         return
@@ -62,7 +62,7 @@ def cut(sender, amount, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def on_late_hole(sender, now_ps):  # type: ignore[no-untyped-def]
+def on_late_hole(sender, now_ps):
     """Halve the window at the fifth late hole in a row (Lazy TCP)."""
     sender.late_holes += 1
     if sender.late_holes >= LATE_HOLES:
@@ -71,7 +71,7 @@ def on_late_hole(sender, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def median_ns(sender, packets):  # type: ignore[no-untyped-def]
+def median_ns(sender, packets):
     """Return the median of the last max(window / 2, 1) delays, the mean of the middle two for an
     even number.
 
@@ -92,7 +92,7 @@ def median_ns(sender, packets):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def ranks(sender, packets, count, value):  # type: ignore[no-untyped-def]
+def ranks(sender, packets, count, value):
     """Return how many of the last `count` delays are below and up to a value, and the values next
     to it.
     """

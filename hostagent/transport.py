@@ -37,7 +37,7 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
 
 
 @register_jitable
-def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[no-untyped-def]
+def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
     """Make a zeroed record the sender of `packets` packets over `hops` links, due from `due_ps` on,
     `gap_ps` apart.
     """
@@ -57,7 +57,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):  # type: ignore[n
 
 
 @register_jitable
-def timeout_ps(sender, rules):  # type: ignore[no-untyped-def]
+def timeout_ps(sender, rules):
     """Return when a label times out: srtt + 4 rttvar, before the first sample three zero-load RTTs,
     at least the rules' floor.
     """
@@ -68,7 +68,7 @@ def timeout_ps(sender, rules):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def retransmission_ps(sender, rules):  # type: ignore[no-untyped-def]
+def retransmission_ps(sender, rules):
     """Return the retransmission timeout: srtt + max(4 rttvar, zero-load RTT).
 
     Without that margin steady RTTs look late.
@@ -80,7 +80,7 @@ def retransmission_ps(sender, rules):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def sample_rtt(sender, rtt_ps):  # type: ignore[no-untyped-def]
+def sample_rtt(sender, rtt_ps):
     """Feed one round-trip time into srtt and rttvar (gains 1/8 and 1/4, in integers)."""
     if sender.srtt_ps < 0:
         sender.srtt_ps = rtt_ps
@@ -93,7 +93,7 @@ def sample_rtt(sender, rtt_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def ready_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
+def ready_ps(sender, rules, packets):
     """Return when the flow may send its next packet if nothing arrives until then, NEVER if it will
     not.
     """
@@ -114,7 +114,7 @@ def ready_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def next_psn(sender, rules, packets, label, now_ps):  # type: ignore[no-untyped-def]
+def next_psn(sender, rules, packets, label, now_ps):
     """Take the packet number that leaves with `label` at `now_ps`.
 
     The next is due a gap later, no catching up.
@@ -138,7 +138,7 @@ def next_psn(sender, rules, packets, label, now_ps):  # type: ignore[no-untyped-
 
 
 @register_jitable
-def new_psn(sender, packets):  # type: ignore[no-untyped-def]
+def new_psn(sender, packets):
     """Take the next packet number that was never sent."""
     psn = sender.sent
     sender.sent += 1
@@ -148,7 +148,7 @@ def new_psn(sender, packets):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def next_symbol(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+def next_symbol(sender, rules, packets, now_ps):
     """Erasure: every packet is a new symbol.
 
     After a whole pause all that is not acknowledged counts as lost.
@@ -165,7 +165,7 @@ def next_symbol(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def pause_or_go_on(sender, rules, now_ps):  # type: ignore[no-untyped-def]
+def pause_or_go_on(sender, rules, now_ps):
     """Erasure: pause for one srtt when what is sent and not lost would complete the message.
 
     New losses end the pause if they last for REORDERING_GAPS: what is merely late arrives sooner.
@@ -181,7 +181,7 @@ def pause_or_go_on(sender, rules, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def has_new(sender, rules, packets):  # type: ignore[no-untyped-def]
+def has_new(sender, rules, packets):
     """SACK: tell whether a packet that was never sent may go (the ring, like the bitmap, starts at
     the lowest hole).
     """
@@ -192,7 +192,7 @@ def has_new(sender, rules, packets):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def deadline_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
+def deadline_ps(sender, rules, packets):
     """SACK: return when the lowest unacknowledged packet times out.
 
     The timeout doubles on repetition.
@@ -205,7 +205,7 @@ def deadline_ps(sender, rules, packets):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def next_hole_or_new(sender, rules, packets, now_ps):  # type: ignore[no-untyped-def]
+def next_hole_or_new(sender, rules, packets, now_ps):
     """SACK: resend the holes of the round, else what has timed out, else send the next new packet."""
     if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
         start_round(sender, packets, sender.sent, now_ps - retransmission_ps(sender, rules))
@@ -225,7 +225,7 @@ def next_hole_or_new(sender, rules, packets, now_ps):  # type: ignore[no-untyped
 
 
 @register_jitable
-def start_round(sender, packets, end, before_ps):  # type: ignore[no-untyped-def]
+def start_round(sender, packets, end, before_ps):
     """SACK: resend every hole below `end` that was last sent at or before `before_ps`."""
     sender.round_next = sender.lowest
     sender.round_end = end
@@ -234,7 +234,7 @@ def start_round(sender, packets, end, before_ps):  # type: ignore[no-untyped-def
 
 
 @register_jitable
-def skip_to_hole(sender, packets):  # type: ignore[no-untyped-def]
+def skip_to_hole(sender, packets):
     """SACK: move the round on to its next hole, or to its end."""
     while sender.round_next < sender.round_end:
         packet = packets[sender.round_next & (len(packets) - 1)]
@@ -245,7 +245,7 @@ def skip_to_hole(sender, packets):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def acknowledge(sender, packets, psn):  # type: ignore[no-untyped-def]
+def acknowledge(sender, packets, psn):
     """SACK: mark one packet number that the receiver reports.
 
     Call it for every number of a bitmap, then `on_ack`.
@@ -264,7 +264,7 @@ def acknowledge(sender, packets, psn):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def on_ack(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
+def on_ack(sender, rules, packets, psn, now_ps):
     """Account for an ACK of packet number `psn` that arrives at `now_ps`.
 
     Return whether the flow is done.
@@ -292,7 +292,7 @@ def on_ack(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def count_symbol(sender, rules, packets, psn, now_ps):  # type: ignore[no-untyped-def]
+def count_symbol(sender, rules, packets, psn, now_ps):
     """Erasure: what is missing below the highest acknowledged symbol counts as lost."""
     if psn + len(packets) >= sender.sent:
         packets[psn & (len(packets) - 1)].state = ACKED
@@ -304,7 +304,7 @@ def count_symbol(sender, rules, packets, psn, now_ps):  # type: ignore[no-untype
 
 
 @register_jitable
-def repair(sender, rules, packets, rtt_ps, now_ps):  # type: ignore[no-untyped-def]
+def repair(sender, rules, packets, rtt_ps, now_ps):
     """SACK: start a round of retransmissions when the lowest hole is late, and adapt the window."""
     skip_to_hole(sender, packets)
     late = sender.highest - sender.lowest > rules.sack_threshold

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from fattree.addressing import host_name
 from fattree.bounds import bound_ps
-from fattree.experiment import PS_PER_NS, Collective, Fabric, Scenario
+from fattree.experiment import Collective, Fabric, Scenario
 from fattree.topology import SWITCH_LAYERS
+from fattree.units import PS_PER_NS
 from hostagent.state import NEVER
 from sim.errors import UnfinishedError
 from sim.jit import CACHE

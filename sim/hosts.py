@@ -14,7 +14,7 @@ ONE_READER = 1
 
 
 @inlined
-def serve_host(world, routes, number, start_ps, end_ps):  # type: ignore[no-untyped-def]
+def serve_host(world, routes, number, start_ps, end_ps):
     """Receive and send at a host from `start_ps` until before `end_ps`.
 
     Return how many packets it received or sent.
@@ -50,7 +50,7 @@ def serve_host(world, routes, number, start_ps, end_ps):  # type: ignore[no-unty
 
 
 @inlined
-def receive(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
+def receive(world, number, packet, now_ps):
     """Take in one packet: an ACK changes its sender, a data packet becomes an ACK that waits."""
     status = int(packet.status)
     if status & LOST:
@@ -63,7 +63,7 @@ def receive(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def receive_data(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
+def receive_data(world, number, packet, now_ps):
     """Count a data packet and queue its ACK, which echoes label, number and mark."""
     flow = int(packet.flow)
     psn = int(packet.psn)
@@ -99,7 +99,7 @@ def receive_data(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def receive_ack(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
+def receive_ack(world, number, packet, now_ps):
     """Let a sender learn from an ACK; note when the flow is done."""
     flow = int(packet.flow)
     flows = world.flows
@@ -131,7 +131,7 @@ def receive_ack(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def unblock(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
+def unblock(world, number, flow, now_ps):
     """Start the flows of this host that waited for `flow` alone."""
     flows = world.flows
     for entry in range(flows.follower_offset[flow], flows.follower_offset[flow + 1]):
@@ -145,7 +145,7 @@ def unblock(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def start_flow(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
+def start_flow(world, number, flow, now_ps):
     """Make a flow a sender whose first packet is due a phase later, and give it a place among its
     host's flows.
     """
@@ -176,7 +176,7 @@ def start_flow(world, number, flow, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def send(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
+def send(world, routes, number, now_ps):
     """Let the host's link take the next packet: data and ACKs alternate while both wait, data
     first.
     """
@@ -190,7 +190,7 @@ def send(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put(world, number, is_ack, now_ps):  # type: ignore[no-untyped-def]
+def put(world, number, is_ack, now_ps):
     """Take the host's link for one packet; return its slot, in which only the time is set."""
     constants = world.constants
     link = world.links[at(world.constants.switches * world.constants.k + number)]
@@ -203,7 +203,7 @@ def put(world, number, is_ack, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def send_ack(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
+def send_ack(world, routes, number, now_ps):
     """Send the ACK that has waited longest."""
     host = world.hosts[at(number)]
     pool = world.pool
@@ -223,7 +223,7 @@ def send_ack(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def send_data(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
+def send_data(world, routes, number, now_ps):
     """Send a packet of the flow that has been ready longest."""
     flow = int(world.heap[at(world.hosts[at(number)].heap_first)])
     flows = world.flows
@@ -248,7 +248,7 @@ def send_data(world, routes, number, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def direct(world, routes, packet, kind):  # type: ignore[no-untyped-def]
+def direct(world, routes, packet, kind):
     """Host DR: name the waypoint at the pointer of (source host, destination host, class) and
     advance it.
     """
@@ -271,7 +271,7 @@ def direct(world, routes, packet, kind):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_before(ready_ps, flow, other):  # type: ignore[no-untyped-def]
+def is_before(ready_ps, flow, other):
     """Return whether a flow comes first: ready earlier, or as early and with the smaller number."""
     if ready_ps[flow] != ready_ps[other]:
         return ready_ps[flow] < ready_ps[other]
@@ -280,7 +280,7 @@ def is_before(ready_ps, flow, other):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def requeue(world, number, flow, ready_ps):  # type: ignore[no-untyped-def]
+def requeue(world, number, flow, ready_ps):
     """Give a flow its new ready time and its place in the host's heap."""
     flows = world.flows
     host = world.hosts[at(number)]
@@ -295,7 +295,7 @@ def requeue(world, number, flow, ready_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def sift_up(heap, place, ready_ps, flow):  # type: ignore[no-untyped-def]
+def sift_up(heap, place, ready_ps, flow):
     """Move a flow towards the top until its parent comes before it."""
     at = int(place[flow])
     while at > 0:
@@ -312,7 +312,7 @@ def sift_up(heap, place, ready_ps, flow):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def sift_down(heap, place, ready_ps, flow):  # type: ignore[no-untyped-def]
+def sift_down(heap, place, ready_ps, flow):
     """Move a flow away from the top until it comes before its children."""
     at = int(place[flow])
     size = len(heap)

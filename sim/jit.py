@@ -100,8 +100,8 @@ def prefetch(record: Any) -> None:
 
 
 @intrinsic
-def _prefetch(_typing, record):  # type: ignore[no-untyped-def]
-    def generate(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+def _prefetch(_typing, record):
+    def generate(context, builder, _signature, arguments):
         number = ir.IntType(32)
         pointer = builder.bitcast(arguments[0], ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
@@ -114,11 +114,11 @@ def _prefetch(_typing, record):  # type: ignore[no-untyped-def]
 
 
 @overload(prefetch, jit_options={"_nrt": False, "forceinline": True})
-def _compiled_prefetch(record):  # type: ignore[no-untyped-def]
+def _compiled_prefetch(record):
     return lambda record: _prefetch(record)
 
 
 @inlined
-def at(index):  # type: ignore[no-untyped-def]
+def at(index):
     """Return an index that cannot be negative, so that the compiled code need not ask."""
     return np.uint64(index)

@@ -12,13 +12,13 @@ from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SPARE
 
 
 @inlined
-def first_slot(chunk):  # type: ignore[no-untyped-def]
+def first_slot(chunk):
     """Return the first slot of a chunk that holds a packet, the one behind the header."""
     return (np.int64(chunk) << CHUNK_BITS) + 1
 
 
 @inlined
-def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
+def append(pool, ends, readers, counters):
     """Return the free slot at the end of a list that has one or two readers, and make the next one
     its tail.
     """
@@ -36,7 +36,7 @@ def append(pool, ends, readers, counters):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def following(pool, slot):  # type: ignore[no-untyped-def]
+def following(pool, slot):
     """Return the slot behind this one in its list."""
     if (slot + 1) % CHUNK:
         return slot + 1
@@ -45,7 +45,7 @@ def following(pool, slot):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def leave(pool, slot, counters):  # type: ignore[no-untyped-def]
+def leave(pool, slot, counters):
     """Note that a reader is through with the chunk of this slot; the last one frees it."""
     header = pool.headers[at(slot >> CHUNK_BITS)]
     header.passes += 1
@@ -55,7 +55,7 @@ def leave(pool, slot, counters):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def settle(pool, link, constants, now_ps, counters):  # type: ignore[no-untyped-def]
+def settle(pool, link, constants, now_ps, counters):
     """Let the packets go whose last bit has left a port by `now_ps`."""
     while link.cursor != link.tail:
         packet = pool.packets[at(link.cursor)]
@@ -71,7 +71,7 @@ def settle(pool, link, constants, now_ps, counters):  # type: ignore[no-untyped-
 
 
 @inlined
-def is_lost(link, ledger, outages, start_ps):  # type: ignore[no-untyped-def]
+def is_lost(link, ledger, outages, start_ps):
     """Return whether a transmission that starts now goes into a dead link.
 
     Starts never run backwards on a link.
@@ -85,7 +85,7 @@ def is_lost(link, ledger, outages, start_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def offer(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
+def offer(world, number, packet, now_ps):
     """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit.
 
     An occupancy that is out of date is too high, and good enough below the maximum and the
@@ -129,7 +129,7 @@ def offer(world, number, packet, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def occupy(link, constants, is_ack, now_ps):  # type: ignore[no-untyped-def]
+def occupy(link, constants, is_ack, now_ps):
     """Take a link as soon as it is free.
 
     Return when a packet of this class starts and when its last bit leaves.

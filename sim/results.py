@@ -12,11 +12,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fattree.bounds import bound_ps
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.record import Record, described
 from fattree.topology import SWITCH_LAYERS, FatTree
 from fattree.traffic import message_bytes
+from fattree.units import PS_PER_SECOND
 
 Int64 = NDArray[np.int64]
 KIB = 1024

@@ -152,7 +152,7 @@ def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) ->
             client.cancel(list(keys), force=True)
 
 
-def _outcome(future, scenario: Scenario) -> Outcome:  # type: ignore[no-untyped-def]
+def _outcome(future: Any, scenario: Scenario) -> Outcome:
     from distributed import KilledWorker
 
     if future.cancelled():

@@ -23,7 +23,7 @@ FEW = 16
 
 
 @inlined
-def serve_switch(world, routes, switch, start_ps, end_ps, buffers):  # type: ignore[no-untyped-def]
+def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
     """Forward what arrives at a switch from `start_ps` until before `end_ps`.
 
     Return how many packets that were.
@@ -54,7 +54,7 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):  # type: ign
 
 
 @inlined
-def foresee(world, switch):  # type: ignore[no-untyped-def]
+def foresee(world, switch):
     """Ask for the memory that a switch will need: both sides' links, then what has arrived, what
     waits, and what comes next.
     """
@@ -77,7 +77,7 @@ def foresee(world, switch):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def foresee_chunk(pool, slot):  # type: ignore[no-untyped-def]
+def foresee_chunk(pool, slot):
     """Ask for a chunk's header and for its packets from a slot on."""
     prefetch(pool.headers[at(slot >> CHUNK_BITS)])
     for line in range(slot, slot | (CHUNK - 1), 2):
@@ -85,7 +85,7 @@ def foresee_chunk(pool, slot):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def gather(world, switch, start_ps, end_ps, keys, ends):  # type: ignore[no-untyped-def]
+def gather(world, switch, start_ps, end_ps, keys, ends):
     """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
     k = world.constants.k
     count = 0
@@ -115,7 +115,7 @@ def gather(world, switch, start_ps, end_ps, keys, ends):  # type: ignore[no-unty
 
 
 @inlined
-def release(world, switch, ends):  # type: ignore[no-untyped-def]
+def release(world, switch, ends):
     """Hand back the chunks of what has been served."""
     k = world.constants.k
     for port in range(k):
@@ -132,7 +132,7 @@ def release(world, switch, ends):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def scatter(keys, count, sorted_keys, buckets, window_ps):  # type: ignore[no-untyped-def]
+def scatter(keys, count, sorted_keys, buckets, window_ps):
     """Sort keys coarsely by time into about `count` buckets, keeping their order within each."""
     coarse = 0
     while window_ps >> coarse >= min(count, len(buckets)):
@@ -160,7 +160,7 @@ def scatter(keys, count, sorted_keys, buckets, window_ps):  # type: ignore[no-un
 
 
 @inlined
-def insertion_sort(keys, count):  # type: ignore[no-untyped-def]
+def insertion_sort(keys, count):
     """Sort keys that are almost in order."""
     for position in range(1, count):
         key = keys[at(position)]
@@ -173,7 +173,7 @@ def insertion_sort(keys, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def forward(world, routes, switch, now_ps, slot):  # type: ignore[no-untyped-def]
+def forward(world, routes, switch, now_ps, slot):
     """Send one packet to the port that leads down to its destination, or up by the load balancer's
     choice.
     """
@@ -194,7 +194,7 @@ def forward(world, routes, switch, now_ps, slot):  # type: ignore[no-untyped-def
 
 
 @inlined
-def southbound(node, packet):  # type: ignore[no-untyped-def]
+def southbound(node, packet):
     """Return the port (from 0) below which the destination is, -1 if it is not below this switch."""
     if node.tier == CORE:
         return int(packet.pod)
@@ -207,7 +207,7 @@ def southbound(node, packet):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def northbound(world, routes, switch, packet, now_ps):  # type: ignore[no-untyped-def]
+def northbound(world, routes, switch, packet, now_ps):
     """Return the uplink of a packet that must go up, -1 where its destination has no path."""
     node = world.switches[at(switch)]
     constants = world.constants

@@ -16,9 +16,9 @@ from fattree.experiment import Scenario
 from fattree.policies import POLICIES
 from fattree.record import Record
 from fattree.topology import SWITCH_LAYERS
+from fattree.units import PS_PER_US
 from sim.store import plain
 
-PS_PER_US = 10**6
 Runs = Sequence[tuple[Scenario, Record]]
 
 

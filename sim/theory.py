@@ -17,9 +17,10 @@ from fattree.bounds import (
     plain_sum_ps,
     return_ps,
 )
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.topology import FatTree
 from fattree.traffic import message_bytes, packet_count
+from fattree.units import PS_PER_SECOND
 
 __all__ = ["Timing", "ack_times_ps", "arrival_ps", "data_only_packets", "plain_sum_ps", "return_ps"]
 

@@ -19,7 +19,7 @@ REACHED, FINISHED, STARVED, STUCK = range(4)
 
 
 @kernel
-def start_flows(world, start_ps):  # type: ignore[no-untyped-def]
+def start_flows(world, start_ps):
     """Start the flows that wait for no other, at their own time."""
     for flow in range(len(start_ps)):
         if world.flows.blocked[flow] == 0:
@@ -27,7 +27,7 @@ def start_flows(world, start_ps):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance(world, routes, until_ps, buffers):  # type: ignore[no-untyped-def]
+def advance(world, routes, until_ps, buffers):
     """Run from the clock to `until_ps`, or until all flows are done, the pool is too small, or
     nothing is left to do.
     """
@@ -54,7 +54,7 @@ def advance(world, routes, until_ps, buffers):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def serve_window(world, routes, end_ps, buffers):  # type: ignore[no-untyped-def]
+def serve_window(world, routes, end_ps, buffers):
     """Serve all nodes from the clock until before `end_ps`, and set the clock.
 
     Return how many packets they handled.
@@ -78,7 +78,7 @@ def serve_window(world, routes, end_ps, buffers):  # type: ignore[no-untyped-def
 
 
 @kernel
-def serve_hosts(world, routes, first, last, end_ps):  # type: ignore[no-untyped-def]
+def serve_hosts(world, routes, first, last, end_ps):
     """Serve hosts `first` to `last` - 1 from the clock until before `end_ps`.
 
     Return how many packets they handled.
@@ -93,7 +93,7 @@ def serve_hosts(world, routes, first, last, end_ps):  # type: ignore[no-untyped-
 
 
 @kernel
-def serve_switches(world, routes, first, last, end_ps, buffers):  # type: ignore[no-untyped-def]
+def serve_switches(world, routes, first, last, end_ps, buffers):
     """Serve switches `first` to `last` - 1 from the clock until before `end_ps`.
 
     Return how many packets they handled.
@@ -108,7 +108,7 @@ def serve_switches(world, routes, first, last, end_ps, buffers):  # type: ignore
 
 
 @kernel
-def chunks_needed(world):  # type: ignore[no-untyped-def]
+def chunks_needed(world):
     """Return how many chunks a window can take at most: a live packet moves twice at most, a host
     sends one a slot.
     """
@@ -120,7 +120,7 @@ def chunks_needed(world):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def next_event(world):  # type: ignore[no-untyped-def]
+def next_event(world):
     """Return when the next packet arrives or a host may send, NEVER if nothing will happen."""
     next_ps = NEVER
     for number in range(len(world.links)):
@@ -136,7 +136,7 @@ def next_event(world):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def settle_all(world, now_ps, refresh):  # type: ignore[no-untyped-def]
+def settle_all(world, now_ps, refresh):
     """Bring the occupancy of all switch ports to `now_ps`.
 
     `refresh` lets adaptive load balancers with stale queues see it.
@@ -149,7 +149,7 @@ def settle_all(world, now_ps, refresh):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def truncate(world, end_ps):  # type: ignore[no-untyped-def]
+def truncate(world, end_ps):
     """Take what lies behind the end of the run out of the statistics: waiting at ports, and what
     hosts sent later.
     """

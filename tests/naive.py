@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from fattree import traffic
-from fattree.experiment import PS_PER_NS, Scenario
+from fattree.experiment import Scenario
 from fattree.failures import timeline
 from fattree.forwarding import scenario_forwarding
 from fattree.local_repair import repaired
 from fattree.rates import rho_max
 from fattree.topology import FatTree, LinkEnd, Tier
+from fattree.units import PS_PER_NS
 from fattree.wecmp import LinkState
 from hostagent import labels, transport
 from hostagent.rules import rules

@@ -23,9 +23,9 @@ from emulation.programs.switch_program import SwitchProgram
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import Experiment, Scenario
 from fattree.record import Record
+from fattree.units import PS_PER_US
 
 VIRTUAL = "virtual"
-PS_PER_US = 10**6
 ProgressCall = Callable[[float], None]
 Runner = Callable[[Scenario, ProgressCall], Outcome]
 

@@ -14,12 +14,13 @@ from controller.convergence import Convergence
 from emulation.errors import EmulationError
 from emulation.held.commands import Held
 from emulation.held.server import control_server
-from emulation.mininet.fabric import PS_PER_MS, MininetFabric, Run, mininet_fabric
+from emulation.mininet.fabric import MininetFabric, Run, mininet_fabric
 from emulation.mininet.run import only_scenario
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import PS_PER_NS, Failures, LinkEvent, Scenario
+from fattree.experiment import Failures, LinkEvent, Scenario
 from fattree.experiment_file import load_experiment
+from fattree.units import PS_PER_MS, PS_PER_NS
 
 LINK = "agg0_0-core0_0"
 OVERRIDES = ("policies=ofan", "failures.convergence_rtt=0.5")

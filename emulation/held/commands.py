@@ -13,10 +13,11 @@ from emulation.errors import EmulationError
 from emulation.held import switch_view
 from emulation.held.server import Answer, Handler, control_server
 from emulation.held.state import held_state
-from emulation.mininet.fabric import PS_PER_MS, MininetFabric, Run
+from emulation.mininet.fabric import MininetFabric, Run
 from emulation.mininet.switch_processes import SwitchCounters, address
 from emulation.outcomes.outcome import Outcome
 from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
+from fattree.units import PS_PER_MS
 
 RECENT = 50
 Echo = Callable[[str], object]

@@ -25,13 +25,13 @@ from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
 from fattree.experiment import Scenario
 from fattree.experiment_file import load_experiment
+from fattree.units import PS_PER_US
 
 WATCH_SECONDS = 15.0
 SERVE_SECONDS = 40.0
 FRAMES_A_SECOND = 8
 LINGER_SECONDS = 2.0
 WIDTH_OF_PIPES = 120
-PS_PER_US = 10**6
 
 WATCH_EXAMPLES = """
 \b

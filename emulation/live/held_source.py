@@ -17,7 +17,8 @@ from emulation.live.model import (
 )
 from emulation.live.source import LiveError
 from fattree import traffic
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
+from fattree.units import PS_PER_SECOND
 from hostagent.state import NEVER
 
 WINDOW_SECONDS = 1.0

@@ -17,9 +17,10 @@ from controller.convergence import Convergence
 from emulation.virtual.network import layer_of
 from fattree import traffic
 from fattree.addressing import link_name
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.flows import generations
 from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.units import PS_PER_SECOND
 from hostagent.state import NEVER
 
 Int64 = NDArray[np.int64]

@@ -27,8 +27,9 @@ from emulation.virtual.network import Kind
 from fattree import failures, traffic
 from fattree.addressing import link_name, link_named
 from fattree.bounds import bound_ps
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.policies import POLICIES
+from fattree.units import PS_PER_SECOND
 from hostagent.build import paced_gaps
 
 DEMO_SECONDS = 15.0

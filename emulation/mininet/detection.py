@@ -14,9 +14,10 @@ from controller.liveness import MOST_PROBES_PER_SECOND, Liveness, liveness, prob
 from emulation.errors import UnsupportedError
 from emulation.mininet.link_monitor import LinkMonitor
 from emulation.mininet.loop import Loop
-from fattree.experiment import PS_PER_NS, PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.failures import Links
 from fattree.topology import FatTree
+from fattree.units import PS_PER_NS, PS_PER_SECOND
 
 SETTLING_SECONDS = 0.1
 MOST_SETTLING_SECONDS = 5

@@ -50,13 +50,13 @@ from emulation.programs.switch_program import Compiler, Priorities, SwitchProgra
 from emulation.virtual.network import layer_of
 from fattree import traffic
 from fattree.addressing import host_name, interface_name, switch_name
-from fattree.experiment import PS_PER_NS, Scenario
+from fattree.experiment import Scenario
 from fattree.failures import Links, Timeline, timeline
 from fattree.flows import Flows
 from fattree.topology import FatTree
+from fattree.units import PS_PER_NS
 from hostagent.state import NEVER
 
-PS_PER_MS = 10**9
 LEAD_NS = 200_000_000
 QUIET_PS = 10**11
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).

@@ -4,8 +4,9 @@ a run up.
 
 from emulation.errors import UnsupportedError
 from fattree import traffic
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.flows import Flows, generations
+from fattree.units import PS_PER_SECOND
 
 # Software switches of ours carry some 10,000 packets/s a core, BMv2 several times that.
 MOST_PACKETS_PER_SECOND = 300_000

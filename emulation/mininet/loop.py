@@ -8,8 +8,9 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
+from fattree.units import NS_PER_SECOND
+
 LONGEST_WAIT_SECONDS = 0.5
-NS_PER_SECOND = 10**9
 Action = Callable[[], object]
 
 

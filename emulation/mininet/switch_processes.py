@@ -20,11 +20,11 @@ from emulation.programs import bmv2
 from fattree.addressing import device_id, interface_name, switch_name, switch_named
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
+from fattree.units import PS_PER_US
 
 SwitchKind = Literal["softswitch", "bmv2"]
 CPU_PORT = 510
 UNLIMITED_BYTES = 2**62
-PS_PER_US = 10**6
 START_SECONDS = 90.0
 ANSWER_SECONDS = 10.0
 

@@ -14,9 +14,8 @@ from rich.text import Text
 
 from emulation.outcomes.outcome import label_of
 from fattree.record import Record
+from fattree.units import PS_PER_MS, PS_PER_US
 
-PS_PER_US = 10**6
-PS_PER_MS = 10**9
 EQUAL = "green"
 DIFFERENT = "bold red"
 

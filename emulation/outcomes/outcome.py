@@ -6,9 +6,10 @@ Tables, plots and result files are made from it.
 from dataclasses import dataclass
 
 from fattree.addressing import switch_name
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
 from fattree.policies import POLICIES
 from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.units import PS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from emulation.outcomes.outcome import Outcome, label_of
 from fattree.addressing import link_name, link_named
 from fattree.record import Record
 from fattree.topology import SWITCH_LAYERS
+from fattree.units import PS_PER_US
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -27,7 +28,6 @@ GREY = "#666666"
 SCHEME_COLOURS = (VERMILION, BLUE, GREEN, PURPLE, ORANGE, SKY, GREY)
 LAYER_COLOURS = dict(zip(SWITCH_LAYERS, (SKY, BLUE, GREEN, ORANGE, PURPLE), strict=True))
 STYLES = ("-", "--", "-.", ":")
-PS_PER_US = 10**6
 KB = 1_000
 MOST_COLUMNS = 4
 MEAN = "mean of the layer"

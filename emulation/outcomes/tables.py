@@ -9,8 +9,7 @@ from rich.table import Table
 from emulation.outcomes.outcome import label_of
 from fattree.record import Record
 from fattree.topology import SWITCH_LAYERS
-
-PS_PER_US = 10**6
+from fattree.units import PS_PER_US
 
 
 def results_table(groups: Sequence[tuple[str, Sequence[Record]]]) -> Group:

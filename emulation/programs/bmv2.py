@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulation.errors import NetworkError
-from fattree.experiment import PS_PER_SECOND, Scenario
+from fattree.experiment import Scenario
+from fattree.units import PS_PER_SECOND
 
 BMV2 = "simple_switch_grpc"
 FIRST_THRIFT_PORT = 9090

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from emulation.softswitch.units import PS_PER_SECOND
+
 GREEN = 0
 YELLOW = 1
 RED = 2
-PS_PER_SECOND = 10**12
 
 
 @dataclass(frozen=True, slots=True)

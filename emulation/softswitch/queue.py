@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-PS_PER_SECOND = 10**12
+from emulation.softswitch.units import PS_PER_SECOND
 
 
 class OutputQueue:

@@ -15,6 +15,7 @@ from emulation.softswitch.pipeline import DROP_PORT, Pipeline
 from emulation.softswitch.switch import CloneSession, Pending, Replica, Switch
 from emulation.softswitch.tables import USE_GROUP, Match, Table, needs_priority
 from emulation.softswitch.trace import Walk
+from emulation.softswitch.units import PS_PER_SECOND
 from emulation.stf.matching import MatchError, match_of
 from emulation.stf.script import (
     Add,
@@ -30,7 +31,6 @@ from emulation.stf.script import (
     numbers,
 )
 
-PS_PER_SECOND = 10**12
 MOST_ROUNDS = 10_000
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,

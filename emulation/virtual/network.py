@@ -21,11 +21,11 @@ from fattree.addressing import host_name
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
 from fattree.topology import LAYERS, SWITCH_LAYERS, FatTree, Tier
+from fattree.units import PS_PER_US
 from hostagent.build import endpoints, plans
 from hostagent.endpoint import FlowPlan
 from hostagent.state import NEVER
 
-PS_PER_US = 10**6
 ECN_BYTE = 15
 CE = 0b11
 SAMPLES_PER_RTT = 64

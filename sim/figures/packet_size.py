@@ -55,9 +55,8 @@ def _lines(frame: pl.DataFrame, message: int) -> Any:
     picture, axes = style.panel(3.6, 3)
     style.lines(axes, frame, x="packets.payload_bytes", y="over", policies=BEST, scale=100)
     optimum = theory.optimal_payload_bytes(message)
-    modelled = (
-        theory.modelled_cct_ps(_scenario(message), optimum) / float(frame["bound_ps"].min()) - 1
-    )  # type: ignore[arg-type]
+    bound_ps = float(frame["bound_ps"].min())  # type: ignore[arg-type]
+    modelled = theory.modelled_cct_ps(_scenario(message), optimum) / bound_ps - 1
     axes.plot(
         [optimum],
         [100 * modelled],

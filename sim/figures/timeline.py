@@ -11,6 +11,7 @@ import polars as pl
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
 from fattree.topology import FatTree
+from fattree.units import PS_PER_US
 from sim.report import style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
@@ -29,7 +30,6 @@ SIZES = (4, 8)
 PACKETS = 256
 PRINTED = (17_056_940, 78, 179)
 CLOSE = 1e-3
-PS_PER_US = 10**6
 
 
 def scenarios(preset: Preset) -> list[Scenario]:

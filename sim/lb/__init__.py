@@ -28,7 +28,7 @@ ROTATION = int(Chooser.ROTATION)
 
 
 @inlined
-def uplink(world, routes, switch, group, packet, kind, now_ps):  # type: ignore[no-untyped-def]
+def uplink(world, routes, switch, group, packet, kind, now_ps):
     """Return the uplink that the switch's load balancer chooses for a packet of class `kind` in a
     local group.
     """

@@ -10,14 +10,14 @@ BINS = 4
 
 
 @inlined
-def random_uplink(world, routes, switch, group):  # type: ignore[no-untyped-def]
+def random_uplink(world, routes, switch, group):
     """Return the uplink of a random slot."""
     first, length = schedule(routes, switch, group)
     return int(routes.slots[at(first + (((draw(world, switch) >> 16) * length) >> 16))])
 
 
 @inlined
-def queue_bytes(world, switch, uplink, now_ps):  # type: ignore[no-untyped-def]
+def queue_bytes(world, switch, uplink, now_ps):
     """Return what waits at an uplink, as far as the switch knows."""
     constants = world.constants
     number = at(switch * constants.k + constants.half + uplink)
@@ -30,7 +30,7 @@ def queue_bytes(world, switch, uplink, now_ps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def shortest_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-untyped-def]
+def shortest_uplink(world, routes, switch, group, now_ps):
     """Return the uplink with the least bytes per weight, ties at random."""
     return shortest(
         world,
@@ -44,7 +44,7 @@ def shortest_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-un
 
 
 @inlined
-def shortest(world, routes, switch, group, now_ps, random, is_weighted):  # type: ignore[no-untyped-def]
+def shortest(world, routes, switch, group, now_ps, random, is_weighted):
     """Return the uplink with the least bytes (per weight).
 
     Tie number random * ties >> 16, in uplink order.
@@ -81,13 +81,13 @@ def shortest(world, routes, switch, group, now_ps, random, is_weighted):  # type
 
 
 @inlined
-def share(weights, uplink, is_weighted):  # type: ignore[no-untyped-def]
+def share(weights, uplink, is_weighted):
     """Return an uplink's weight, or 1 where only its presence counts."""
     return int(weights[uplink]) if is_weighted else min(int(weights[uplink]), 1)
 
 
 @inlined
-def queue_bin(constants, waiting):  # type: ignore[no-untyped-def]
+def queue_bin(constants, waiting):
     """Return how many thresholds a queue has reached."""
     reached = 1 if waiting >= constants.threshold_1 else 0
     reached += 1 if waiting >= constants.threshold_2 else 0
@@ -95,7 +95,7 @@ def queue_bin(constants, waiting):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def binned_uplink(world, routes, switch, group, now_ps):  # type: ignore[no-untyped-def]
+def binned_uplink(world, routes, switch, group, now_ps):
     """Return an uplink of the lowest bin that has one, at random in proportion to weight."""
     random = draw(world, switch) >> 16
     weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]

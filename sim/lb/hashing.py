@@ -7,7 +7,7 @@ from sim.lb.schedules import schedule
 
 
 @inlined
-def uplink(world, routes, switch, group, packet):  # type: ignore[no-untyped-def]
+def uplink(world, routes, switch, group, packet):
     """Return the uplink of the slot that a packet's hash falls on."""
     first, length = schedule(routes, switch, group)
     scaled = product(int(packet.hash), world.switches[at(switch)].multiplier)
@@ -15,12 +15,12 @@ def uplink(world, routes, switch, group, packet):  # type: ignore[no-untyped-def
 
 
 @inlined
-def product(left, right):  # type: ignore[no-untyped-def]
+def product(left, right):
     """Return the product of two 32-bit numbers modulo 2**32, without passing 2**63."""
     return (left * (right & 0xFFFF) + ((left * (right >> 16) & 0xFFFF) << 16)) & 0xFFFFFFFF
 
 
 @inlined
-def label_hash(low, high, label):  # type: ignore[no-untyped-def]
+def label_hash(low, high, label):
     """Return what a label adds to the CRC of a five-tuple that has label 0 (CRCs are affine)."""
     return low[at(label & 0xFF)] ^ high[at(label >> 8)]

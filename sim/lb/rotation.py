@@ -6,7 +6,7 @@ from sim.lb.schedules import draw, position, schedule
 
 
 @inlined
-def uplink(world, routes, switch, group, kind):  # type: ignore[no-untyped-def]
+def uplink(world, routes, switch, group, kind):
     """Return the uplink at the pointer and advance it."""
     first, length = schedule(routes, switch, group)
     pointer = at(world.switches[at(switch)].cells + 2 * group + kind)
@@ -23,14 +23,14 @@ def uplink(world, routes, switch, group, kind):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def step(world, routes, pointer, first, length, slot):  # type: ignore[no-untyped-def]
+def step(world, routes, pointer, first, length, slot):
     """Return the uplink of a slot and move the pointer behind it, wrapping at the schedule's end."""
     world.pointers.cells[pointer] = 1 if slot + 1 == length else slot + 2
     return int(routes.slots[at(first + slot)])
 
 
 @inlined
-def uplink_from_shortest(world, routes, switch, group, kind, now_ps):  # type: ignore[no-untyped-def]
+def uplink_from_shortest(world, routes, switch, group, kind, now_ps):
     """Return the uplink at the pointer.
 
     The first packet's is the shortest queue, and the pointer starts there.

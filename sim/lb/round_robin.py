@@ -10,7 +10,7 @@ __all__ = ["reshuffled_uplink", "uplink"]
 
 
 @inlined
-def reshuffled_uplink(world, routes, switch, group):  # type: ignore[no-untyped-def]
+def reshuffled_uplink(world, routes, switch, group):
     """Return the uplink at the pointer over one of 16 orders, drawn at first and after every 5
     wraparounds.
 

@@ -7,7 +7,7 @@ SWITCH = int(Stream.SWITCH)
 
 
 @inlined
-def schedule(routes, switch, group):  # type: ignore[no-untyped-def]
+def schedule(routes, switch, group):
     """Return where the schedule of a switch's local group begins in `slots`, and its length."""
     index = routes.group_schedule[at(routes.first_group[at(switch)] + group)]
     first = routes.schedule_offset[at(index)]
@@ -15,7 +15,7 @@ def schedule(routes, switch, group):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def start_or_next(cell, start, length):  # type: ignore[no-untyped-def]
+def start_or_next(cell, start, length):
     """Return the position that a pointer's cell stands for: the start if it is unused, 0 beyond a
     schedule's end.
     """
@@ -26,7 +26,7 @@ def start_or_next(cell, start, length):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def position(routes, switch, group, kind, cell, length):  # type: ignore[no-untyped-def]
+def position(routes, switch, group, kind, cell, length):
     """Return the position of a group's pointer of a class."""
     return start_or_next(
         cell, int(routes.group_start[at(routes.first_group[at(switch)] + group), at(kind)]), length
@@ -34,7 +34,7 @@ def position(routes, switch, group, kind, cell, length):  # type: ignore[no-unty
 
 
 @inlined
-def draw(world, switch):  # type: ignore[no-untyped-def]
+def draw(world, switch):
     """Return a switch's next random number, 32 bits."""
     node = world.switches[at(switch)]
     number = mix(world.constants.seed, component(SWITCH, switch), node.draws)

@@ -7,6 +7,6 @@ EDGE = int(Tier.EDGE)
 
 
 @inlined
-def uplink(node, packet):  # type: ignore[no-untyped-def]
+def uplink(node, packet):
     """Return the uplink towards a packet's waypoint."""
     return int(packet.route_agg) if node.tier == EDGE else int(packet.route_core)

@@ -97,10 +97,10 @@ def no_long_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is valid and large would be right to take long."""
     real = engine.simulate
 
-    def simulate(network: Any, *arguments: Any) -> Any:
+    def simulate(network: Any, *arguments: Any, **named: Any) -> Any:
         if network.flows.packets.sum() > MOST_PACKETS:
             raise UnfinishedError("too large for a test")
-        return real(network, *arguments)
+        return real(network, *arguments, **named)
 
     monkeypatch.setattr(engine, "simulate", simulate)
 

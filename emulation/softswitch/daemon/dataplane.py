@@ -19,11 +19,10 @@ from emulation.softswitch.daemon.log import Log
 from emulation.softswitch.daemon.ports import Port
 from emulation.softswitch.daemon.sockets import drain, is_running, receive
 from emulation.softswitch.switch import Pending, Switch, Transmit
+from emulation.softswitch.units import PS_PER_SECOND, PS_PER_US
 
 BATCH = 64
 SLICE_NS = 500_000
-PS_PER_US = 10**6
-PS_PER_SECOND = 10**12
 Work = Iterator[None]
 LEAVE = 0
 TRANSMIT = 1

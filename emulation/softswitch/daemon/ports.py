@@ -11,8 +11,7 @@ from emulation.softswitch.daemon.options import DEFAULT_DEPTH, Options
 from emulation.softswitch.daemon.pcap import PcapFile
 from emulation.softswitch.daemon.sockets import kernel_drops, open_interface
 from emulation.softswitch.queue import OutputQueue
-
-PS_PER_US = 10**6
+from emulation.softswitch.units import PS_PER_US
 
 
 @dataclass(slots=True)

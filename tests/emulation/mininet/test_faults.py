@@ -16,9 +16,9 @@ from emulation.mininet.fabric import Run, Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
 from fattree.addressing import link_named, switch_named
 from fattree.experiment import Scenario
+from fattree.units import PS_PER_MS
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
-PS_PER_MS = 10**9
 LINK = "agg0_0-core0_0"
 PATIENCE_SECONDS = 60
 

@@ -18,11 +18,12 @@ from emulation.held.client import ControlError, ask
 from emulation.held.commands import Held
 from emulation.held.server import control_server
 from emulation.mininet.capture import tap_named
-from emulation.mininet.fabric import PS_PER_NS, Setup, mininet_fabric
+from emulation.mininet.fabric import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.programs.switch_program import SwitchProgram, built_in
 from fattree.addressing import link_named
 from fattree.experiment import Scenario
+from fattree.units import PS_PER_NS
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SCENARIO = Scenario(

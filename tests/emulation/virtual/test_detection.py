@@ -14,9 +14,9 @@ from fattree.addressing import link_name
 from fattree.errors import ExperimentError
 from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
 from fattree.topology import FatTree
+from fattree.units import PS_PER_US
 from sim.network import build
 
-PS_PER_US = 10**6
 LINK = "agg0_0-core0_0"
 PROBING = Controller(detection="probe", probe_interval_us=1, probe_misses=3)
 

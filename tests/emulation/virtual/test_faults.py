@@ -20,6 +20,7 @@ from fattree.addressing import link_name
 from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
 from fattree.failures import cut_off
 from fattree.topology import FatTree
+from fattree.units import NS_PER_SECOND
 from fattree.wecmp import LinkState
 
 EXPERIMENT = """
@@ -30,7 +31,6 @@ k = 4
 message_bytes = 65_536
 """
 INTERRUPTED, BAD_INPUT = 130, 2
-NS_PER_S = 10**9
 
 
 def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
@@ -134,7 +134,7 @@ def storm(tree: FatTree, links: int, seed: int) -> tuple[LinkEvent, ...]:
             Scenario(fabric=Fabric(k=tree.k), collective=Collective(matrix="all_to_all"))
         )
         if not len(cut_off(tree, LinkState.without(tree, frozenset(chosen.tolist())), flows)):
-            times = rng.uniform(0.2, 1.2, links) * NS_PER_S
+            times = rng.uniform(0.2, 1.2, links) * NS_PER_SECOND
             return tuple(
                 LinkEvent(link=link_name(tree, int(link)), down_ns=at)
                 for link, at in zip(chosen, times, strict=True)
