@@ -3,21 +3,24 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PY ?= $(shell command -v /usr/bin/python3 || command -v python3)
 BIN := .venv/bin
-STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh 2>/dev/null | cksum | cut -d' ' -f1)
+LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate --generate-hashes
+STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
 export PYTHONPATH :=
 
-.PHONY: help setup shell-setup demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean support
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean support
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-setup: $(STAMP)  ## install everything into .venv (and Mininet, with root and apt)
-$(STAMP): pyproject.toml setup.sh
+setup: $(STAMP)  ## install everything into .venv and .venv-shell (and Mininet, with root and apt)
+$(STAMP): pyproject.toml setup.sh requirements.lock requirements-shell.lock
 	@PY="$(PY)" bash setup.sh
 	@touch $@
 
-shell-setup: setup  ## install p4runtime-shell into .venv-shell (it pins old libraries)
-	@PY="$(PY)" bash setup.sh shell
+lock: setup  ## write requirements*.lock again: the newest versions that pyproject.toml allows
+	@$(BIN)/pip install -q uv
+	@$(BIN)/uv pip compile $(LOCK) --extra dev pyproject.toml -o requirements.lock
+	@printf 'p4runtime-shell>=0.0.6\nsetuptools<81\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-shell.lock
 
 demo: setup  ## a collective on three load balancers, a link failure, a table and a picture
 	@$(BIN)/ofan demo

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Set up the virtual environment; with root and apt also Mininet. Idempotent; says what it does and what it leaves out.
-#   setup.sh                  everything
-#   setup.sh shell            p4runtime-shell, in .venv-shell
+# Set up the virtual environments; with root and apt also Mininet. Idempotent; says what it does and
+# what it leaves out. Versions and hashes come from requirements*.lock (`make lock` writes them anew).
+#   setup.sh                  everything: .venv, and p4runtime-shell in .venv-shell
+#   setup.sh shell            p4runtime-shell alone
 #   setup.sh can-mininet      succeed if root and Mininet are here
 #   setup.sh why-not-mininet  say what is missing
 set -euo pipefail
@@ -28,6 +29,16 @@ make_venv() {  # a venv that sees the system's Mininet
     "$PY" -m venv --clear "$2" "$1"
 }
 
+locked() {  # install what a lock file names, bit for bit
+    "$1/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$2"
+}
+
+install_shell() {  # p4runtime-shell pins old libraries, so it lives apart
+    make_venv .venv-shell --copies
+    say "installing p4runtime-shell into .venv-shell"
+    locked .venv-shell requirements-shell.lock
+}
+
 install_all() {
     if [ -z "$PY" ]; then
         apt_can || { say "Python >= 3.10 is missing"; exit 1; }
@@ -44,18 +55,17 @@ install_all() {
     fi
     make_venv .venv --system-site-packages
     say "installing Python packages into .venv (a minute or two)"
-    .venv/bin/pip install -q --disable-pip-version-check -e '.[dev]'
+    locked .venv requirements.lock
+    # --no-build-isolation: setuptools is locked too, and nothing else builds us.
+    .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
     rm -f .venv/.installed-*
+    install_shell || say "p4runtime-shell could not be installed: \`ofan shell\` is left out, everything else works"
     say "done: .venv/bin/ofan, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
 }
 
 case "${1:-all}" in
     all) install_all ;;
-    shell)
-        make_venv .venv-shell --copies
-        say "installing p4runtime-shell into .venv-shell"
-        .venv-shell/bin/pip install -q --disable-pip-version-check 'setuptools<81' 'p4runtime-shell>=0.0.6'
-        ;;
+    shell) install_shell ;;
     can-mininet) root && has_mininet ;;
     why-not-mininet)
         if ! root; then say "no root: the Mininet tests are left out"; exit 0; fi

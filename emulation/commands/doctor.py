@@ -158,7 +158,7 @@ def p4runtime_shell() -> Finding:
         str(SHELL_PYTHON) if is_here else said if SHELL_PYTHON.exists() else f"no {SHELL_PYTHON}"
     )
     return Finding(
-        "p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make shell-setup"
+        "p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make setup"
     )
 
 

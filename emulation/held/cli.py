@@ -244,5 +244,5 @@ def _shell_python() -> Path:
             return folder / SHELL_PYTHON
 
     raise click.ClickException(
-        f"p4runtime-shell is not here ({SHELL_PYTHON}): run `make shell-setup`"
+        f"p4runtime-shell is not here ({SHELL_PYTHON}): run `make setup`"
     )

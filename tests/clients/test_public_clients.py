@@ -65,7 +65,7 @@ def test_a_public_client_has_a_whole_session(
     python: Path, script: str, folder: Path, address: str
 ) -> None:
     if not python.exists():
-        pytest.skip("p4runtime-shell is not installed: make shell-setup")
+        pytest.skip("p4runtime-shell is not installed: make setup")
     done = subprocess.run(
         [str(python), str(HERE / script), address],
         cwd=folder,
