@@ -113,7 +113,10 @@ def claims(data: Data) -> list[Verdict]:
         f"{style.label(policy)} {100 * value:.2f} %" for policy, value in silent.items()
     )
     literal = decide([all(anchored), all(vanished)])
-    why = "A slower flow shifts only the pointers that it shares, those between its pair of pods; other pairs stay anchored."
+    why = (
+        "A slower flow shifts only the pointers that it shares, those between its pair of pods; "
+        "other pairs stay anchored."
+    )
     verdicts = [
         Verdict(
             "C25",
@@ -126,7 +129,10 @@ def claims(data: Data) -> list[Verdict]:
     ]
 
     if literal != HOLDS:
-        criterion = "share > 0; the slowed flow loses less than all, and in its pair of pods the share falls"
+        criterion = (
+            "share > 0; the slowed flow loses less than all, and in its pair of pods the share "
+            "falls"
+        )
         changed = decide([all(anchored), all(own)])
         verdicts.append(
             Verdict("C25", changed, text, why=why, evidence=EVIDENCE, criterion=criterion)
@@ -159,8 +165,11 @@ FIGURE = Figure(
     name="anchored",
     title="All-to-all with a sudden failure",
     paper="appendix F",
-    caption="Ofan, all-to-all at full rate: flows that get nothing through between a core link's failure (and one RTT) and the"
-    " convergence, of all flows and of those between the pods of the flow that is then paced 5 % slower.",
+    caption=(
+        "Ofan, all-to-all at full rate: flows that get nothing through between a core link's "
+        "failure (and one RTT) and the convergence, of all flows and of those between the pods "
+        "of the flow that is then paced 5 % slower."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

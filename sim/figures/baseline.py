@@ -69,7 +69,8 @@ def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
         decide([not lost, distance <= CLOSE]),
         f"{listed(frame, CONTENDERS)}; packet schemes lie within {100 * distance:.1f} points"
         + (
-            f"; not below: {', '.join(f'{style.label(a)} against {style.label(b)}' for a, b in lost)}"
+            "; not below: "
+            f"{', '.join(f'{style.label(a)} against {style.label(b)}' for a, b in lost)}"
             if lost
             else ""
         ),
@@ -87,12 +88,17 @@ def near_the_bound(ata: pl.DataFrame, permutation: pl.DataFrame) -> Verdict:
     return Verdict(
         "C03",
         verdict=decide(checks),
-        ours=f"{listed(ata, SHOWN, 2)}; the bound is {ata['bound_ps'][0] / 1e6:.1f} µs, the paper's plain sum "
-        f"{_plain_sum_us(ata):.1f} µs; "
-        f"CCT of flows / subflows {gains[0]:.2f} here, {gains[1]:.2f} in the permutation",
+        ours=(
+            f"{listed(ata, SHOWN, 2)}; the bound is {ata['bound_ps'][0] / 1e6:.1f} µs, the "
+            f"paper's plain sum {_plain_sum_us(ata):.1f} µs; CCT of flows / subflows "
+            f"{gains[0]:.2f} here, {gains[1]:.2f} in the permutation"
+        ),
         paper="packet schemes within 1 %, flowlets within 16 %",
         why=_why_c03(checks, flowlet),
-        evidence="the ECN and label settings of the report's flowlet scheme (50 %, 40 %, ten gaps) are the paper's where it gives them",
+        evidence=(
+            "the ECN and label settings of the report's flowlet scheme (50 %, 40 %, ten gaps) "
+            "are the paper's where it gives them"
+        ),
     )
 
 
@@ -106,8 +112,9 @@ def _why_c03(checks: Sequence[bool], flowlet: Any) -> str:
 
     if not checks[1]:
         parts.append(
-            f"flowlets are at {percent(flowlet)}, a little over 16 %: how often a label may change is not given in the paper, "
-            "and every lost or late label change of one flow decides the CCT"
+            f"flowlets are at {percent(flowlet)}, a little over 16 %: how often a label may "
+            "change is not given in the paper, and every lost or late label change of one flow "
+            "decides the CCT"
         )
 
     if not checks[2]:
@@ -141,8 +148,10 @@ FIGURE = Figure(
     name="baseline",
     title="No failures",
     paper="fig. baseline, section 4.1",
-    caption="CCT increase over the bound of the contenders, and of Host DR and Ofan, with ideal loss recovery: 128 hosts, 1 "
-    "MB messages.",
+    caption=(
+        "CCT increase over the bound of the contenders, and of Host DR and Ofan, with ideal "
+        "loss recovery: 128 hosts, 1 MB messages."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

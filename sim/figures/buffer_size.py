@@ -96,9 +96,9 @@ def claims(data: Data) -> list[Verdict]:
         return [replace(scaled, evidence=evidence), *both]
 
     why = (
-        "The paper does not say whether thresholds shrink with the buffer. Ours are shares of it: quanta of 5, 10 and 20 % of "
-        "20 packets are "
-        "1, 2 and 4 packets, with which Switch Pkt AR is all but JSQ, and suffers from its synchronisation (theorem 1)."
+        "The paper does not say whether thresholds shrink with the buffer. Ours are shares of "
+        "it: quanta of 5, 10 and 20 % of 20 packets are 1, 2 and 4 packets, with which Switch "
+        "Pkt AR is all but JSQ, and suffers from its synchronisation (theorem 1)."
     )
 
     unscaled = replace(
@@ -120,13 +120,15 @@ def in_all_to_all(frame: pl.DataFrame, jittered: pl.DataFrame) -> Verdict:
         paper="Ofan consistently best",
         why=""
         if best
-        else "At full rate an all-to-all repeats itself: the packets of one flow meet the same queue at the same core in "
-        "every round (the "
-        "anchoring of appendix F). Where such a queue is over 20 packets, it is one flow that loses a packet in round after round.",
+        else "At full rate an all-to-all repeats itself: the packets of one flow meet the same "
+        "queue at the same core in every round (the anchoring of appendix F). Where such a "
+        "queue is over 20 packets, it is one flow that loses a packet in round after round.",
         evidence=""
         if best or not len(jittered)
-        else f"Ofan with a pacing jitter of 10 % of a gap: {percent(mean_of(jittered, 'ofan'), 2)}; packets "
-        f"dropped per run {mean_of(jittered, 'ofan', 'dropped').mean:.0f}, without it {mean_of(frame, 'ofan', 'dropped').mean:.0f}",
+        else "Ofan with a pacing jitter of 10 % of a gap: "
+        f"{percent(mean_of(jittered, 'ofan'), 2)}; packets dropped per run "
+        f"{mean_of(jittered, 'ofan', 'dropped').mean:.0f}, without it "
+        f"{mean_of(frame, 'ofan', 'dropped').mean:.0f}",
         criterion="the all-to-all of 20-packet buffers: Ofan differs from each other scheme, downwards",
     )
 
@@ -147,8 +149,10 @@ FIGURE = Figure(
     name="buffer_size",
     title="Short buffers",
     paper="fig. buffers, section 7.1",
-    caption="CCT increase over the bound with buffers of 20 data packets a port, a tenth of the default; thresholds shrink "
-    "with them.",
+    caption=(
+        "CCT increase over the bound with buffers of 20 data packets a port, a tenth of the "
+        "default; thresholds shrink with them."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -60,11 +60,16 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C15",
             verdict=decide(checks),
-            ours=f"1 MB: {listed(small, SHOWN)}; 16 MB: {listed(large, SHOWN, 2)}; lost from 1 to 16 MB: "
-            f"{', '.join(f'{style.label(policy)} {100 * value.mean:.1f} points' for policy, value in losses.items())}; Ofan's "
-            f"increase "
-            f"at 1 MB is {ratio:.1f} times that at 16 MB",
-            paper="largely similar at 1 MB; at 16 MB some 10 % worse; Ofan's down by an order of magnitude",
+            ours=(
+                f"1 MB: {listed(small, SHOWN)}; 16 MB: {listed(large, SHOWN, 2)}; lost from 1 to "
+                "16 MB: "
+                f"{', '.join(f'{style.label(policy)} {100 * value.mean:.1f} points' for policy, value in losses.items())}; "
+                f"Ofan's increase at 1 MB is {ratio:.1f} times that at 16 MB"
+            ),
+            paper=(
+                "largely similar at 1 MB; at 16 MB some 10 % worse; Ofan's down by an order of "
+                "magnitude"
+            ),
             why="" if all(checks) else _why(same, within, ratio),
             evidence=f"16 MB at a fixed rate: {listed(fixed, (*SLOWED, 'ofan'), 2)}",
         )
@@ -88,9 +93,10 @@ def _why(same: bool, within: list[bool], ratio: float) -> str:
 
     if not all(within):
         parts.append(
-            "the loss at 16 MB is not 5 to 15 points for both adaptive schemes: Host Pkt AR freezes from 4 MB on even at a "
-            "fixed rate (see "
-            "message size); Switch Pkt AR's queues, harmless at a fixed rate, pass MSwift's target of 113 KB, which cuts windows"
+            "the loss at 16 MB is not 5 to 15 points for both adaptive schemes: Host Pkt AR "
+            "freezes from 4 MB on even at a fixed rate (see message size); Switch Pkt AR's "
+            "queues, harmless at a fixed rate, pass MSwift's target of 113 KB, which cuts "
+            "windows"
         )
 
     if ratio <= RATIO:
@@ -103,7 +109,10 @@ FIGURE = Figure(
     name="congestion",
     title="Congestion control (MSwift)",
     paper="fig. CCA, section 7.3",
-    caption="CCT increase over the bound of a permutation on 128 hosts with MSwift and SACK; the initial window is the target's.",
+    caption=(
+        "CCT increase over the bound of a permutation on 128 hosts with MSwift and SACK; the "
+        "initial window is the target's."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -115,7 +115,8 @@ def table(data: Data) -> pl.DataFrame:
         for name, size in MESSAGES.items():
             runs = _of(data.frame.filter(pl.col("message_bytes") == size), edge, agg)
             row[f"CCT increase, {name} (%)"] = (
-                f"{100 * estimate(runs['increase']).mean:.2f} ± {100 * estimate(runs['increase']).half:.2f}"
+                f"{100 * estimate(runs['increase']).mean:.2f} ± "
+                f"{100 * estimate(runs['increase']).half:.2f}"
             )
             row[f"max queue, {name}"] = f"{estimate(runs['max_queue_packets']):.1f}"
 
@@ -128,8 +129,11 @@ FIGURE = Figure(
     name="consolidation",
     title="Levels of consolidation",
     paper='beyond the paper; appendix F, "Consolidation"',
-    caption="Inter-pod permutations on 1,024 hosts: Ofan with one pointer per destination pod, edge or host, at edges and at"
-    " aggregation switches; its own choice is edge and pod. A pointer per pod at edges breaks the invariant.",
+    caption=(
+        "Inter-pod permutations on 1,024 hosts: Ofan with one pointer per destination pod, edge "
+        "or host, at edges and at aggregation switches; its own choice is edge and pod. A "
+        "pointer per pod at edges breaks the invariant."
+    ),
     scenarios=scenarios,
     draw=draw,
     table=table,

@@ -41,7 +41,10 @@ FIGURE = Figure(
     name="contenders",
     title="The load balancers",
     paper="tables designspace, contenders and models, sections 3 to 5",
-    caption="What chooses a packet's path and what it remembers; growth of the average queue by theorems 1 to 4.",
+    caption=(
+        "What chooses a packet's path and what it remembers; growth of the average queue by "
+        "theorems 1 to 4."
+    ),
     scenarios=scenarios,
     draw=lambda data: {},
     table=table,

@@ -103,21 +103,24 @@ def variants(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
     return Verdict(
         "C24",
         verdict=decide(checks),
-        ours=f"reachability only, with failures: {percent(worse, 2)} above Ofan; below all other schemes: "
-        f"{f'no, not {unbeaten}' if unbeaten else 'yes'}; "
-        f"JSQ start, without failures: {percent(better, 2)} against Ofan ({worse.count} seeds)",
+        ours=(
+            f"reachability only, with failures: {percent(worse, 2)} above Ofan; below all other "
+            f"schemes: {f'no, not {unbeaten}' if unbeaten else 'yes'}; JSQ start, without "
+            f"failures: {percent(better, 2)} against Ofan ({worse.count} seeds)"
+        ),
         paper="slightly worse, still better than existing algorithms; slightly better",
         why=""
         if all(checks)
-        else "Weights differ from reachability only where a core link has failed and enough traffic meets it: in most draws "
-        "the two "
-        "variants are alike, in a few the unweighted one overloads a link. The mean has the claimed direction; its interval "
-        "is wide.",
-        evidence=f"reachability only is worse by more than 0.1 point in {(each > 0.001).sum()}, better in {(each < -0.001).sum()} of "
-        f"{len(each)} "
-        f"draws, by {100 * each.max():.1f} points at most; max queue with failures: Ofan "
-        f"{mean_of(broken, 'ofan', 'max_queue_packets'):.0f}, reachability only "
-        f"{mean_of(broken, 'ofan_fib', 'max_queue_packets'):.0f} packets",
+        else "Weights differ from reachability only where a core link has failed and enough "
+        "traffic meets it: in most draws the two variants are alike, in a few the unweighted "
+        "one overloads a link. The mean has the claimed direction; its interval is wide.",
+        evidence=(
+            f"reachability only is worse by more than 0.1 point in {(each > 0.001).sum()}, "
+            f"better in {(each < -0.001).sum()} of {len(each)} draws, by {100 * each.max():.1f} "
+            "points at most; max queue with failures: Ofan "
+            f"{mean_of(broken, 'ofan', 'max_queue_packets'):.0f}, reachability only "
+            f"{mean_of(broken, 'ofan_fib', 'max_queue_packets'):.0f} packets"
+        ),
     )
 
 
@@ -144,15 +147,17 @@ def gap_grows(broken: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
     return Verdict(
         "C27",
         verdict=HOLDS if change.mean >= 0 or not change.differs else FAILS,
-        ours=f"coarse - packet schemes: {100 * gaps[1].mean():.0f} points without failures, {100 * gaps[0].mean():.0f} with 1 % "
-        f"failed links, "
-        f"a change of {percent(change)} ({change.count} seeds)",
+        ours=(
+            f"coarse - packet schemes: {100 * gaps[1].mean():.0f} points without failures, "
+            f"{100 * gaps[0].mean():.0f} with 1 % failed links, a change of {percent(change)} "
+            f"({change.count} seeds)"
+        ),
         paper="the gap only increases under failures",
         why=""
         if change.mean >= 0
-        else "With converged routes every host is paced at ρmax, below the line rate: flows that collide on a link overload "
-        "it less, while "
-        "packet schemes take longer in proportion.",
+        else "With converged routes every host is paced at ρmax, below the line rate: flows "
+        "that collide on a link overload it less, while packet schemes take longer in "
+        "proportion.",
         evidence=f"mean CCT: {_ccts(whole)} without, {_ccts(broken)} with failures",
     )
 
@@ -166,10 +171,13 @@ def gap_grows_until_convergence(late: pl.DataFrame, whole: pl.DataFrame) -> Verd
     return Verdict(
         "C27",
         HOLDS if change.low >= 0 else PARTLY if change.mean >= 0 else FAILS,
-        f"coarse - packet schemes: {gaps[1].mean():.1f} µs without failures, {gaps[0].mean():.1f} µs with 1 % failed links "
-        f"and G = {LATE_RTTS} "
-        f"RTTs, a change of {change:.1f} µs ({change.count} seeds)",
-        criterion=f"the gap in completion times, with G = {LATE_RTTS} RTTs (with G = ∞ a flow on a dead path never ends)",
+        f"coarse - packet schemes: {gaps[1].mean():.1f} µs without failures, "
+        f"{gaps[0].mean():.1f} µs with 1 % failed links and G = {LATE_RTTS} RTTs, a change of "
+        f"{change:.1f} µs ({change.count} seeds)",
+        criterion=(
+            f"the gap in completion times, with G = {LATE_RTTS} RTTs (with G = ∞ a flow on a "
+            "dead path never ends)"
+        ),
     )
 
 
@@ -203,7 +211,10 @@ FIGURE = Figure(
     name="converged",
     title="All schemes under failures, routes converged",
     paper="sections 4.2 and 5.2 (results omitted there), appendix F",
-    caption="CCT increase over the bound with ρmax, 1 MB permutation, 128 hosts: all schemes, and the variants of Ofan.",
+    caption=(
+        "CCT increase over the bound with ρmax, 1 MB permutation, 128 hosts: all schemes, and "
+        "the variants of Ofan."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

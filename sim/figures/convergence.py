@@ -106,7 +106,10 @@ def claims(data: Data) -> list[Verdict]:
     ]
 
 
-BY_RATIO = "as above, with ratios of completion times instead of differences (draws of failures scale the times of both schemes)"
+BY_RATIO = (
+    "as above, with ratios of completion times instead of differences (draws of failures scale "
+    "the times of both schemes)"
+)
 
 
 def by_delay(
@@ -163,13 +166,15 @@ def small_delays(
     return Verdict(
         "C06",
         verdict=decide(list(checks.values())),
-        ours=f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(found[ATA][0])} (all-to-all) and {percent(found[PERMUTATION][0])} "
-        f"(permutation); equal up to G = {_rtts(most[ATA])} in the all-to-all, worse from "
-        f"{_rtts(first_difference(found[ATA]))} on; "
-        f"equal up to {_rtts(most[PERMUTATION])} in the permutation, worse from {_rtts(first_difference(found[PERMUTATION]))} "
-        f"on; at "
-        f"G = {max(ATA_RTTS)} RTTs Switch Pkt AR is at {percent(ends[0])} in the all-to-all, Host Pkt AR with G = ∞ at "
-        f"{percent(ends[1])} ({ends[0].count} and {found[PERMUTATION][0].count} seeds)",
+        ours=(
+            f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(found[ATA][0])} (all-to-all) and "
+            f"{percent(found[PERMUTATION][0])} (permutation); equal up to G = {_rtts(most[ATA])} "
+            f"in the all-to-all, worse from {_rtts(first_difference(found[ATA]))} on; equal up "
+            f"to {_rtts(most[PERMUTATION])} in the permutation, worse from "
+            f"{_rtts(first_difference(found[PERMUTATION]))} on; at G = {max(ATA_RTTS)} RTTs "
+            f"Switch Pkt AR is at {percent(ends[0])} in the all-to-all, Host Pkt AR with G = ∞ "
+            f"at {percent(ends[1])} ({ends[0].count} and {found[PERMUTATION][0].count} seeds)"
+        ),
         paper="equal to about 10 RTTs in the all-to-all, 1 to 2 RTTs in the permutation",
         why="" if all(checks.values()) else _why(checks),
         evidence="; ".join(
@@ -186,10 +191,11 @@ BEHIND = f"Switch Pkt AR at G = {max(ATA_RTTS)} RTTs is behind Host Pkt AR witho
 def _why(checks: Mapping[str, bool]) -> str:
     broken = [text for text, right in checks.items() if not right]
     reason = (
-        "Host Pkt AR without convergence is itself slow in our all-to-all, where a flow learns of dead paths packet by packet "
-        "(see G = ∞)"
+        "Host Pkt AR without convergence is itself slow in our all-to-all, where a flow learns "
+        "of dead paths packet by packet (see G = ∞)"
         if not checks[BEHIND]
-        else "draws of failures differ so much that small effects of G drown in the spread of the differences"
+        else "draws of failures differ so much that small effects of G drown in the spread of "
+        "the differences"
     )
 
     return f"Not so: {'; '.join(broken)}. {reason[0].upper()}{reason[1:]}."
@@ -204,13 +210,15 @@ def large_messages(found: Mapping[str, Mapping[float, Estimate]]) -> Verdict:
     return Verdict(
         "C28",
         verdict=HOLDS if holds else PARTLY if first[LARGE] > first[PERMUTATION] else FAILS,
-        ours=f"permutation of 16 MB: Switch Pkt AR is worse from G = {_rtts(first[LARGE])} on; of 1 MB: "
-        f"{_rtts(first[PERMUTATION])}; all-to-all: "
-        f"{_rtts(first[ATA])}",
+        ours=(
+            f"permutation of 16 MB: Switch Pkt AR is worse from G = {_rtts(first[LARGE])} on; of "
+            f"1 MB: {_rtts(first[PERMUTATION])}; all-to-all: {_rtts(first[ATA])}"
+        ),
         paper="the acceptable convergence time is longer, similar to the all-to-all",
         why="16 MB take 30 RTTs, the all-to-all 220: the same G is a larger part of the CCT."
         if not holds
-        else "Host Pkt AR freezes at 16 MB (see message size), so Switch Pkt AR is not worse at any G."
+        else "Host Pkt AR freezes at 16 MB (see message size), so Switch Pkt AR is not worse at "
+        "any G."
         if first[LARGE] == float("inf")
         else "",
         evidence=_row(found[LARGE]),
@@ -225,10 +233,13 @@ def large_messages_of_one_scheme(frames: Mapping[str, pl.DataFrame]) -> Verdict:
     return Verdict(
         "C28",
         decide([most[LARGE] > most[PERMUTATION], most[LARGE] >= most[ATA] / 2]),
-        f"Switch Pkt AR loses less than {100 * COSTLY:.0f} points against G = 0 up to G = {most[LARGE]:g} RTTs at 16 MB, "
-        f"{most[PERMUTATION]:g} at "
-        f"1 MB, {most[ATA]:g} in the all-to-all (of the G that were run)",
-        criterion="the largest G that costs Switch Pkt AR itself less than 10 points, within a factor 2 of the all-to-all's",
+        f"Switch Pkt AR loses less than {100 * COSTLY:.0f} points against G = 0 up to G = "
+        f"{most[LARGE]:g} RTTs at 16 MB, {most[PERMUTATION]:g} at 1 MB, {most[ATA]:g} in the "
+        "all-to-all (of the G that were run)",
+        criterion=(
+            "the largest G that costs Switch Pkt AR itself less than 10 points, within a factor "
+            "2 of the all-to-all's"
+        ),
         why="16 MB take 30 RTTs, the all-to-all 220.",
     )
 
@@ -258,7 +269,10 @@ FIGURE = Figure(
     name="convergence",
     title="Failures, routes change after G",
     paper="fig. varying G, section 4.2",
-    caption="CCT increase over the bound with ρmax, 1 % failed links, when switches learn of the failures after G.",
+    caption=(
+        "CCT increase over the bound with ρmax, 1 % failed links, when switches learn of the "
+        "failures after G."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -54,18 +54,20 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C07",
             verdict=decide([all(rises), stays]),
-            ours=f"points of CCT per point of failure rate: {', '.join(f'{style.label(p)} {s:.1f}' for p, s in slopes.items())}; "
-            f"gap between the "
-            f"best and the worst scheme: {', '.join(f'{100 * rate:g} %: {percent(found)}' for rate, found in gaps.items())} "
-            f"({schemes.seeds_of(frame)} seeds)",
+            ours=(
+                "points of CCT per point of failure rate: "
+                f"{', '.join(f'{style.label(p)} {s:.1f}' for p, s in slopes.items())}; gap "
+                "between the best and the worst scheme: "
+                f"{', '.join(f'{100 * rate:g} %: {percent(found)}' for rate, found in gaps.items())} "
+                f"({schemes.seeds_of(frame)} seeds)"
+            ),
             paper="CCT rises, gaps unchanged",
             why=""
             if stays
-            else "The gap is a few points beside a CCT that rises by tens, and moves by more than a fifth of itself. What "
-            "moves it is Switch "
-            "Pkt: without failures, at line rate, its order keeps in step with the senders' pace and it is the worst; below "
-            "line rate it is "
-            "not. The gaps of the others do not change.",
+            else "The gap is a few points beside a CCT that rises by tens, and moves by more "
+            "than a fifth of itself. What moves it is Switch Pkt: without failures, at line "
+            "rate, its order keeps in step with the senders' pace and it is the worst; below "
+            "line rate it is not. The gaps of the others do not change.",
             evidence=pairs,
         )
     ]
@@ -108,7 +110,10 @@ def pair_changes(frame: pl.DataFrame) -> str:
         change = paired(*(_gap_values(end, policy) for end in reversed(ends)))
         parts.append(f"{style.label(policy)} {percent(change)}")
 
-    return f"change of the gap to {names(('switch_pkt_ar',))} from 0 to {100 * max(RATES):g} %: {', '.join(parts)}"
+    return (
+        f"change of the gap to {names(('switch_pkt_ar',))} from 0 to {100 * max(RATES):g} %: "
+        f"{', '.join(parts)}"
+    )
 
 
 def _gap_values(frame: pl.DataFrame, policy: str) -> Any:
@@ -119,7 +124,10 @@ FIGURE = Figure(
     name="failure_rate",
     title="Failure rate, routes converged (G = 0)",
     paper="fig. failure rate, section 4.2",
-    caption="CCT of a 1 MB permutation against the share of failed links, G = 0, normalised to the bound without failures.",
+    caption=(
+        "CCT of a 1 MB permutation against the share of failed links, G = 0, normalised to the "
+        "bound without failures."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

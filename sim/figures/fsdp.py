@@ -111,7 +111,8 @@ def claims(data: Data) -> list[Verdict]:
             ours="; ".join(
                 f"{name}: {listed(_model(frame, model), BEST, 2)}" for model, name in MODELS.items()
             )
-            + f"; at 405B Ofan's increase is {ratio:.0f} times below the better of the others; mean link utilisation "
+            + f"; at 405B Ofan's increase is {ratio:.0f} times below the better of the others; "
+            "mean link utilisation "
             + ", ".join(
                 f"{style.label(policy)} {100 * utilised(largest, policy):.0f} %" for policy in BEST
             )
@@ -153,8 +154,10 @@ FIGURE = Figure(
     name="fsdp",
     title="FSDP training of Llama models",
     paper="fig. FSDP, section 7.4",
-    caption="One ring step on 1,024 GPUs (k = 16, servers placed at random) with MSwift and SACK: 104, 418 and 1,570 packets "
-    "a flow.",
+    caption=(
+        "One ring step on 1,024 GPUs (k = 16, servers placed at random) with MSwift and SACK: "
+        "104, 418 and 1,570 packets a flow."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -134,12 +134,18 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C08",
             verdict=decide(checks),
-            ours=f"exponents for 8 to 64 packets: {_exponents(fits['mode 1'])}; for 128 and more: {_exponents(fits['beyond'])}; rank "
-            f"correlation of mean CCT increase and max queue {together:.3f} ({schemes.seeds_of(frame)} seeds)",
+            ours=(
+                f"exponents for 8 to 64 packets: {_exponents(fits['mode 1'])}; for 128 and more: "
+                f"{_exponents(fits['beyond'])}; rank correlation of mean CCT increase and max "
+                f"queue {together:.3f} ({schemes.seeds_of(frame)} seeds)"
+            ),
             paper="near linear, closer to a square root, constant",
             why="" if all(checks) else _why(ordered, linear, fits),
-            evidence=f"exponents for 128 packets and more with ACKs of 1 B and no gaps: {_without_acks(data)}; max queue in packets at "
-            f"the longest message: {_longest(frame)}",
+            evidence=(
+                "exponents for 128 packets and more with ACKs of 1 B and no gaps: "
+                f"{_without_acks(data)}; max queue in packets at the longest message: "
+                f"{_longest(frame)}"
+            ),
         )
     ]
 
@@ -191,7 +197,8 @@ def _without_acks(data: Data) -> str:
     for policy in GROUPS["linear"]:
         own = rows.filter(pl.col("policy") == policy)
         fits.append(
-            f"{style.label(policy)} {exponent(own['message_bytes'].to_numpy(), own['max_queue_packets'].to_numpy()):.2f}"
+            f"{style.label(policy)} "
+            f"{exponent(own['message_bytes'].to_numpy(), own['max_queue_packets'].to_numpy()):.2f}"
         )
 
     return ", ".join(fits)
@@ -221,11 +228,10 @@ def _why(
 
     if not ordered["beyond"]:
         parts.append(
-            "beyond mode 1 hosts interleave ACKs with data, so that flows lose step with each other and the queues of Simple "
-            "RR and JSQ grow "
-            "like a square root, from the level that mode 1 left; without ACKs in the way they stay linear (dotted). Host Pkt "
-            "AR freezes "
-            "(see message size) and leaves its group"
+            "beyond mode 1 hosts interleave ACKs with data, so that flows lose step with each "
+            "other and the queues of Simple RR and JSQ grow like a square root, from the level "
+            "that mode 1 left; without ACKs in the way they stay linear (dotted). Host Pkt AR "
+            "freezes (see message size) and leaves its group"
         )
 
     return sentence(parts)
@@ -235,8 +241,10 @@ FIGURE = Figure(
     name="growth",
     title="How queues grow with the message",
     paper="fig. growth, section 5.2",
-    caption="Permutation on 128 hosts. In mode 1 (messages below 78 packets) hosts send only data; longer messages share "
-    "links with ACKs. Dotted: ACKs of 1 B without gaps.",
+    caption=(
+        "Permutation on 128 hosts. In mode 1 (messages below 78 packets) hosts send only data; "
+        "longer messages share links with ACKs. Dotted: ACKs of 1 B without gaps."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

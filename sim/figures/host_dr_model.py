@@ -26,11 +26,16 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C19",
             verdict=decide(checks),
-            ours=f"{layer_models.described(found, POLICY)}; E>A {100 * off(found['E>A'], edge):+.0f} % off the model, core "
+            ours=f"{layer_models.described(found, POLICY)}; E>A "
+            f"{100 * off(found['E>A'], edge):+.0f} % off the model, core "
             + ", ".join(f"{layer} {100 * off(found[layer], core):+.0f} %" for layer in CORE_LAYERS),
             paper="very close at E>A, a bit pessimistic in the core",
-            why="The average is over the time in which hosts send, as in section 5.1, so it includes the first packets' way.",
-            evidence=f"in the middle of the runs alone: {', '.join(f'{layer} {queue:.2f}' for layer, queue in steady.items())}"
+            why=(
+                "The average is over the time in which hosts send, as in section 5.1, so it "
+                "includes the first packets' way."
+            ),
+            evidence="in the middle of the runs alone: "
+            f"{', '.join(f'{layer} {queue:.2f}' for layer, queue in steady.items())}"
             + (f"; there {', '.join(above)} is not below the model" if above else ""),
         )
     ]
@@ -40,8 +45,10 @@ FIGURE = Figure(
     name="host_dr_model",
     title="Queue models of Host DR",
     paper="fig. drbmodel, appendix E",
-    caption="Average queue of each layer of switch ports while hosts send; 4 MB permutations on 1,024 hosts. Lines: N D/D/1 with"
-    " the expected number of flows, for edge and core links.",
+    caption=(
+        "Average queue of each layer of switch ports while hosts send; 4 MB permutations on "
+        "1,024 hosts. Lines: N D/D/1 with the expected number of flows, for edge and core links."
+    ),
     scenarios=lambda preset: layer_models.scenarios(preset, POLICY),
     draw=lambda data: layer_models.draw(data.frame, POLICY),
     claims=claims,

@@ -85,9 +85,12 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C31",
             verdict=decide(checks),
-            ours=f"Ofan, every source edge alone: links to one switch differ by at most {_pair(alone)} packets (C>A, A>E) of about"
-            f" {load:,.0f}, every pod alone {pods:.0f} (C>A); all together {_pair(together)}, pointers that feed a switch"
-            f" {_pair(pointers)}; others together: {spreads} ({seeds_of(data.frame)} seeds)",
+            ours=(
+                "Ofan, every source edge alone: links to one switch differ by at most "
+                f"{_pair(alone)} packets (C>A, A>E) of about {load:,.0f}, every pod alone "
+                f"{pods:.0f} (C>A); all together {_pair(together)}, pointers that feed a switch "
+                f"{_pair(pointers)}; others together: {spreads} ({seeds_of(data.frame)} seeds)"
+            ),
             paper="the same rate on all southbound links",
             why=""
             if all(checks)
@@ -116,8 +119,10 @@ FIGURE = Figure(
     name="invariant",
     title="The load-balancing invariant",
     paper="invariant 1, appendix F",
-    caption="4 MB inter-pod permutations on 128 hosts: how much the data packets on the links down to one switch differ at the end"
-    " of the run, the worst switch.",
+    caption=(
+        "4 MB inter-pod permutations on 128 hosts: how much the data packets on the links down "
+        "to one switch differ at the end of the run, the worst switch."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -90,7 +90,10 @@ def described(found: dict[str, Estimate], policy: str) -> str:
     """Return every layer's queue with its model's."""
     edge, core = (MODELS[policy](K, core=is_core) for is_core in (False, True))
     queues = ", ".join(f"{layer} {queue:.2f}" for layer, queue in found.items())
-    return f"{queues} packets; models: edge {_both(edge)}, core {_both(core)} ({found['E>A'].count} seeds)"
+    return (
+        f"{queues} packets; models: edge {_both(edge)}, core {_both(core)} ({found['E>A'].count} "
+        "seeds)"
+    )
 
 
 def _both(model: PeriodicFlows) -> str:

@@ -114,13 +114,21 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C12",
             verdict=decide(list(checks.values())),
-            ours=f"permutation, {names(BEST)}: {_row(found)}; the gap that is judged is Switch Pkt AR's to Ofan",
-            paper="order does not change, gaps shrink, Host Pkt AR notably worse at very large messages",
+            ours=(
+                f"permutation, {names(BEST)}: {_row(found)}; the gap that is judged is Switch "
+                "Pkt AR's to Ofan"
+            ),
+            paper=(
+                "order does not change, gaps shrink, Host Pkt AR notably worse at very large "
+                "messages"
+            ),
             why=_why({text: right for text, right in checks.items() if not right}),
-            evidence=f"freezes per run {', '.join(f'{_size(size)} {count:.0f}' for size, count in frozen.items())}; Host Pkt AR with a "
-            f"timer of at "
-            f"least {PATIENCE_RTT} RTTs: "
-            f"{', '.join(f'{_size(size)} {percent(value)}' for size, value in patient.items() if size >= MIB)}",
+            evidence=(
+                "freezes per run "
+                f"{', '.join(f'{_size(size)} {count:.0f}' for size, count in frozen.items())}; "
+                f"Host Pkt AR with a timer of at least {PATIENCE_RTT} RTTs: "
+                f"{', '.join(f'{_size(size)} {percent(value)}' for size, value in patient.items() if size >= MIB)}"
+            ),
         ),
         *([] if all(checks.values()) else _changed(found, patient)),
     ]
@@ -139,8 +147,10 @@ def _changed(found: Mapping[int, Mapping[str, float]], patient: Mapping[int, Any
             "C12",
             decide(right) if all(right) else PARTLY,
             f"with that timer: {_row(rows)}",
-            criterion=f"order and gaps with a label timer of at least {PATIENCE_RTT} RTTs, without the freezing that ours "
-            f"begins at 4 MB",
+            criterion=(
+                f"order and gaps with a label timer of at least {PATIENCE_RTT} RTTs, without the "
+                "freezing that ours begins at 4 MB"
+            ),
         )
     ]
 
@@ -187,11 +197,10 @@ def _row(found: Mapping[int, Mapping[str, float]]) -> str:
 
 def _why(broken: Mapping[str, bool]) -> str:
     return (f"Not so: {'; '.join(broken)}. " if broken else "") + (
-        "Host Pkt AR's label timer may be as short as one zero-load RTT here: from 4 MB on queues delay some ACKs longer than "
-        "that, labels "
-        "time out without any failure, and the scheme freezes and reuses few labels. A timer of at least three RTTs (dotted) "
-        "moves that to "
-        "larger messages, but finds failures later (C05)."
+        "Host Pkt AR's label timer may be as short as one zero-load RTT here: from 4 MB on "
+        "queues delay some ACKs longer than that, labels time out without any failure, and the "
+        "scheme freezes and reuses few labels. A timer of at least three RTTs (dotted) moves "
+        "that to larger messages, but finds failures later (C05)."
     )
 
 
@@ -199,7 +208,10 @@ FIGURE = Figure(
     name="message_size",
     title="Message size",
     paper="fig. message size, section 7.1",
-    caption="CCT increase over the bound on 128 hosts. Dotted: Host Pkt AR when labels time out no sooner than after three RTTs.",
+    caption=(
+        "CCT increase over the bound on 128 hosts. Dotted: Host Pkt AR when labels time out no "
+        "sooner than after three RTTs."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -77,9 +77,12 @@ def claims(data: Data) -> list[Verdict]:
             ours="; ".join(f"{panel}: {_row(means)}" for panel, means in found.items()),
             paper="relative order and magnitude of the differences hold",
             why="" if all(right for pair in checks.values() for right in pair) else _why(checks),
-            evidence=f"seeds: {schemes.seeds_of(data.named(PERMUTATION))} (permutation), {schemes.seeds_of(data.named(ATA))} "
-            f"(all-to-all), fewer for "
-            f"the largest; Ofan {percent(mean_of(_largest(data), 'ofan'), 2)} at {_largest(data)['hosts'][0]} hosts",
+            evidence=(
+                f"seeds: {schemes.seeds_of(data.named(PERMUTATION))} (permutation), "
+                f"{schemes.seeds_of(data.named(ATA))} (all-to-all), fewer for the largest; Ofan "
+                f"{percent(mean_of(_largest(data), 'ofan'), 2)} at {_largest(data)['hosts'][0]} "
+                "hosts"
+            ),
         )
     ]
 
@@ -146,9 +149,9 @@ def _why(checks: Mapping[str, Sequence[bool]]) -> str:
 
         if not stays:
             parts.append(
-                f"in the {panel} the gap to Ofan moves by more than a factor 2: with few hosts the longest of few queues is "
-                f"short, and the "
-                "maximum over all ports and flows grows with their number"
+                f"in the {panel} the gap to Ofan moves by more than a factor 2: with few hosts "
+                "the longest of few queues is short, and the maximum over all ports and flows "
+                "grows with their number"
             )
 
     return schemes.sentence(parts)

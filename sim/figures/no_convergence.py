@@ -57,16 +57,21 @@ def claims(data: Data) -> list[Verdict]:
             f"{name}: the next scheme takes at least {2**best:.2f} times as long"
             for name, best in faster.items()
         ),
-        criterion="as above, with ratios of completion times instead of differences (draws of failures scale the times of all "
-        "schemes)",
+        criterion=(
+            "as above, with ratios of completion times instead of differences (draws of "
+            "failures scale the times of all schemes)"
+        ),
     )
 
     verdicts = [
         Verdict(
             "C05",
             verdict=decide([*wins.values(), within]),
-            ours=f"all-to-all: {listed(ata, PACKET)}; permutation: {listed(permutation, PACKET)}; Host Pkt AR's normalised CCT is "
-            f"{ratio:.3f} times its failure-free one (completion times: {raw:.2f} times)",
+            ours=(
+                f"all-to-all: {listed(ata, PACKET)}; permutation: {listed(permutation, PACKET)}; "
+                f"Host Pkt AR's normalised CCT is {ratio:.3f} times its failure-free one "
+                f"(completion times: {raw:.2f} times)"
+            ),
             paper="Host Pkt AR wins, 20 % above its failure-free permutation",
             why=_why(lost, within, ratio),
             evidence=f"{ATA}: {_evidence(ata)}; {PERMUTATION}: {_evidence(permutation)}",
@@ -106,17 +111,16 @@ def _why(lost: list[str], within: bool, ratio: float) -> str:
 
     if ATA in lost:
         parts.append(
-            "an all-to-all's flow sends a packet in 0.85 RTTs only, so that each of 127 flows of a host learns of dead paths "
-            "packet by "
-            "packet; it loses a fraction of what others lose, but the last packets of the unluckiest flow decide the CCT"
+            "an all-to-all's flow sends a packet in 0.85 RTTs only, so that each of 127 flows "
+            "of a host learns of dead paths packet by packet; it loses a fraction of what "
+            "others lose, but the last packets of the unluckiest flow decide the CCT"
         )
 
     if not within:
         parts.append(
-            f"its ratio of {ratio:.3f} is outside 1.1 to 1.3: a 1 MB permutation ends after fewer than three RTTs, so a "
-            f"label's first "
-            "timeout decides how much of the message is lost before the sender learns; the paper does not say how long its "
-            "timeout is"
+            f"its ratio of {ratio:.3f} is outside 1.1 to 1.3: a 1 MB permutation ends after "
+            "fewer than three RTTs, so a label's first timeout decides how much of the message "
+            "is lost before the sender learns; the paper does not say how long its timeout is"
         )
 
     return schemes.sentence(parts)
@@ -133,7 +137,10 @@ FIGURE = Figure(
     name="no_convergence",
     title="Failures, routes never change (G = ∞)",
     paper="fig. G = inf, section 4.2",
-    caption="CCT increase of packet schemes with 1 % of the links failed from the start and G = ∞; the bound uses ρmax.",
+    caption=(
+        "CCT increase of packet schemes with 1 % of the links failed from the start and G = ∞; "
+        "the bound uses ρmax."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

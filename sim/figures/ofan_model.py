@@ -39,10 +39,12 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C20",
             decide(checks),
-            f"{layer_models.described(found, POLICY)}; E>A {100 * off(found['E>A'], edge):+.0f} % off the model, others "
+            f"{layer_models.described(found, POLICY)}; E>A {100 * off(found['E>A'], edge):+.0f} "
+            "% off the model, others "
             + ", ".join(f"{layer} {100 * share:+.0f} %" for layer, share in others.items())
-            + f"; pointers in use per edge {of_edge:.3f} (k/2 - 1/4 = {K / 2 - 1 / 4}, formula {expected_pointers_of_edge(K):.3f}),"
-            f" per aggregation {of_agg:.2f} (at most {pointers_of_agg(K)})",
+            + f"; pointers in use per edge {of_edge:.3f} (k/2 - 1/4 = {K / 2 - 1 / 4}, formula "
+            f"{expected_pointers_of_edge(K):.3f}), per aggregation {of_agg:.2f} (at most "
+            f"{pointers_of_agg(K)})",
             "edge model holds well, others are poorer; about k/2 - 1/4 and at most k - 1 pointers",
         )
     ]

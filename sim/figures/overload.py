@@ -79,9 +79,15 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C09",
             verdict=decide(list(checks.values())),
-            ours=f"payload of 4 KB, worst link in % over an even split on uplinks and downlinks: 1 MB: {_row(found[LARGE])}; 32 KB: "
-            f"{_row(found[SMALL])} ({len(data.preset.seeds())} seeds)",
-            paper="Simple RR and JSQ perfect on uplinks, poor on downlinks; Host DR perfect for large messages only",
+            ours=(
+                "payload of 4 KB, worst link in % over an even split on uplinks and downlinks: "
+                f"1 MB: {_row(found[LARGE])}; 32 KB: {_row(found[SMALL])} "
+                f"({len(data.preset.seeds())} seeds)"
+            ),
+            paper=(
+                "Simple RR and JSQ perfect on uplinks, poor on downlinks; Host DR perfect for "
+                "large messages only"
+            ),
             why="" if all(checks.values()) else _why(checks),
             evidence=_all_sizes(data),
         )
@@ -90,11 +96,10 @@ def claims(data: Data) -> list[Verdict]:
 
 def _why(checks: Mapping[str, bool]) -> str:
     return (
-        f"Not so: {'; '.join(text for text, right in checks.items() if not right)}. JSQ breaks ties at random and queues at "
-        f"uplinks are often "
-        "empty, so it is not exactly even; Switch Pkt AR is random only within a bin of 5 % of the buffer, which corrects an "
-        "uplink that "
-        "falls behind, so it lies between JSQ and random spraying."
+        f"Not so: {'; '.join(text for text, right in checks.items() if not right)}. JSQ breaks "
+        "ties at random and queues at uplinks are often empty, so it is not exactly even; "
+        "Switch Pkt AR is random only within a bin of 5 % of the buffer, which corrects an "
+        "uplink that falls behind, so it lies between JSQ and random spraying."
     )
 
 
@@ -161,8 +166,10 @@ FIGURE = Figure(
     name="overload",
     title="Worst link overload of each stage",
     paper="fig. overload, section 6",
-    caption="Most loaded link of each inter-switch stage over an even split, inter-pod permutation on 128 hosts, against the "
-    "packet size.",
+    caption=(
+        "Most loaded link of each inter-switch stage over an even split, inter-pod permutation "
+        "on 128 hosts, against the packet size."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -107,15 +107,19 @@ def claims(data: Data) -> list[Verdict]:
             "C13",
             verdict=decide(checks),
             ours="; ".join(
-                f"{name}: best payload {_row(best[name])}, the model says {model[name]:.0f} B for Ofan; between "
-                f"the smallest and the largest but one Ofan's CCT moves by {100 * effect[name]:.1f} points"
+                f"{name}: best payload {_row(best[name])}, the model says {model[name]:.0f} B "
+                "for Ofan; between the smallest and the largest but one Ofan's CCT moves by "
+                f"{100 * effect[name]:.1f} points"
                 for name in BYTES
             )
             + f" ({schemes.seeds_of(frames[SMALL])} and {schemes.seeds_of(frames[LARGE])} seeds)",
             paper="a clear sweet spot, up to 10 %",
             why="" if all(checks) else _why(interior, close),
-            evidence=f"largest message over smallest: best payload grows by {_growth(best, 'ofan')} for Ofan (model: {32**0.5:.1f}), by "
-            f"{_growth(best, ADAPTIVE)} for Switch Pkt AR (D^(1/3): {32 ** (1 / 3):.1f})",
+            evidence=(
+                f"largest message over smallest: best payload grows by {_growth(best, 'ofan')} "
+                f"for Ofan (model: {32**0.5:.1f}), by {_growth(best, ADAPTIVE)} for Switch Pkt "
+                f"AR (D^(1/3): {32 ** (1 / 3):.1f})"
+            ),
         )
     ]
 
@@ -178,8 +182,10 @@ FIGURE = Figure(
     name="packet_size",
     title="Packet size",
     paper="fig. packet size, section 7.1",
-    caption="CCT over the lowest bound of all packet sizes, permutation on 128 hosts; the dot is the model's optimum with H = "
-    "82 B, α = 10.",
+    caption=(
+        "CCT over the lowest bound of all packet sizes, permutation on 128 hosts; the dot is "
+        "the model's optimum with H = 82 B, α = 10."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

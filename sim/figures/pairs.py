@@ -151,9 +151,15 @@ def claims(data: Data) -> list[Verdict]:
     ]
 
     if printed:
-        criterion = "as it is, with pairs of flows from different edges only: n (n - k/2) / 2 instead of n (n - 1) / 2"
+        criterion = (
+            "as it is, with pairs of flows from different edges only: n (n - k/2) / 2 instead "
+            "of n (n - 1) / 2"
+        )
         parts = ", ".join(f"k = {k} {corrections[k, 'simple_rr']:.3f}" for k in sizes)
-        text = f"corrected formula over the printed one: {parts}; outside the interval: {_places(corrected) or 'none'}"
+        text = (
+            f"corrected formula over the printed one: {parts}; outside the interval: "
+            f"{_places(corrected) or 'none'}"
+        )
         verdicts.append(
             Verdict(
                 "C17",
@@ -223,8 +229,9 @@ def why(places: Sequence[tuple[int, str]]) -> str:
         return ""
 
     return (
-        f"Outside the interval: {_places(places)}. The formula counts all n (n - 1) / 2 pairs of flows, but two flows of one"
-        " edge never share an uplink, and it multiplies dependent probabilities, as the appendix says."
+        f"Outside the interval: {_places(places)}. The formula counts all n (n - 1) / 2 pairs of "
+        "flows, but two flows of one edge never share an uplink, and it multiplies dependent "
+        "probabilities, as the appendix says."
     )
 
 
@@ -238,8 +245,11 @@ FIGURE = Figure(
     name="pairs",
     title="Synchronised flows",
     paper="fig. ARsync, appendix C",
-    caption="Random permutations: pairs of flows that stick to one aggregation position and go to one edge, so that they share a"
-    " link of half the rate that they need; and the share of permutations with at least one such pair.",
+    caption=(
+        "Random permutations: pairs of flows that stick to one aggregation position and go to "
+        "one edge, so that they share a link of half the rate that they need; and the share of "
+        "permutations with at least one such pair."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -116,8 +116,9 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C22",
             decide([(counts.edge, counts.agg, saving) == PRINTED == expected]),
-            f"k = {LARGEST}: {counts.edge:,} pointers per edge and {counts.agg} per aggregation for each class of packets; "
-            f"{counts.edge_schedules} schedules for {counts.edge + 1:,} edges, {saving:.0f} times fewer",
+            f"k = {LARGEST}: {counts.edge:,} pointers per edge and {counts.agg} per aggregation "
+            f"for each class of packets; {counts.edge_schedules} schedules for "
+            f"{counts.edge + 1:,} edges, {saving:.0f} times fewer",
             "2,047, 63, 32 times",
         ),
         Verdict(
@@ -151,8 +152,10 @@ FIGURE = Figure(
     name="pointers",
     title="Pointers and schedules",
     paper="section 6, appendix F",
-    caption="Counted in the groups and schedules that controller and simulator take from the same arrays; pointers are per"
-    " class of packets.",
+    caption=(
+        "Counted in the groups and schedules that controller and simulator take from the same "
+        "arrays; pointers are per class of packets."
+    ),
     scenarios=scenarios,
     draw=lambda data: {},
     claims=claims,

@@ -77,12 +77,17 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C18",
             verdict=decide([worst <= TOLERANCE]),
-            ours=f"measured over law: {', '.join(f'{ratio:.2f} (m = {packets})' for packets, ratio in ratios.items())}; at most "
-            f"{100 * worst:.0f} % off ({seeds_of(data.frame)} seeds, {FatTree(K).hosts} uplinks each)",
+            ours=(
+                "measured over law: "
+                f"{', '.join(f'{ratio:.2f} (m = {packets})' for packets, ratio in ratios.items())}; "
+                f"at most {100 * worst:.0f} % off ({seeds_of(data.frame)} seeds, "
+                f"{FatTree(K).hosts} uplinks each)"
+            ),
             paper="the queue follows the law",
             why=""
             if worst <= TOLERANCE
-            else "The law is a fluid limit: it leaves out the packet that is being sent, half a packet or so.",
+            else "The law is a fluid limit: it leaves out the packet that is being sent, half a "
+            "packet or so.",
         ),
         _internal(data.preset),
     ]
@@ -99,8 +104,8 @@ def _internal(preset: Preset) -> Verdict:
         "C29",
         decide([bool(at_least(counts[k], bounds[k])) for k in INTERNAL_K]),
         "; ".join(
-            f"k = {k}: {counts[k]:.4f} of edges over {counts[k].count} permutations (formula {northbound_probability(k):.4f}), "
-            f"bound {bounds[k]:.4f}"
+            f"k = {k}: {counts[k]:.4f} of edges over {counts[k].count} permutations (formula "
+            f"{northbound_probability(k):.4f}), bound {bounds[k]:.4f}"
             for k in INTERNAL_K
         ),
         "at least the bound for every k of 4 or more",
@@ -129,8 +134,10 @@ FIGURE = Figure(
     name="random_queue",
     title="Random spraying: the square-root law",
     paper="theorem 2, appendix D",
-    caption="RSQ, inter-pod permutations on 128 hosts, unlimited buffers: the mean queue over all edge uplinks when the"
-    " m-th packets arrive.",
+    caption=(
+        "RSQ, inter-pod permutations on 128 hosts, unlimited buffers: the mean queue over all "
+        "edge uplinks when the m-th packets arrive."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

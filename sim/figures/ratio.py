@@ -72,12 +72,19 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C21",
             verdict=decide(checks),
-            ours=f"Host DR / Ofan {_listed(gains)}; Ofan / Host DR {_listed(shares)}; rank correlation of Host DR / Ofan with the size "
-            f"{trend:.2f}, {steps} of {len(gains) - 1} steps rise ({seeds_of(data.frame)} seeds a size)",
-            paper="the figure shows Ofan / Host DR and the text says that the ratio increases, i.e. Ofan outperforms even more",
+            ours=(
+                f"Host DR / Ofan {_listed(gains)}; Ofan / Host DR {_listed(shares)}; rank "
+                f"correlation of Host DR / Ofan with the size {trend:.2f}, {steps} of "
+                f"{len(gains) - 1} steps rise ({seeds_of(data.frame)} seeds a size)"
+            ),
+            paper=(
+                "the figure shows Ofan / Host DR and the text says that the ratio increases, "
+                "i.e. Ofan outperforms even more"
+            ),
             why=""
             if all(checks)
-            else "Ofan's own max queue grows with the largest of ever more ports as Host DR's does.",
+            else "Ofan's own max queue grows with the largest of ever more ports as Host DR's "
+            "does.",
             evidence="" if all(checks) else "the right panel: max queues of both schemes by size",
         )
     ]
@@ -103,7 +110,10 @@ FIGURE = Figure(
     name="ratio",
     title="Ofan against Host DR as the network grows",
     paper="fig. ratio, appendix F",
-    caption="1 MB inter-pod permutations, 30 runs a size: the ratio of max queues both ways round, and the max queues.",
+    caption=(
+        "1 MB inter-pod permutations, 30 runs a size: the ratio of max queues both ways round, "
+        "and the max queues."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

@@ -155,7 +155,10 @@ FIGURE = Figure(
     name="sack",
     title="Loss recovery with SACK",
     paper="fig. SACK, section 7.2",
-    caption="CCT increase over the bound with SACK, no failures, and the retransmission threshold swept; 128 hosts, 1 MB messages.",
+    caption=(
+        "CCT increase over the bound with SACK, no failures, and the retransmission threshold "
+        "swept; 128 hosts, 1 MB messages."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

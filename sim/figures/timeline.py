@@ -216,8 +216,11 @@ FIGURE = Figure(
     name="timeline",
     title="Data and ACKs of a permutation",
     paper="fig. ACK, appendix B",
-    caption="256 packets each way between two hosts alone: (a) the fastest run at k = 4 over the bound's three modes, (b) the"
-    " fastest run of every scheme (Ofan: of 1,000 random phases, others: of 100).",
+    caption=(
+        "256 packets each way between two hosts alone: (a) the fastest run at k = 4 over the "
+        "bound's three modes, (b) the fastest run of every scheme (Ofan: of 1,000 random "
+        "phases, others: of 100)."
+    ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,

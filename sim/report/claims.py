@@ -19,21 +19,23 @@ class Claim:
 
 CLAIMS: dict[str, Claim] = {
     "C01": Claim(
-        "Permutation bound for 256 packets is 17.05694 µs; 78 packets before the first ACK; mode 3 after ACK 179; two"
-        " opposite flows alone nearly reach it",
+        "Permutation bound for 256 packets is 17.05694 µs; 78 packets before the first ACK; "
+        "mode 3 after ACK 179; two opposite flows alone nearly reach it",
         "app. B",
         "bound exact; measured within 10^-3 at k = 4 and 8, best of 1,000",
     ),
     "C02": Claim(
-        "Permutation, no failure: every packet scheme beats flowlets, subflows, flows; packet schemes are close to each other",
+        "Permutation, no failure: every packet scheme beats flowlets, subflows, flows; packet "
+        "schemes are close to each other",
         "fig. baseline b",
         "every pair differs in that direction; packet schemes' means within 15 points",
     ),
     "C03": Claim(
-        "All-to-all, no failure: packet schemes within 1 % of the bound (about 1.3 ms); Host Flowlet AR within 16 %; "
-        "subflows help less than in the permutation",
+        "All-to-all, no failure: packet schemes within 1 % of the bound (about 1.3 ms); Host "
+        "Flowlet AR within 16 %; subflows help less than in the permutation",
         "fig. baseline a",
-        "against the appendix B style bound; the plain sum printed beside; ratio flow/subflow smaller than in C02",
+        "against the appendix B style bound; the plain sum printed beside; ratio flow/subflow "
+        "smaller than in C02",
     ),
     "C04": Claim(
         "Host Flowlet AR is worse than Subflow in the permutation",
@@ -41,13 +43,15 @@ CLAIMS: dict[str, Claim] = {
         "differ",
     ),
     "C05": Claim(
-        "1 % failed links, G = infinity: Host Pkt AR wins in both matrices; it is about 20 % above its failure-free permutation",
+        "1 % failed links, G = infinity: Host Pkt AR wins in both matrices; it is about 20 % "
+        "above its failure-free permutation",
         "fig. G = inf",
         "differ from each other packet scheme; ratio within 10 to 30 %",
     ),
     "C06": Claim(
-        "Small G: Switch Pkt AR and Host Pkt AR equal; all-to-all tolerates G to about 10 RTT, the permutation 1 to 2"
-        " RTT; at large G Switch Pkt AR in all-to-all falls behind Host Pkt AR without convergence",
+        "Small G: Switch Pkt AR and Host Pkt AR equal; all-to-all tolerates G to about 10 RTT, "
+        "the permutation 1 to 2 RTT; at large G Switch Pkt AR in all-to-all falls behind Host "
+        "Pkt AR without convergence",
         "fig. varying G",
         "first G at which they differ; order at the largest G",
     ),
@@ -57,17 +61,17 @@ CLAIMS: dict[str, Claim] = {
         "normalised to the failure-free bound; slope > 0; gaps' change within 20 % of the gap",
     ),
     "C08": Claim(
-        "Max queue against message size: Simple RR, JSQ nearly linear; RSQ, Host Pkt, Host Pkt AR, Switch Pkt AR like"
-        " a square root; Host DR, Ofan constant; CCT follows max queue",
+        "Max queue against message size: Simple RR, JSQ nearly linear; RSQ, Host Pkt, Host Pkt "
+        "AR, Switch Pkt AR like a square root; Host DR, Ofan constant; CCT follows max queue",
         "fig. growth, thm 1-3",
-        "unlimited capacity, thresholds of 800 KB; exponents fitted in mode 1 (8 to 64 packets) and beyond, "
-        "separately; the three groups' intervals do not overlap and are in order; linear group above 0.8 in mode 1; "
-        "rank correlation of CCT and max queue > 0.9",
+        "unlimited capacity, thresholds of 800 KB; exponents fitted in mode 1 (8 to 64 packets) "
+        "and beyond, separately; the three groups' intervals do not overlap and are in order; "
+        "linear group above 0.8 in mode 1; rank correlation of CCT and max queue > 0.9",
     ),
     "C09": Claim(
-        "Worst link overload per stage against packet size, inter-pod permutation: Simple RR, JSQ perfect on uplinks,"
-        " poor on downlinks; other non-DR poor on both; Host DR perfect at 1 MB but not at 32 KB, where Ofan is "
-        "better",
+        "Worst link overload per stage against packet size, inter-pod permutation: Simple RR, "
+        "JSQ perfect on uplinks, poor on downlinks; other non-DR poor on both; Host DR perfect "
+        "at 1 MB but not at 32 KB, where Ofan is better",
         "fig. overload",
         "perfect = under 2 % over the ideal; poor = over 10 %",
     ),
@@ -82,37 +86,38 @@ CLAIMS: dict[str, Claim] = {
         "differ",
     ),
     "C12": Claim(
-        "Message size: order stays, gaps shrink; Host Pkt AR notably worse at very large messages (freezing)",
+        "Message size: order stays, gaps shrink; Host Pkt AR notably worse at very large "
+        "messages (freezing)",
         "fig. message size",
         "order; gap monotone; freezing seen in the run's counters",
     ),
     "C13": Claim(
-        "Packet size: a sweet spot; the choice moves CCT by up to 10 %; optimum payload sqrt(D H / alpha), H = 82 B, "
-        "alpha = 10; D^(1/3) for square-root schemes",
+        "Packet size: a sweet spot; the choice moves CCT by up to 10 %; optimum payload sqrt(D "
+        "H / alpha), H = 82 B, alpha = 10; D^(1/3) for square-root schemes",
         "fig. packet size, thm 5",
         "interior minimum; measured optimum within a factor 1.5 of the model's",
     ),
     "C14": Claim(
-        "SACK thresholds 6 (all-to-all), 32 (permutation) best; order unchanged, Ofan best; reordering bound 5 q r / "
-        "b: 8 and 1,000 packets",
+        "SACK thresholds 6 (all-to-all), 32 (permutation) best; order unchanged, Ofan best; "
+        "reordering bound 5 q r / b: 8 and 1,000 packets",
         "fig. SACK",
         "sweep of thresholds; differ; arithmetic exact",
     ),
     "C15": Claim(
-        "MSwift: alike at 1 MB; at 16 MB Host Pkt AR and Switch Pkt AR lose about 10 points, Ofan's increase is an "
-        "order of magnitude below its own at 1 MB",
+        "MSwift: alike at 1 MB; at 16 MB Host Pkt AR and Switch Pkt AR lose about 10 points, "
+        "Ofan's increase is an order of magnitude below its own at 1 MB",
         "fig. CCA",
         "differences 5 to 15 points; ratio over 5",
     ),
     "C16": Claim(
-        "FSDP on 1,024 GPUs: Ofan's increase falls with model size, 52 times below the others at 405B; utilisation "
-        "and max queue explain it",
+        "FSDP on 1,024 GPUs: Ofan's increase falls with model size, 52 times below the others "
+        "at 405B; utilisation and max queue explain it",
         "fig. FSDP",
         "monotone; ratio printed, over 20 = holds",
     ),
     "C17": Claim(
-        "Synchronised pairs on aggregation-edge links match the formula; more with Simple RR than JSQ; probability of"
-        " one goes to 1 with k",
+        "Synchronised pairs on aggregation-edge links match the formula; more with Simple RR "
+        "than JSQ; probability of one goes to 1 with k",
         "app. C",
         "formula inside the 95 % interval; differ; monotone in k",
     ),
@@ -122,42 +127,46 @@ CLAIMS: dict[str, Claim] = {
         "within 15 % over m = 64 to 4,096",
     ),
     "C19": Claim(
-        "Host DR, 1,024 hosts, 4 MB: average queue per layer against the N D/D/1 model: very close at E>A, a bit "
-        "pessimistic in the core",
+        "Host DR, 1,024 hosts, 4 MB: average queue per layer against the N D/D/1 model: very "
+        "close at E>A, a bit pessimistic in the core",
         "app. E",
         "E>A within 15 %; core: model above measurement",
     ),
     "C20": Claim(
-        "Ofan, same: edge model holds well, others poorer; expected pointers per edge about k/2 - 1/4, per "
-        "aggregation at most k - 1",
+        "Ofan, same: edge model holds well, others poorer; expected pointers per edge about k/2 "
+        "- 1/4, per aggregation at most k - 1",
         "app. F",
         "E>A within 15 %; counts within 2 %",
     ),
     "C21": Claim(
-        "Max queue of Ofan against Host DR, inter-pod permutation, 30 runs per size: Ofan's advantage grows with the "
-        "network (the text says that the ratio grows: print both ratios)",
+        "Max queue of Ofan against Host DR, inter-pod permutation, 30 runs per size: Ofan's "
+        "advantage grows with the network (the text says that the ratio grows: print both "
+        "ratios)",
         "app. F",
         "trend over sizes",
     ),
     "C22": Claim(
-        "k = 64: 2,047 pointers per edge, 63 per aggregation; sharing schedules per pod saves 32 times",
+        "k = 64: 2,047 pointers per edge, 63 per aggregation; sharing schedules per pod saves "
+        "32 times",
         "s. 6, app. F",
         "counted from the plan",
     ),
     "C23": Claim(
-        "IWRR example: weights {1600,1600,1600,800} -> {2,2,2,1}; order {P3,P2,P4,P1} -> {P3,P2,P4,P1,P3,P2,P1}",
+        "IWRR example: weights {1600,1600,1600,800} -> {2,2,2,1}; order {P3,P2,P4,P1} -> "
+        "{P3,P2,P4,P1,P3,P2,P1}",
         "app. F",
         "exact",
     ),
     "C24": Claim(
-        "Ofan with reachability only: slightly worse under failures, still better than the others; first pointer to "
-        "the shortest queue + unshuffled order: slightly better without failures",
+        "Ofan with reachability only: slightly worse under failures, still better than the "
+        "others; first pointer to the shortest queue + unshuffled order: slightly better "
+        "without failures",
         "app. F",
         "differ, in that direction",
     ),
     "C25": Claim(
-        "All-to-all at full rate, sudden core link failure: with Ofan whole flows are anchored to one core and lose "
-        "every packet until convergence",
+        "All-to-all at full rate, sudden core link failure: with Ofan whole flows are anchored "
+        "to one core and lose every packet until convergence",
         "app. F",
         "share of flows with loss ratio 1 > 0; with one flow slowed by 5 % it vanishes",
     ),
@@ -182,12 +191,14 @@ CLAIMS: dict[str, Claim] = {
         "Monte Carlo at k = 4, 8, 16",
     ),
     "C30": Claim(
-        "Consolidation saves at least k^2 / (4 (k - 1)) pointers' worth of flows at the destination aggregation",
+        "Consolidation saves at least k^2 / (4 (k - 1)) pointers' worth of flows at the "
+        "destination aggregation",
         "app. F",
         "counted",
     ),
     "C31": Claim(
-        "The load-balancing invariant: from any source switch, equal rates over all southbound links to a destination switch",
+        "The load-balancing invariant: from any source switch, equal rates over all southbound "
+        "links to a destination switch",
         "app. F",
         "counters of a long run, P4 and sim",
     ),

@@ -78,7 +78,8 @@ def _lines() -> Report:
             spent = time.monotonic() - began
             left = f", about {spent * (total - done) / done:.0f} s left" if done else ""
             click.echo(
-                f"{100 * done / max(total, 1):.0f} % of {total / MILLION:,.0f} M packet-hops after {spent:.0f} s{left}",
+                f"{100 * done / max(total, 1):.0f} % of {total / MILLION:,.0f} M packet-hops "
+                f"after {spent:.0f} s{left}",
                 err=True,
             )
 
