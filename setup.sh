@@ -30,7 +30,7 @@ make_venv() {  # a venv that sees the system's Mininet
 }
 
 locked() {  # install what a lock file names, bit for bit
-    "$1/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$2"
+    "$1/bin/pip" install -qq --disable-pip-version-check --require-hashes -r "$2"
 }
 
 install_shell() {  # p4runtime-shell pins old libraries, so it lives apart
@@ -57,7 +57,7 @@ install_all() {
     say "installing Python packages into .venv (a minute or two)"
     locked .venv requirements.lock
     # --no-build-isolation: setuptools is locked too, and nothing else builds us.
-    .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+    .venv/bin/pip install -qq --disable-pip-version-check --no-build-isolation --no-deps -e .
     rm -f .venv/.installed-*
     install_shell || say "p4runtime-shell could not be installed: \`ofan shell\` is left out, everything else works"
     say "done: .venv/bin/ofan, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
