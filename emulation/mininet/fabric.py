@@ -13,11 +13,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from controller.convergence import Convergence
+from controller.driver import Driver, OnInstalled
 from controller.entries import Entries
-from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
@@ -62,7 +63,6 @@ QUIET_PS = 10**11
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
 ELECTION_ID = 1000
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-OnInstalled: TypeAlias = Callable[[Convergence], None]
 
 
 class MininetFabric:
@@ -92,17 +92,35 @@ class MininetFabric:
         self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
         is_announced = scenario.controller.detection == "announced"
         self.failed = self.timeline.first_routes
-        self.routed: Links = self.failed if is_announced else frozenset()
+        routed = self.failed if is_announced else frozenset()
         self.access = _access(scenario, program, folder, election_id)
-        self.controller = FabricController(scenario, program.pipeline, self.routed)
+        self._driver = Driver(
+            FabricController(scenario, program.pipeline, routed),
+            clock=monotonic_ps,
+            at=self._at,
+            write=lambda steps: self.fleet.write(steps),
+            tell_hosts=agents.converge,
+        )
         self.fleet = Fleet(self.controller, self.access)
-        self.installations: list[Convergence] = []
         self.on_news: Callable[[str], object] = lambda _line: None
         self._is_announced = is_announced
         self._detector: Probing | Listening | None = None
-        self._waiting: list[tuple[LinkChange, OnInstalled]] = []
-        self._changed_ps: dict[int, int] = {}
-        self._origin_ns = time.monotonic_ns()
+        self._driver.set_origin(monotonic_ps())
+
+    @property
+    def controller(self) -> FabricController:
+        """Return the controller that is in charge now."""
+        return self._driver.controller
+
+    @property
+    def routed(self) -> Links:
+        """Return the links that the switches' routes avoid."""
+        return self._driver.routed
+
+    @property
+    def installations(self) -> list[Convergence]:
+        """Return what has become of the changes that the controller knows of."""
+        return self._driver.installations
 
     @property
     def sessions(self) -> list[Session]:
@@ -111,7 +129,7 @@ class MininetFabric:
 
     def now_ps(self) -> int:
         """Return the time since the start of the run."""
-        return (time.monotonic_ns() - self._origin_ns) * PS_PER_NS
+        return self._driver.now_ps()
 
     def connect(self) -> None:
         """Open a session with every switch, push the program, install the first plan, and watch the
@@ -123,7 +141,7 @@ class MininetFabric:
         for link in sorted(self.failed):
             set_link(self.tree, link, False, self.switches.kind)
 
-        self.fleet.write(self.controller.start(monotonic_ps()))
+        self._driver.start()
         for error in self.fleet.lost.values():
             raise error
 
@@ -143,7 +161,7 @@ class MininetFabric:
         """
         self.close()
         self.access = replace(self.access, election_id=self.access.election_id + 1)
-        self.controller = FabricController(
+        self._driver.controller = FabricController(
             self.scenario, self.access.pipeline, self.failed if self._is_announced else ()
         )
         self.fleet = Fleet(self.controller, self.access)
@@ -157,10 +175,7 @@ class MininetFabric:
         )
 
         sure_ps = self._detector.sure_ps if self._detector else 0
-        self.loop.at(
-            (monotonic_ps() + sure_ps) // PS_PER_NS,
-            lambda: self.fleet.write(self.controller.start(monotonic_ps())),
-        )
+        self._at(monotonic_ps() + sure_ps, self._driver.start)
 
     def close(self) -> None:
         """End the sessions."""
@@ -203,69 +218,18 @@ class MininetFabric:
         `on_installed` is called when the routes follow, whoever finds out how.
         """
         for link in sorted(change.down | change.up):
-            self._changed_ps[link] = self.now_ps()
+            self._driver.note((link,))
             set_link(self.tree, link, link in change.up, self.switches.kind)
 
         self.failed = self.failed - change.up | change.down
-        self._waiting += [(change, on_installed)] if on_installed else []
+        if on_installed:
+            self._driver.when_followed(change, on_installed)
+
         return self.learn(change) if self._is_announced else None
 
     def learn(self, change: LinkChange) -> Convergence:
         """Tell the controller that links have changed, and install what it decides when it says so."""
-        at_ns = time.monotonic_ns()
-        at_ps = self.now_ps()
-        return self._plan(change, self.controller.on_event(at_ns * PS_PER_NS, change), at_ns, at_ps)
-
-    def _plan(
-        self, change: LinkChange, steps: Sequence[Step], at_ns: int, at_ps: int
-    ) -> Convergence:
-        known = [
-            self._changed_ps[link] for link in change.down | change.up if link in self._changed_ps
-        ]
-        detection = self.scenario.controller.detection
-        convergence = Convergence(
-            change,
-            detection,
-            failed=self.controller.failed,
-            detected_ps=at_ps,
-            failed_ps=max(known, default=None),
-        )
-
-        convergence.planned(self.now_ps(), steps)
-        self.installations.append(convergence)
-        if self.controller.convergence_ps is not None:
-            due_ns = at_ns + self.controller.convergence_ps // PS_PER_NS
-            self.loop.at(due_ns, partial(self._install, convergence, steps))
-
-        if self.controller.next_release_ps is not None:
-            self.loop.at(self.controller.next_release_ps // PS_PER_NS + 1, self._release)
-
-        return convergence
-
-    def _release(self) -> None:
-        """Use the links again that have been quiet for long enough."""
-        before = self.controller.failed
-        at_ns = time.monotonic_ns()
-        at_ps = self.now_ps()
-        steps = self.controller.release(at_ns * PS_PER_NS)
-
-        if before != self.controller.failed:
-            self._plan(LinkChange(up=before - self.controller.failed), steps, at_ns, at_ps)
-
-    def _install(self, convergence: Convergence, steps: Sequence[Step]) -> None:
-        self.routed = convergence.failed
-        self.agents.converge(self.routed)
-        self.fleet.write(steps)
-        convergence.installed(self.now_ps())
-        served = [
-            entry
-            for entry in self._waiting
-            if entry[0].down <= self.routed and not entry[0].up & self.routed
-        ]
-
-        self._waiting = [entry for entry in self._waiting if entry not in served]
-        for _, call in served:
-            call(convergence)
+        return self._driver.learn(change)
 
     def lost_probes(self) -> int:
         """Return how many packets of the controller's own have been lost on links so far."""
@@ -291,16 +255,15 @@ class MininetFabric:
 
     def call_at(self, time_ps: int, action: Action) -> None:
         """Call `action` at a time of the run."""
-        self.loop.at(self._origin_ns + time_ps // PS_PER_NS, action)
+        self._at(self._driver.origin_ps + time_ps, action)
+
+    def _at(self, time_ps: int, action: Action) -> None:
+        # Rounded up: whoever asks to be called at an instant is not called before it.
+        self.loop.at(-(-time_ps // PS_PER_NS), action)
 
     def set_origin(self, origin_ns: int) -> None:
         """Make an instant of CLOCK_MONOTONIC the run's time 0."""
-        shift_ps = (self._origin_ns - origin_ns) * PS_PER_NS
-        for seen in self.installations:
-            seen.shift(shift_ps)
-
-        self._changed_ps = {link: at_ps + shift_ps for link, at_ps in self._changed_ps.items()}
-        self._origin_ns = origin_ns
+        self._driver.set_origin(origin_ns * PS_PER_NS)
 
     def cpu_seconds(self) -> float:
         """Return the processor time that all processes of the network have used."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from controller.convergence import Convergence
+from controller.driver import Driver
 from controller.fabric_controller import FabricController, LinkChange, Step
 from controller.liveness import liveness
 from controller.local_repair import LocalAgent
@@ -59,11 +60,16 @@ class VirtualFabric:
         line = failures.timeline(scenario, traffic.flows(scenario))
         first_routes = line.first_routes if self.is_announced else frozenset()
         self.controller = FabricController(scenario, program.pipeline, first_routes)
-        self.installations: list[Convergence] = []
         self.network = Network(scenario, self.switches, self.clock, outages(line.changes))
         self.network.on_drop = self._forget
-        self._failed_ps: dict[int, int] = {}
-        self._apply(self.controller.start())
+        self._driver = Driver(
+            self.controller,
+            clock=self.clock,
+            at=self._control_at,
+            write=self._write,
+            tell_hosts=self._tell_hosts,
+        )
+        self._driver.start()
         self._tell_hosts(first_routes)
 
         for change in line.changes:
@@ -82,6 +88,11 @@ class VirtualFabric:
             )
 
     @property
+    def installations(self) -> list[Convergence]:
+        """Return what has become of the changes that the controller knows of."""
+        return self._driver.installations
+
+    @property
     def is_announced(self) -> bool:
         """Return whether the network tells the controller of its failures."""
         return self.scenario.controller.detection == "announced"
@@ -90,7 +101,7 @@ class VirtualFabric:
         """Let the switches at a link, and in an announced world the controller, know that it has
         changed.
         """
-        self._failed_ps.update(dict.fromkeys(change.down | change.up, self.clock.now_ps))
+        self._driver.note(change.down | change.up)
         for link in sorted(change.down | change.up):
             for end in self.scenario.tree.link_ends(link):
                 writer = self._writers[end.switch]
@@ -104,52 +115,7 @@ class VirtualFabric:
         """Tell the controller that links have failed or come back, and install what it decides,
         when it says so.
         """
-        now_ps = self.clock.now_ps
-        self._install(change, self.controller.on_event(now_ps, change))
-
-    def _install(self, change: LinkChange, steps: list[Step]) -> None:
-        """Let steps take effect when they are due.
-
-        A damped link is looked at again when it has been quiet.
-        """
-        now_ps = self.clock.now_ps
-        controller = self.controller
-        failed_ps = min(
-            (self._failed_ps.get(link, now_ps) for link in change.down | change.up), default=None
-        )
-        convergence = Convergence(
-            change,
-            detection=self.scenario.controller.detection,
-            failed=controller.failed,
-            detected_ps=now_ps,
-            failed_ps=failed_ps,
-        )
-
-        convergence.planned(now_ps, steps)
-        self.installations.append(convergence)
-        for step in steps:
-            self.network.at(step.time_ps, Kind.CONTROL, partial(self._apply, (step,)))
-
-        if controller.convergence_ps is not None:
-            self.network.at(
-                now_ps + controller.convergence_ps,
-                Kind.CONTROL,
-                partial(self._installed, convergence),
-            )
-
-        if controller.next_release_ps is not None:
-            self.network.at(max(now_ps, controller.next_release_ps), Kind.CONTROL, self._release)
-
-    def _installed(self, convergence: Convergence) -> None:
-        self._tell_hosts(convergence.failed)
-        convergence.installed(self.clock.now_ps)
-
-    def _release(self) -> None:
-        """Use the links again that have been quiet for long enough."""
-        before = self.controller.failed
-        steps = self.controller.release(self.clock.now_ps)
-        if before != self.controller.failed:
-            self._install(LinkChange(up=before - self.controller.failed), steps)
+        self._driver.learn(change)
 
     def inject(self, change: LinkChange) -> None:
         """Break and mend links now, in the middle of a run, as if the experiment had said so."""
@@ -188,7 +154,10 @@ class VirtualFabric:
             if host.routes:
                 host.routes.converge(failed)
 
-    def _apply(self, steps: Iterable[Step]) -> None:
+    def _control_at(self, time_ps: int, action: Callable[[], object]) -> None:
+        self.network.at(time_ps, Kind.CONTROL, action)
+
+    def _write(self, steps: Iterable[Step]) -> None:
         for step in steps:
             self._writers[step.switch].write(step.changes)
 

@@ -144,7 +144,7 @@ class Network:
         for host in range(self.tree.hosts):
             self._wake(host, 0)
 
-    def at(self, time_ps: int, kind: Kind, action: Callable[[], None]) -> None:
+    def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
         """Let something happen at a time: a link event or an act of the controller."""
         self._push(time_ps, kind, node=0, port=0, payload=action)
 
@@ -246,7 +246,7 @@ class Network:
         self._log.update(b"%d %d %d %d " % (time_ps, kind, node, port))
         self._log.update(frame)
 
-    def _call(self, time_ps: int, _node: int, _port: int, action: Callable[[], None]) -> None:
+    def _call(self, time_ps: int, _node: int, _port: int, action: Callable[[], object]) -> None:
         action()
 
     def _arrive(self, time_ps: int, node: int, port: int, payload: tuple[bytes, int]) -> None:

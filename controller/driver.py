@@ -1,0 +1,129 @@
+"""What drives a `FabricController` through a run: its updates installed when they are due, hosts
+told, damped links released, and a record kept of every change.
+
+Virtual time and real time use the same driver; a network lends it a clock, a timer and its hands.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from controller.convergence import Convergence
+from controller.fabric_controller import FabricController, LinkChange, Step
+from fattree.failures import Links
+
+OnInstalled: TypeAlias = Callable[[Convergence], object]
+
+
+class Driver:
+    """Tells a controller what happens, and does what it says when it says so.
+
+    `clock` is the controller's time in picoseconds, which never goes back; `at` calls an action at
+    such a time; `write` sends steps to switches; `tell_hosts` lets hosts know which links the
+    routes avoid from now on. Records tell the time since `origin_ps`, the start of the run.
+    """
+
+    def __init__(
+        self,
+        controller: FabricController,
+        clock: Callable[[], int],
+        at: Callable[[int, Callable[[], object]], object],
+        write: Callable[[Sequence[Step]], object],
+        tell_hosts: Callable[[Links], object],
+    ) -> None:
+        self.controller = controller
+        self.routed: Links = controller.failed
+        self.installations: list[Convergence] = []
+        self.origin_ps = 0
+        self._clock = clock
+        self._at = at
+        self._write = write
+        self._tell_hosts = tell_hosts
+        self._changed_ps: dict[int, int] = {}
+        self._waiting: list[tuple[LinkChange, OnInstalled]] = []
+
+    def now_ps(self) -> int:
+        """Return the time since the start of the run."""
+        return self._clock() - self.origin_ps
+
+    def set_origin(self, origin_ps: int) -> None:
+        """Make an instant of the clock the run's time 0, for what has been recorded, too."""
+        for seen in self.installations:
+            seen.shift(self.origin_ps - origin_ps)
+
+        self.origin_ps = origin_ps
+
+    def start(self) -> None:
+        """Bring all switches to the plan of the present state of the links."""
+        self._write(self.controller.start(self._clock()))
+
+    def note(self, links: Iterable[int]) -> None:
+        """Remember that links really change now, whenever the controller finds out."""
+        self._changed_ps.update(dict.fromkeys(links, self._clock()))
+
+    def when_followed(self, change: LinkChange, call: OnInstalled) -> None:
+        """Call back when the routes follow a change, whoever finds it out and how."""
+        self._waiting.append((change, call))
+
+    def learn(self, change: LinkChange) -> Convergence:
+        """Tell the controller that links have changed, and let what it decides take effect when it
+        is due.
+        """
+        at_ps = self._clock()
+        return self._plan(change, self.controller.on_event(at_ps, change), at_ps)
+
+    def _plan(self, change: LinkChange, steps: Sequence[Step], at_ps: int) -> Convergence:
+        controller = self.controller
+        convergence = Convergence(
+            change,
+            detection=controller.scenario.controller.detection,
+            failed=controller.failed,
+            detected_ps=at_ps - self.origin_ps,
+            failed_ps=self._failed_ps(change),
+        )
+
+        convergence.planned(self.now_ps(), steps)
+        self.installations.append(convergence)
+
+        # All steps of one event are due at the same instant, so one timer is enough for them.
+        if controller.convergence_ps is not None:
+            due_ps = at_ps + controller.convergence_ps
+            self._at(due_ps, partial(self._install, convergence, steps))
+
+        # A timer for every event: one that comes when the link has flapped again releases nothing.
+        if controller.next_release_ps is not None:
+            self._at(max(at_ps, controller.next_release_ps), self._release)
+
+        return convergence
+
+    def _failed_ps(self, change: LinkChange) -> int | None:
+        """Return when the last of the links changed; None where nobody has said so."""
+        links = change.down | change.up
+        known = [self._changed_ps[link] for link in links if link in self._changed_ps]
+
+        return max(known) - self.origin_ps if known else None
+
+    def _release(self) -> None:
+        """Use the links again that have been quiet for long enough."""
+        before = self.controller.failed
+        at_ps = self._clock()
+        steps = self.controller.release(at_ps)
+
+        if before != self.controller.failed:
+            self._plan(LinkChange(up=before - self.controller.failed), steps, at_ps)
+
+    def _install(self, convergence: Convergence, steps: Sequence[Step]) -> None:
+        # Hosts first: where steps are real messages, switches take a while to acknowledge them.
+        self.routed = convergence.failed
+        self._tell_hosts(self.routed)
+        self._write(steps)
+        convergence.installed(self.now_ps())
+
+        waiting = self._waiting
+        self._waiting = [entry for entry in waiting if not self._is_followed(entry[0])]
+        for change, call in waiting:
+            if self._is_followed(change):
+                call(convergence)
+
+    def _is_followed(self, change: LinkChange) -> bool:
+        return change.down <= self.routed and not change.up & self.routed
