@@ -20,6 +20,7 @@ from emulation.softswitch.codegen.program import (
     Stack,
     Union,
     hex_int,
+    item_at,
 )
 from emulation.softswitch.errors import PipelineError
 
@@ -125,7 +126,7 @@ class Expressions:
             case "field":
                 return self.field_value(value)
             case "local" | "runtime_data":
-                return Value(f"p{int(value)}", self._parameter_bits[value])
+                return self._parameter(value)
             case "bool":
                 return Value(str(int(bool(value))), 1)
             case "register":
@@ -134,6 +135,11 @@ class Expressions:
                 return self._stack_field(self.stack(value[0]), value[1])
 
         raise PipelineError(f"unknown operand type {node['type']!r}")
+
+    def _parameter(self, number: Json) -> Value:
+        return Value(
+            f"p{number}", item_at(self._parameter_bits, number, "the number of a parameter")
+        )
 
     def field_value(self, target: Json) -> Value:
         """Return the value of a field given as [header, field].
@@ -159,7 +165,8 @@ class Expressions:
             case "access_union_header":
                 unions, index = self._unions(node["left"])
                 headers = tuple(
-                    self._program.headers[union.members[node["right"]]] for union in unions
+                    self._program.headers[item_at(union.members, node["right"], "a member")]
+                    for union in unions
                 )
                 return HeaderRef(headers, index)
 
@@ -174,7 +181,7 @@ class Expressions:
             return None
 
         ref = self.header(node["left"])
-        return ref, [header.fields[node["right"]] for header in ref.headers]
+        return ref, [item_at(header.fields, node["right"], "a field") for header in ref.headers]
 
     def stack(self, name: str) -> Stack:
         """Return a stack of headers or of unions."""
@@ -274,7 +281,9 @@ class Expressions:
         match node["op"]:
             case "access_field":
                 ref = self.header(node["left"])
-                fields = [header.fields[node["right"]] for header in ref.headers]
+                fields = [
+                    item_at(header.fields, node["right"], "a field") for header in ref.headers
+                ]
                 return Value(ref.pick([field.var for field in fields]), value_of(fields[0]).bits)
             case "?":
                 return self._ternary(node)

@@ -31,6 +31,7 @@ from emulation.softswitch.codegen.program import (
     Program,
     Stack,
     hex_int,
+    natural,
     where_of,
 )
 from emulation.softswitch.codegen.tracing import Label, Tracing
@@ -204,11 +205,10 @@ class ParserCode:
 
         for i, item in enumerate(state.key):
             if item["type"] == "lookahead":
-                offset, bits = item["value"]
-                check, value = self._lookahead(offset, bits, cursor)
+                check, value = self._lookahead(item["value"], cursor)
                 lines += [*check, f"k{i} = {value.source}"]
                 keys.append(f"k{i}")
-                widths.append(bits)
+                widths.append(item["value"][1])
             else:
                 source, bits = self._key_field(item)
                 keys.append(source)
@@ -284,11 +284,12 @@ class ParserCode:
         if source["type"] != "lookahead":
             return self._primitives.store(target, self._expressions.data(source))
 
-        offset, bits = source["value"]
-        check, value = self._lookahead(offset, bits, cursor)
+        check, value = self._lookahead(source["value"], cursor)
         return [*check, *self._primitives.store(target, value)]
 
-    def _lookahead(self, offset: int, bits: int, cursor: Cursor) -> tuple[Lines, Value]:
+    def _lookahead(self, place: Json, cursor: Cursor) -> tuple[Lines, Value]:
+        offset = natural(place[0], "the offset of a lookahead")
+        bits = natural(place[1], "the width of a lookahead")
         first = offset // 8
         end = (offset + bits + 7) // 8
         source = f"int.from_bytes(data[{cursor.plus(first)}:{cursor.plus(end)}], 'big')"

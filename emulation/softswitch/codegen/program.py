@@ -6,12 +6,13 @@ they stand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from emulation.softswitch.errors import PipelineError
 
+T = TypeVar("T")
 Json = Any
 
 VALID = "$valid$"
@@ -356,3 +357,20 @@ def hex_int(text: Json, where: str) -> int:
         return int(text, 16)
     except (TypeError, ValueError):
         raise PipelineError(f"{where}: expected a hexadecimal string, found {text!r}") from None
+
+
+def natural(value: Json, what: str) -> int:
+    """Return a number that the file counts with: an integer from 0 up."""
+    if type(value) is not int or value < 0:
+        raise PipelineError(f"corrupt BMv2 JSON: {what} is {value!r}")
+
+    return value
+
+
+def item_at(items: Sequence[T], index: Json, what: str) -> T:
+    """Return the item that the file names by its position."""
+    # Python would count -1 from the end, and generated code would name something else than meant.
+    if natural(index, what) >= len(items):
+        raise PipelineError(f"corrupt BMv2 JSON: {what} is {index}, of {len(items)}")
+
+    return items[index]

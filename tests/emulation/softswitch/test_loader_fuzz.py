@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -125,6 +126,47 @@ def test_damaged_json(new_program: Any, bench: Any, data: st.DataObject) -> None
         assert "\n" not in str(error)
     else:
         run.send(b"\x01\x21abcdefg")
+
+
+COND = "actions 0 primitives 3 parameters 1 value cond value right value"
+LOOKAHEAD = "parsers 0 parse_states 2 transition_key 0 value"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (COND, -1, "the number of a parameter is -1"),
+        (COND, True, "the number of a parameter is True"),
+        (COND, 1, "the number of a parameter is 1, of 1"),
+        (f"{LOOKAHEAD} 0", 0.5, "the offset of a lookahead is 0.5"),
+        (f"{LOOKAHEAD} 0", -8, "the offset of a lookahead is -8"),
+        (f"{LOOKAHEAD} 1", -1, "the width of a lookahead is -1"),
+    ],
+)
+def test_a_position_that_python_would_bend_is_refused(
+    new_program: Any, bench: Any, place: str, value: Any, message: str
+) -> None:
+    root = rich_program(new_program()).root
+    path = tuple(int(key) if key.isdigit() else key for key in place.split())
+    with pytest.raises(PipelineError, match=f"^corrupt BMv2 JSON: {message}$"):
+        bench(json.dumps(replaced(root, path, value)).encode())
+
+
+@pytest.mark.parametrize("number", [-1, True, 3])
+@pytest.mark.parametrize("is_target", [True, False])
+def test_a_field_that_a_header_does_not_have_is_refused(
+    program: Any, bench: Any, is_target: bool, number: Any
+) -> None:
+    program.header("h", a=8, b=8)
+    program.state("start", [program.extract("h")])
+    field = {
+        "type": "expression",
+        "value": {"op": "access_field", "left": program.header_operand("h"), "right": number},
+    }
+    operands = (field, "h.b") if is_target else ("h.b", field)
+    program.run("step", [program.call("assign", *operands)])
+    with pytest.raises(PipelineError, match=f"^corrupt BMv2 JSON: a field is {number}"):
+        bench(program)
 
 
 @settings(SETTINGS, max_examples=60)
