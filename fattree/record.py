@@ -1,12 +1,19 @@
 """One row per run: the schema of every result, whichever network it ran on."""
 
+import resource
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from fattree.experiment import Scenario
+from fattree.flows import Flows
+from fattree.traffic import message_bytes
+
+KIB = 1024
 
 
 class Record(BaseModel):
@@ -51,6 +58,77 @@ class Record(BaseModel):
     freezes: int = 0
     cpu_s: float
     max_rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """The switch ports' queues over a run, in bytes, one value for each of SWITCH_LAYERS.
+
+    `longest` is that of a layer's longest queue, `mean` the time average of a layer's ports and
+    `mean_of_all` that of all ports; `utilisation` is a share of the run.
+    """
+
+    longest: Sequence[int]
+    mean: Sequence[float]
+    mean_of_all: float
+    utilisation: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a run has counted, under the names that a Record has for it."""
+
+    dropped: int
+    marked: int
+    lost_to_failure: int
+    transmissions: int
+    packet_hops: int
+    redraws: int
+    freezes: int
+
+
+def run_record(
+    scenario: Scenario,
+    network: str,
+    flows: Flows,
+    *,
+    cct_ps: int,
+    bound_ps: int,
+    queues: Queues,
+    counts: Counts,
+    cpu_s: float,
+    policy: str = "",
+) -> Record:
+    """Return the row of a run that has just ended in this process, on whichever network.
+
+    `policy` is the name of a program of the user's, where it balanced the load instead of the
+    scenario's policy.
+    """
+    name = described(scenario, network, message_bytes(scenario), int(flows.packets.sum()))
+    packet = scenario.data_bytes
+
+    return Record(
+        **name | {"policy": policy or scenario.policy},
+        cct_ps=cct_ps,
+        bound_ps=bound_ps,
+        increase=cct_ps / bound_ps - 1,
+        max_queue_bytes=max(queues.longest),
+        max_queue_packets=max(queues.longest) / packet,
+        mean_queue_packets=queues.mean_of_all / packet,
+        max_queue_layers=tuple(size / packet for size in queues.longest),
+        mean_queue_layers=tuple(size / packet for size in queues.mean),
+        utilisation_layers=tuple(queues.utilisation),
+        cpu_s=cpu_s,
+        max_rss_bytes=max_rss_bytes(),
+        **asdict(counts),
+    )
+
+
+def max_rss_bytes() -> int:
+    """Return the most memory that this process has held."""
+    # getrusage(2) tells kibibytes on Linux, bytes on macOS.
+    unit = 1 if sys.platform == "darwin" else KIB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def described(scenario: Scenario, network: str, message_bytes: int, packets: int) -> dict[str, Any]:

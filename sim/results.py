@@ -2,8 +2,6 @@
 `fattree.record.Record`.
 """
 
-import resource
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,13 +12,11 @@ from numpy.typing import NDArray
 from fattree.bounds import bound_ps
 from fattree.experiment import Scenario
 from fattree.flows import Flows
-from fattree.record import Record, described
+from fattree.record import Counts, Queues, Record, run_record
 from fattree.topology import SWITCH_LAYERS, FatTree
-from fattree.traffic import message_bytes
 from fattree.units import PS_PER_SECOND
 
 Int64 = NDArray[np.int64]
-KIB = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,31 +94,18 @@ class Result:
     @property
     def record(self) -> Record:
         """Return the run's row."""
-        packet = self.scenario.data_bytes
+        tree = self.scenario.tree
         ports = self.ports
-        longest = [
-            int(layer.max(initial=0)) for layer in by_layer(self.scenario.tree, ports.max_bytes)
-        ]
-        mean = [
-            layer.mean() / self.end_ps / packet
-            for layer in by_layer(self.scenario.tree, ports.byte_ps)
-        ]
-
-        loads = [layer.mean() for layer in by_layer(self.scenario.tree, ports.load_bytes)]
         bytes_of_run = self.scenario.rate_bps * self.end_ps / (8 * PS_PER_SECOND)
-        return Record(
-            **described(
-                self.scenario, "sim", message_bytes(self.scenario), int(self.flows.packets.sum())
-            ),
-            cct_ps=self.cct_ps,
-            bound_ps=self.bound_ps,
-            increase=self.increase,
-            max_queue_bytes=max(longest),
-            max_queue_packets=max(longest) / packet,
-            mean_queue_packets=float(ports.byte_ps.mean() / self.end_ps / packet),
-            max_queue_layers=tuple(size / packet for size in longest),
-            mean_queue_layers=tuple(map(float, mean)),
-            utilisation_layers=tuple(float(load / bytes_of_run) for load in loads),
+        loads = [layer.mean() for layer in by_layer(tree, ports.load_bytes)]
+        queues = Queues(
+            longest=[int(layer.max(initial=0)) for layer in by_layer(tree, ports.max_bytes)],
+            mean=[float(layer.mean() / self.end_ps) for layer in by_layer(tree, ports.byte_ps)],
+            mean_of_all=float(ports.byte_ps.mean() / self.end_ps),
+            utilisation=[float(load / bytes_of_run) for load in loads],
+        )
+
+        counts = Counts(
             dropped=int(ports.dropped.sum()) + self.unroutable,
             marked=int(ports.marked.sum()),
             lost_to_failure=int(ports.lost.sum()),
@@ -130,8 +113,17 @@ class Result:
             packet_hops=self.packet_hops,
             redraws=self.redraws,
             freezes=int(self.freezes.sum()),
+        )
+
+        return run_record(
+            self.scenario,
+            "sim",
+            self.flows,
+            cct_ps=self.cct_ps,
+            bound_ps=self.bound_ps,
+            queues=queues,
+            counts=counts,
             cpu_s=self.cpu_s,
-            max_rss_bytes=max_rss_bytes(),
         )
 
     def flow_table(self) -> pl.DataFrame:
@@ -214,9 +206,3 @@ def port_layers(tree: FatTree) -> list[str]:
         view[:] = layer
 
     return [SWITCH_LAYERS[layer] for layer in layers.tolist()]
-
-
-def max_rss_bytes() -> int:
-    """Return the most memory that this process has held."""
-    unit = 1 if sys.platform == "darwin" else KIB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -4,7 +4,6 @@ Parquet, a log, plots.
 
 import io
 import json
-import resource
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from fattree.bounds import bound_ps
 from fattree.experiment import Experiment
 from fattree.experiment_file import experiment_toml
 from fattree.failures import timeline
-from fattree.record import Record, described, table
+from fattree.record import Counts, Queues, Record, run_record, table
 from fattree.topology import SWITCH_LAYERS
 from hostagent.build import paced_gaps
 
@@ -39,34 +38,35 @@ def record(outcome: Outcome, network: str) -> Record:
     """Return the row of a run in the schema that all networks share."""
     scenario = outcome.scenario
     flows = traffic.flows(scenario)
-    bound = bound_ps(scenario, flows, paced_gaps(scenario, flows))
-    size = scenario.data_bytes
-    longest = outcome.max_queue_bytes()
-    means = [outcome.mean_queue_bytes(layer) / size for layer in SWITCH_LAYERS]
+    ports = outcome.ports
+    queues = Queues(
+        longest=[outcome.max_queue_bytes(layer) for layer in SWITCH_LAYERS],
+        mean=[outcome.mean_queue_bytes(layer) for layer in SWITCH_LAYERS],
+        mean_of_all=sum(port.mean_queue_bytes for port in ports) / len(ports),
+        utilisation=[outcome.utilisation(layer) for layer in SWITCH_LAYERS],
+    )
 
-    return Record(
-        **described(scenario, network, traffic.message_bytes(scenario), int(flows.packets.sum()))
-        | {"policy": outcome.policy},
-        cct_ps=outcome.cct_ps,
-        bound_ps=bound,
-        increase=(outcome.cct_ps - bound) / bound,
-        max_queue_bytes=longest,
-        max_queue_packets=longest / size,
-        mean_queue_packets=sum(port.mean_queue_bytes for port in outcome.ports)
-        / len(outcome.ports)
-        / size,
-        max_queue_layers=tuple(outcome.max_queue_bytes(layer) / size for layer in SWITCH_LAYERS),
-        mean_queue_layers=tuple(means),
-        utilisation_layers=tuple(outcome.utilisation(layer) for layer in SWITCH_LAYERS),
+    # Hosts put on their links what they sent, switches what their ports count: hops of all links.
+    counts = Counts(
         dropped=outcome.accounts.dropped + outcome.accounts.unrouted,
-        marked=sum(port.marks for port in outcome.ports),
+        marked=sum(port.marks for port in ports),
         lost_to_failure=outcome.accounts.lost,
         transmissions=sum(flow.transmissions for flow in outcome.flows),
-        packet_hops=outcome.accounts.sent + sum(port.packets for port in outcome.ports),
+        packet_hops=outcome.accounts.sent + sum(port.packets for port in ports),
         redraws=timeline(scenario, flows).redraws,
         freezes=outcome.freezes,
+    )
+
+    return run_record(
+        scenario,
+        network,
+        flows,
+        cct_ps=outcome.cct_ps,
+        bound_ps=bound_ps(scenario, flows, paced_gaps(scenario, flows)),
+        queues=queues,
+        counts=counts,
         cpu_s=outcome.cpu_seconds,
-        max_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        policy=outcome.own_program,
     )
 
 
