@@ -13,14 +13,17 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from random import Random
 
+from emulation.softswitch.daemon.dataplane import Clock, Dataplane
+from emulation.softswitch.daemon.log import open_log
 from emulation.softswitch.daemon.options import Options, UsageError, parse
+from emulation.softswitch.daemon.ports import open_port
+from emulation.softswitch.daemon.sockets import open_link_events
+from emulation.softswitch.daemon.stats import StatsSocket, snapshot
 from emulation.softswitch.errors import PipelineError, SoftswitchError
-
-if TYPE_CHECKING:
-    from emulation.softswitch.daemon.dataplane import Dataplane
-    from emulation.softswitch.switch import Switch
+from emulation.softswitch.switch import Switch
+from emulation.softswitch.trace import Walk
 
 SWITCH_INTERVAL_S = 0.0005
 COLLECT_RARELY = (5_000, 10, 10)
@@ -41,16 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(options: Options) -> int:
     """Start everything that the options ask for, and stay until a signal."""
-    from random import Random
-
-    from emulation.softswitch.daemon.dataplane import Clock, Dataplane
-    from emulation.softswitch.daemon.log import open_log
-    from emulation.softswitch.daemon.ports import open_port
-    from emulation.softswitch.daemon.sockets import open_link_events
-    from emulation.softswitch.daemon.stats import StatsSocket, snapshot
-    from emulation.softswitch.switch import Switch
-    from emulation.softswitch.trace import Walk
-
     with ExitStack() as stack:
         clock = Clock()
         draws = Random(options.seed)
@@ -108,6 +101,8 @@ def _settle() -> None:
 
 def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitStack) -> None:
     """Start the P4Runtime server and say that the switch is ready."""
+    # gRPC and protobuf take longer to import than everything else: --help and a wrong command line
+    # answer without them.
     from emulation.softswitch.daemon.grpc_server import GrpcThread, Servicer
     from emulation.softswitch.p4runtime import P4RuntimeService
 

@@ -7,20 +7,24 @@ BMv2 refuses registers through P4Runtime; this switch offers them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from p4.config.v1 import p4info_pb2
 from p4.v1 import p4data_pb2, p4runtime_pb2
 from p4.v1.p4runtime_pb2 import Update
 
 from emulation.softswitch.errors import Code, EntryError
-from emulation.softswitch.meters import Meter, Rates
+from emulation.softswitch.meters import Meter
 from emulation.softswitch.p4rt.bytestrings import decode, encode
 from emulation.softswitch.p4rt.contract import Add, ArrayInfo, Contract, TableInfo, known
+from emulation.softswitch.p4rt.meter_messages import (
+    check_cleared,
+    decode_config,
+    encode_colors,
+    encode_config,
+    unit_is_bytes,
+)
+from emulation.softswitch.p4rt.table_entries import TableEntries
 from emulation.softswitch.tables import Entry
-
-if TYPE_CHECKING:
-    from emulation.softswitch.p4rt.table_entries import TableEntries
 
 
 def only_modify(kind: int, what: str) -> None:
@@ -153,60 +157,6 @@ class Arrays:
 
         for table, found in self._entries.records(entry.table_entry):
             yield table, found
-
-
-def decode_config(config: p4runtime_pb2.MeterConfig, spec: p4info_pb2.MeterSpec) -> Rates:
-    """Return the rates of a two-rate three-colour meter, or of one with a single rate and two
-    colours.
-    """
-    if spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_TWO_COLOR and (config.pir, config.pburst) != (
-        config.cir,
-        config.cburst,
-    ):
-        raise EntryError(
-            Code.INVALID_ARGUMENT,
-            "a single-rate meter has its committed rate and burst as peak rate and burst",
-        )
-
-    if min(config.cir, config.cburst, config.pir, config.pburst) < 0 or config.eburst:
-        raise EntryError(
-            Code.INVALID_ARGUMENT, "a two-rate meter has rates and bursts from 0 up and no eburst"
-        )
-
-    if config.cir > config.pir:
-        raise EntryError(
-            Code.INVALID_ARGUMENT, f"committed rate {config.cir} above peak rate {config.pir}"
-        )
-
-    return Rates(config.cir, config.cburst, config.pir, config.pburst)
-
-
-def encode_config(rates: Rates) -> p4runtime_pb2.MeterConfig:
-    """Return the message form of a meter's rates."""
-    return p4runtime_pb2.MeterConfig(
-        cir=rates.cir, cburst=rates.cburst, pir=rates.pir, pburst=rates.pburst
-    )
-
-
-def encode_colors(meter: Meter) -> p4runtime_pb2.MeterCounterData:
-    """Return the packets and bytes that a meter has seen per colour."""
-    green, yellow, red = (
-        p4runtime_pb2.CounterData(packet_count=packets, byte_count=size)
-        for packets, size in meter.colors
-    )
-
-    return p4runtime_pb2.MeterCounterData(green=green, yellow=yellow, red=red)
-
-
-def check_cleared(data: p4runtime_pb2.MeterCounterData) -> None:
-    """Raise INVALID_ARGUMENT unless all counts of a write are 0: they can only be reset."""
-    if any(color.packet_count or color.byte_count for color in (data.green, data.yellow, data.red)):
-        raise EntryError(Code.INVALID_ARGUMENT, "the counters of a meter can only be set to 0")
-
-
-def unit_is_bytes(spec: p4info_pb2.MeterSpec) -> bool:
-    """Return whether a meter counts bytes, not packets."""
-    return bool(spec.unit == p4info_pb2.MeterSpec.BYTES)
 
 
 def _encode_meter(message: Any, meter: Meter, wanted: Any) -> None:

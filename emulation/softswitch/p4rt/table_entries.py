@@ -14,15 +14,15 @@ from emulation.softswitch.p4rt.actions import (
     encode_table_action,
     one_shot_of,
 )
-from emulation.softswitch.p4rt.arrays import (
+from emulation.softswitch.p4rt.contract import Add, Contract, TableInfo
+from emulation.softswitch.p4rt.matches import add_match, decode_match
+from emulation.softswitch.p4rt.meter_messages import (
     check_cleared,
     decode_config,
     encode_colors,
     encode_config,
     unit_is_bytes,
 )
-from emulation.softswitch.p4rt.contract import Add, Contract, TableInfo
-from emulation.softswitch.p4rt.matches import add_match, decode_match
 from emulation.softswitch.tables import Entry, Match, Record
 
 Clock = Callable[[], int]
