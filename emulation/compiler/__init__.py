@@ -23,7 +23,7 @@ from emulation.compiler.backend.p4info import p4info
 from emulation.compiler.diagnostics import CompileError, Location
 from emulation.compiler.midend.program import lower_program
 from emulation.compiler.preprocessor import preprocess
-from emulation.compiler.semantics.declarations import check_program
+from emulation.compiler.semantics.declarations.program import check_program
 from emulation.compiler.syntax.declarations import parse
 
 __all__ = ["CompileError", "Program", "compile_file", "compile_source"]

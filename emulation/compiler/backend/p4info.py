@@ -18,7 +18,6 @@ from emulation.compiler.backend.typespecs import (
 from emulation.compiler.diagnostics import CompileError, Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.layout import flat_fields
-from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import (
     find_annotation,
@@ -445,7 +444,7 @@ class _Writer:
             )
 
 
-def param_name(param: t.Parameter) -> str:
+def param_name(param: ty.Parameter) -> str:
     """Return what the control plane calls a parameter."""
     return string_annotation(param.annotations, "name") or param.name
 

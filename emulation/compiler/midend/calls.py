@@ -70,7 +70,7 @@ class Bound:
 
 
 def bind(
-    params: tuple[t.Parameter, ...], args: t.Args, span: Span, frame: Frame, body: t.Body = ()
+    params: tuple[ty.Parameter, ...], args: t.Args, span: Span, frame: Frame, body: t.Body = ()
 ) -> Bound:
     """Bind parameters to arguments.
 
@@ -103,7 +103,7 @@ def bind(
     return Bound(bindings, tuple(copies))
 
 
-def _argument(param: t.Parameter, arg: t.Expression | None, span: Span, frame: Frame) -> Binding:
+def _argument(param: ty.Parameter, arg: t.Expression | None, span: Span, frame: Frame) -> Binding:
     if arg is None:
         return frame.temporary(param.type, span, param.name)
     if isinstance(param.type, ty.Extern) and isinstance(arg, t.Ref):
@@ -113,7 +113,7 @@ def _argument(param: t.Parameter, arg: t.Expression | None, span: Span, frame: F
 
 
 def _writable(
-    param: t.Parameter,
+    param: ty.Parameter,
     arg: t.Expression | None,
     operand: ir.Operand,
     others: list[ir.Operand],
@@ -137,7 +137,7 @@ def _writable(
 
 def _readable(
     index: int,
-    params: tuple[t.Parameter, ...],
+    params: tuple[ty.Parameter, ...],
     operands: list[Binding],
     used: list[ir.Operand],
     span: Span,
@@ -311,7 +311,7 @@ def _table_result(node: t.TableApply, frame: Frame) -> ir.Operand:
 
 
 def _apply_block(
-    instance: t.Instance | t.Parameter, args: t.Args, span: Span, frame: Frame
+    instance: t.Instance | ty.Parameter, args: t.Args, span: Span, frame: Frame
 ) -> None:
     block = frame.bindings.get(instance)
     if not isinstance(block, BlockObject):

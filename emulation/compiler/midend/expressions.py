@@ -97,7 +97,7 @@ def size_of(node: t.Expression, frame: Frame, what: str) -> int:
 
 
 def bound(
-    declaration: t.Parameter | t.Variable | t.Instance, span: Span, frame: Frame
+    declaration: ty.Parameter | t.Variable | t.Instance, span: Span, frame: Frame
 ) -> ir.Operand:
     """Return the operand that a name is bound to."""
     binding = frame.bindings.get(declaration)

@@ -34,7 +34,7 @@ class BlockObject:
 
 
 Binding = ir.Operand | ir.Object | BlockObject | Packet
-Bindings = dict[t.Parameter | t.Variable | t.Instance, Binding]
+Bindings = dict[ty.Parameter | t.Variable | t.Instance, Binding]
 
 
 @dataclass(slots=True, eq=False)

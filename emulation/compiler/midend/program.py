@@ -67,7 +67,7 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switc
         _keep(role, block, tuple(inner.out), switch)
 
 
-def _user_metadata(metadata: t.Parameter, headers: t.Parameter, switch: ir.Switch) -> ir.Operand:
+def _user_metadata(metadata: ty.Parameter, headers: ty.Parameter, switch: ir.Switch) -> ir.Operand:
     if metadata.type == headers.type:
         fail("headers and metadata must have different types", metadata.span)
 

@@ -186,7 +186,7 @@ def _make_action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
     return ir.Action(name, params, flow=tuple(inner.out), span=action.span, source=action)
 
 
-def _run_time(index: int, param: t.Parameter) -> ir.Value:
+def _run_time(index: int, param: ty.Parameter) -> ir.Value:
     """Return an argument from the control plane, which arrives as an unsigned number."""
     value = ir.RunTime(index, param.type)
     return reduce_to(value, param.type) if is_signed(param.type) else value

@@ -8,7 +8,6 @@ from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.conversion import coerce, unify
-from emulation.compiler.semantics.expressions import check, check_value, is_left_value
 from emulation.compiler.semantics.scope import (
     Context,
     GenericFunction,
@@ -17,7 +16,12 @@ from emulation.compiler.semantics.scope import (
     TypeName,
     fail,
 )
-from emulation.compiler.semantics.type_names import constant_int, resolve_type
+from emulation.compiler.semantics.type_names import resolve_type
+from emulation.compiler.semantics.values import (
+    check_value,
+    constant_int,
+    is_left_value,
+)
 from emulation.compiler.syntax import nodes as n
 
 Bound = dict[ty.TypeVariable, ty.Type]
@@ -55,7 +59,7 @@ def check_call(node: n.Call, context: Context) -> t.Expression:
 
 
 def align(
-    params: tuple[t.Parameter, ...], args: Iterable[n.Argument], span: Span
+    params: tuple[ty.Parameter, ...], args: Iterable[n.Argument], span: Span
 ) -> list[n.Argument | None]:
     """Return the argument of every parameter, None where its default is to be used."""
     positional = [arg for arg in args if arg.name is None]
@@ -81,7 +85,7 @@ def align(
 
 
 def _match_args(
-    params: tuple[t.Parameter, ...], node: n.Call, context: Context, bound: Bound
+    params: tuple[ty.Parameter, ...], node: n.Call, context: Context, bound: Bound
 ) -> t.Args:
     """Check the arguments against the parameters, binding the type variables in `bound`."""
     aligned = align(params, node.args, node.span)
@@ -95,10 +99,10 @@ def _match_args(
 
 
 def _raw_argument(
-    arg: n.Argument | None, param: t.Parameter, context: Context
+    arg: n.Argument | None, param: ty.Parameter, context: Context
 ) -> t.Expression | None:
     if arg is None:
-        return param.default
+        return t.default_of(param)
     if isinstance(arg.value, n.DefaultExpression) and param.direction == "out":
         return None
 
@@ -115,7 +119,7 @@ def _raw_argument(
     return value
 
 
-def _argument(value: t.Expression | None, param: t.Parameter, bound: Bound) -> t.Expression | None:
+def _argument(value: t.Expression | None, param: ty.Parameter, bound: Bound) -> t.Expression | None:
     if value is None:
         return None
 
@@ -189,8 +193,6 @@ def _static_assert(node: n.Call, args: t.Args) -> t.Expression:
 
 
 def _generic_call(node: n.Call, symbol: GenericFunction, context: Context) -> t.Expression:
-    from emulation.compiler.semantics.declarations import instantiate_function
-
     signature = symbol.signature
     bound = bind_types(signature.type_params, node.type_args, context, node.span)
     args = _match_args(signature.params, node, context, bound)
@@ -199,7 +201,7 @@ def _generic_call(node: n.Call, symbol: GenericFunction, context: Context) -> t.
     if ty.DONT_CARE in types or ty.INT in types:
         fail(f"cannot infer the type arguments of '{signature.name}'", node.span)
 
-    function = instantiate_function(symbol, types, context)
+    function = symbol.instance(types)
     return t.FunctionCall(node.span, function.returns, function, args)
 
 
@@ -232,14 +234,14 @@ def _symbol_call(
     match symbol:
         case t.Table() if member.name == "apply":
             return _table_apply(node, symbol, context)
-        case t.Instance(type=ty.Extern() as extern) | t.Parameter(type=ty.Extern() as extern):
+        case t.Instance(type=ty.Extern() as extern) | ty.Parameter(type=ty.Extern() as extern):
             return _extern_method(node, member, target=symbol, extern=extern, context=context)
         case t.Instance(type=t.Control() | t.ParserBlock() as block) if member.name == "apply":
             kind = "control" if isinstance(block, t.Control) else "parser"
             return _block_apply(
                 node, instance=symbol, kind=kind, params=block.params, context=context
             )
-        case t.Parameter(type=ty.Block(definition, args)) if member.name == "apply":
+        case ty.Parameter(type=ty.Block(definition, args)) if member.name == "apply":
             types = dict(zip(definition.type_params, args, strict=True))
             params = tuple(_specialised(param, types) for param in definition.params)
             return _block_apply(
@@ -267,9 +269,9 @@ def _table_apply(node: n.Call, table: t.Table, context: Context) -> t.Expression
 
 def _block_apply(
     node: n.Call,
-    instance: t.Instance | t.Parameter,
+    instance: t.Instance | ty.Parameter,
     kind: str,
-    params: tuple[t.Parameter, ...],
+    params: tuple[ty.Parameter, ...],
     context: Context,
 ) -> t.Expression:
     if context.place != kind:
@@ -300,7 +302,7 @@ def _direct_application(
 def _extern_method(
     node: n.Call,
     member: n.Member,
-    target: t.Instance | t.Parameter,
+    target: t.Instance | ty.Parameter,
     extern: ty.Extern,
     context: Context,
 ) -> t.Expression:
@@ -322,8 +324,8 @@ def _extern_method(
     return t.MethodCall(node.span, returns, target, method, types, args)
 
 
-def _specialised(param: t.Parameter, bound: Bound) -> t.Parameter:
-    return t.Parameter(
+def _specialised(param: ty.Parameter, bound: Bound) -> ty.Parameter:
+    return ty.Parameter(
         param.span,
         name=param.name,
         direction=param.direction,
@@ -334,7 +336,7 @@ def _specialised(param: t.Parameter, bound: Bound) -> t.Parameter:
 
 def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Expression:
     """Methods of headers, unions and stacks, and the sizes of any value."""
-    base = check(member.base, context)
+    base = context.check(member.base)
     if member.name in SIZES:
         return t.Literal(node.span, ty.INT, _size(member.name, base.type))
 

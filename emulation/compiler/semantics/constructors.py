@@ -9,8 +9,10 @@ from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.calls import Bound, align, bind_types, pick
 from emulation.compiler.semantics.conversion import coerce, unify
-from emulation.compiler.semantics.expressions import check
 from emulation.compiler.semantics.scope import Context, TypeName, fail
+from emulation.compiler.semantics.values import (
+    is_compile_time,
+)
 from emulation.compiler.syntax import nodes as n
 
 
@@ -73,7 +75,7 @@ def _extern_object(
 
 
 def _constructor_args(
-    params: tuple[t.Parameter, ...],
+    params: tuple[ty.Parameter, ...],
     args: tuple[n.Argument, ...],
     span: Span,
     context: Context,
@@ -87,18 +89,17 @@ def _constructor_args(
 
 
 def _constructor_arg(
-    arg: n.Argument | None, param: t.Parameter, context: Context, bound: Bound, span: Span
+    arg: n.Argument | None, param: ty.Parameter, context: Context, bound: Bound, span: Span
 ) -> t.Expression | t.Instance:
     if arg is None:
-        assert param.default is not None
-        return param.default
+        return t.default_of(param)
 
     made = constructed(arg.value, context, param.name)
     if made is not None:
         _check_block(made, param, bound, arg.span)
         return made
 
-    value = check(arg.value, context)
+    value = context.check(arg.value)
     unify(param.type, value.type, bound)
     result = coerce(value, ty.substitute(param.type, bound))
 
@@ -128,38 +129,8 @@ def constructed(node: n.Expression, context: Context, name: str) -> t.Instance |
     return None
 
 
-def is_compile_time(value: t.Expression) -> bool:
-    """Say whether the mid-end can compute a value from constructor arguments alone."""
-    match value:
-        case t.Literal():
-            return True
-        case t.Ref(_, _, t.Parameter(constructor=constructor)):
-            return constructor
-        case t.Unary(_, _, _, operand) | t.Cast(_, _, operand) | t.Slice(_, _, operand):
-            return is_compile_time(operand)
-        case t.Binary(_, _, _, left, right):
-            return is_compile_time(left) and is_compile_time(right)
-        case t.Ternary(_, _, condition, then, otherwise):
-            return all(map(is_compile_time, (condition, then, otherwise)))
-        case t.Aggregate(_, _, items):
-            return all(map(is_compile_time, items))
-        case _:
-            return False
-
-
-def is_known_set(value: t.Expression) -> bool:
-    """Say whether what a case or entry matches is known at compile time."""
-    match value:
-        case t.Everything() | t.ValueSetRef():
-            return True
-        case t.Masked(_, _, first, second) | t.Range(_, _, first, second):
-            return is_compile_time(first) and is_compile_time(second)
-        case _:
-            return is_compile_time(value)
-
-
 def _check_block(  # noqa: C901 one message for each thing that can differ
-    made: t.Instance, param: t.Parameter, bound: Bound, span: Span
+    made: t.Instance, param: ty.Parameter, bound: Bound, span: Span
 ) -> None:
     """Check that a parser or control fits the block type of a package's parameter."""
     if not isinstance(param.type, ty.Block):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.conversion import cast_to, coerce, coerce_set, try_coerce
+from emulation.compiler.semantics.calls import check_call
+from emulation.compiler.semantics.conversion import cast_to, coerce, try_coerce
 from emulation.compiler.semantics.folding import (
     COMPARISONS,
     fold_binary,
@@ -13,7 +14,12 @@ from emulation.compiler.semantics.folding import (
     fold_unary,
 )
 from emulation.compiler.semantics.scope import ConstantName, Context, TypeName, fail
-from emulation.compiler.semantics.type_names import constant_int, resolve_type
+from emulation.compiler.semantics.type_names import resolve_type
+from emulation.compiler.semantics.values import (
+    check_as,
+    check_value,
+    constant_int,
+)
 from emulation.compiler.syntax import nodes as n
 
 SHIFTS = ("<<", ">>")
@@ -42,8 +48,6 @@ def check(node: n.Expression, context: Context) -> t.Expression:  # noqa: C901 o
         case n.Slice():
             return _slice(node, context)
         case n.Call():
-            from emulation.compiler.semantics.calls import check_call
-
             return check_call(node, context)
         case n.Unary():
             return _unary(node, context)
@@ -64,42 +68,6 @@ def check(node: n.Expression, context: Context) -> t.Expression:  # noqa: C901 o
             return fail(f"'{spelling}' has no value here", span)
 
 
-def check_value(node: n.Expression, context: Context) -> t.Expression:
-    """Type an expression that must be a value, not the result of a call without one."""
-    value = check(node, context)
-    if value.type in (ty.VOID, t.RESULT):
-        fail(f"this is not a value but {ty.show(value.type)}", node.span)
-
-    return value
-
-
-def check_as(node: n.Expression, target: ty.Type, context: Context) -> t.Expression:
-    """Type an expression and convert it implicitly to `target`."""
-    return coerce(check(node, context), target)
-
-
-def check_set(node: n.Expression, element: ty.Type, context: Context) -> t.Expression:
-    """Type what a select case or table entry matches: a value, `value &&& mask`, `low ..
-
-    High`, a value set, `_`.
-    """
-    match node:
-        case n.DefaultExpression(span):
-            return t.Everything(span, ty.Set(element))
-        case n.Binary(span, "&&&", left, right):
-            key: t.Expression = t.Masked(
-                span, ty.Set(element), check(left, context), check(right, context)
-            )
-        case n.Binary(span, "..", left, right):
-            key = t.Range(span, ty.Set(element), check(left, context), check(right, context))
-        case n.Name(span, name) if isinstance(symbol := context.scope.find(name), t.ValueSet):
-            return t.ValueSetRef(span, ty.Set(symbol.type), symbol)
-        case _:
-            key = check(node, context)
-
-    return coerce_set(key, element)
-
-
 # Names and members
 
 
@@ -108,7 +76,7 @@ def _name(node: n.Name, context: Context) -> t.Expression:
     match symbol:
         case ConstantName(value):
             return _respan(value, node.span)
-        case t.Parameter() | t.Variable() | t.Instance(type=ty.Extern()):
+        case ty.Parameter() | t.Variable() | t.Instance(type=ty.Extern()):
             return t.Ref(node.span, symbol.type, symbol)  # type: ignore[arg-type]
         case None:
             return fail(f"'{node.name}' is not declared", node.span)
@@ -441,21 +409,3 @@ def _ternary(node: n.Ternary, context: Context) -> t.Expression:
         return then if condition.value else otherwise
 
     return t.Ternary(node.span, then.type, condition, then, otherwise)
-
-
-# Left values
-
-
-def is_left_value(value: t.Expression) -> bool:
-    """Say whether something can be written to."""
-    match value:
-        case t.Ref(_, _, t.Parameter() as declaration):
-            return declaration.direction in ("out", "inout")
-        case t.Ref():
-            return isinstance(value.declaration, t.Variable)
-        case t.Field(_, _, base) | t.Element(_, _, base) | t.Slice(_, _, base):
-            return is_left_value(base)
-        case t.StackMember(_, _, base, which):
-            return which != "lastIndex" and is_left_value(base)
-        case _:
-            return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -16,26 +17,40 @@ class TypeName:
     type: ty.Type
 
 
+TypeArgs = tuple[ty.Type, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GenericStruct:
-    """A struct with type parameters.
-
-    Its instances are made on demand, one per list of arguments.
-    """
+    """A struct with type parameters; `make` types its fields in the scope that declares it."""
 
     node: n.Struct
-    scope: Scope
-    made: dict[tuple[ty.Type, ...], ty.Struct] = field(default_factory=dict)
+    make: Callable[[TypeArgs, Span], ty.Struct]
+    made: dict[TypeArgs, ty.Struct] = field(default_factory=dict)
+
+    def instance(self, args: TypeArgs, span: Span) -> ty.Struct:
+        """Return the struct for type arguments; the same one for the same arguments."""
+        # Structs compare by identity, so a second `pair<bit<8>>` must not become another type.
+        if args not in self.made:
+            self.made[args] = self.make(args, span)
+
+        return self.made[args]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GenericFunction:
-    """A function with type parameters; checked anew for every list of type arguments."""
+    """A function with type parameters; `make` checks its body anew for a list of arguments."""
 
-    node: n.Function
-    scope: Scope
     signature: ty.Signature
-    made: dict[tuple[ty.Type, ...], t.Function] = field(default_factory=dict)
+    make: Callable[[TypeArgs], t.Function]
+    made: dict[TypeArgs, t.Function] = field(default_factory=dict)
+
+    def instance(self, args: TypeArgs) -> t.Function:
+        """Return the function for type arguments, checked once for the same arguments."""
+        if args not in self.made:
+            self.made[args] = self.make(args)
+
+        return self.made[args]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +73,7 @@ Symbol = (
     | ConstantName
     | ty.ExternDefinition
     | ty.BlockDefinition
-    | t.Parameter
+    | ty.Parameter
     | t.Variable
     | t.ValueSet
     | t.Function
@@ -113,10 +128,15 @@ class Globals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Where the checker is: `place` is `top`, `control`, `parser`, `action`, `function` or `table`."""
+    """Where the checker is: `place` is `top`, `control`, `parser`, `action`, `function` or `table`.
+
+    `checker` types expressions. It is passed in because everything needs it and it needs everything:
+    an expression holds types (casts) and calls, a type holds expressions (`bit<W + 1>`).
+    """
 
     scope: Scope
     globals: Globals
+    checker: Callable[[n.Expression, Context], t.Expression]
     place: str = "top"
     returns: ty.Type = ty.VOID
     in_loop: bool = False
@@ -125,6 +145,10 @@ class Context:
     def nested(self, **changes: object) -> Context:
         """Return the context of an inner scope."""
         return replace(self, scope=Scope(self.scope), **changes)  # type: ignore[arg-type]
+
+    def check(self, node: n.Expression) -> t.Expression:
+        """Type an expression here; see `expressions.check`."""
+        return self.checker(node, self)
 
 
 def fail(message: str, span: Span) -> NoReturn:

@@ -6,17 +6,16 @@ from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.calls import check_call
-from emulation.compiler.semantics.constructors import is_compile_time
 from emulation.compiler.semantics.conversion import coerce, coerce_set
-from emulation.compiler.semantics.expressions import (
-    binary,
-    check,
-    check_as,
-    check_value,
-    is_left_value,
-)
+from emulation.compiler.semantics.expressions import binary
 from emulation.compiler.semantics.scope import ConstantName, Context, fail
 from emulation.compiler.semantics.type_names import resolve_type
+from emulation.compiler.semantics.values import (
+    check_as,
+    check_value,
+    is_compile_time,
+    is_left_value,
+)
 from emulation.compiler.syntax import nodes as n
 
 MAX_RANGE = 1024
@@ -115,7 +114,7 @@ def declare_constant(node: n.Constant, context: Context) -> None:
 
 
 def _assign(node: n.Assign, context: Context) -> t.Statement:
-    target = check(node.target, context)
+    target = context.check(node.target)
     if not is_left_value(target):
         fail("this cannot be assigned to", node.target.span)
 
@@ -175,7 +174,7 @@ def _action_run(node: n.Expression, context: Context) -> t.Table | None:
     if not isinstance(node, n.Member) or node.name != "action_run":
         return None
 
-    result = check(node.base, context)
+    result = context.check(node.base)
     return result.table if isinstance(result, t.TableApply) else None
 
 
@@ -220,7 +219,7 @@ def _value_label(label: n.Expression, subject: t.Expression, context: Context) -
     if isinstance(label, n.DefaultExpression):
         return t.Everything(label.span, ty.Set(subject.type))
 
-    return coerce_set(check(label, context), subject.type)
+    return coerce_set(context.check(label), subject.type)
 
 
 def _fallen_through(node: n.Switch) -> list[n.SwitchCase]:

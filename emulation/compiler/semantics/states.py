@@ -5,10 +5,12 @@ from __future__ import annotations
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.constructors import is_known_set
-from emulation.compiler.semantics.expressions import check, check_set
 from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.statements import check_statements
+from emulation.compiler.semantics.values import (
+    check_set,
+    is_known_set,
+)
 from emulation.compiler.syntax import nodes as n
 
 
@@ -62,7 +64,7 @@ def _require_state(name: str, names: set[str], span: Span) -> None:
 
 
 def _select_key(node: n.Expression, context: Context) -> t.Expression:
-    key = check(node, context)
+    key = context.check(node)
     below = ty.underlying(key.type)
     if not isinstance(below, ty.Bits | ty.Enum) and below not in (ty.BOOL, ty.ERROR):
         fail(f"cannot select on {ty.show(key.type)}", node.span)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, GenericStruct, TypeName, fail
+from emulation.compiler.semantics.values import (
+    constant_int,
+)
 from emulation.compiler.syntax import nodes as n
 from emulation.compiler.syntax.expressions import MAX_WIDTH
 
@@ -54,7 +56,7 @@ def _named(node: n.NamedType, context: Context) -> ty.Type:
         case TypeName(result) if not args:
             return result
         case GenericStruct():
-            return instantiate_struct(symbol, args, node, context)
+            return _specialised(symbol, args, node)
         case ty.ExternDefinition(type_params=params):
             return ty.Extern(symbol, _filled(args, params, node))
         case ty.BlockDefinition(type_params=params):
@@ -65,6 +67,14 @@ def _named(node: n.NamedType, context: Context) -> ty.Type:
             return fail(f"unknown type '{node.name}'", node.span)
         case _:
             return fail(f"'{node.name}' is not a type that can be used here", node.span)
+
+
+def _specialised(symbol: GenericStruct, args: tuple[ty.Type, ...], node: n.NamedType) -> ty.Struct:
+    params = symbol.node.type_params
+    if len(args) != len(params):
+        fail(f"{node.name} takes {len(params)} type arguments, found {len(args)}", node.span)
+
+    return symbol.instance(args, node.span)
 
 
 def _filled(
@@ -78,47 +88,3 @@ def _filled(
         fail(f"{node.name} takes {len(params)} type arguments, found {len(args)}", node.span)
 
     return args
-
-
-def instantiate_struct(
-    symbol: GenericStruct, args: tuple[ty.Type, ...], node: n.NamedType, context: Context
-) -> ty.Struct:
-    """Return the struct for these type arguments; the same one for the same arguments."""
-    params = symbol.node.type_params
-    if len(args) != len(params):
-        fail(f"{node.name} takes {len(params)} type arguments, found {len(args)}", node.span)
-
-    if args not in symbol.made:
-        from emulation.compiler.semantics.declarations import struct_fields
-
-        inner = Context(symbol.scope, context.globals).nested()
-        for param, arg in zip(params, args, strict=True):
-            inner.scope.declare(param, TypeName(arg), node.span)
-
-        fields = struct_fields(symbol.node, inner)
-        symbol.made[args] = ty.Struct(
-            symbol.node.kind,
-            name=symbol.node.name,
-            fields=fields,
-            annotations=symbol.node.annotations,
-            args=args,
-        )
-
-    return symbol.made[args]
-
-
-def constant_int(node: n.Expression, context: Context, what: str, low: int, high: int) -> int:
-    """Evaluate an expression that must be a known integer between `low` and `high`."""
-    from emulation.compiler.semantics.expressions import check
-
-    value = check(node, context)
-    if not isinstance(value, t.Literal) or not ty.is_numeric(ty.underlying(value.type)):
-        fail(f"{what} must be known at compile time", node.span)
-
-    number = (
-        value.type.value(str(value.value)) if isinstance(value.type, ty.Enum) else int(value.value)
-    )
-    if not low <= number <= high:
-        fail(f"{what} must be between {low} and {high}, found {number}", node.span)
-
-    return number

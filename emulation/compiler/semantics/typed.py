@@ -14,20 +14,16 @@ from emulation.compiler.semantics.types import (
     BlockDefinition,
     Enum,
     Extern,
+    Parameter,
     Signature,
     Struct,
     TableResult,
     Type,
+    Typed,
 )
 from emulation.compiler.syntax.nodes import Annotations
 
 # Expressions
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Typed:
-    span: Span
-    type: Type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,6 +225,12 @@ Expression = (
 )
 
 
+def default_of(param: Parameter) -> Expression:
+    """Return the value of a parameter for which no argument is given, so it must have one."""
+    assert isinstance(param.default, Expression)
+    return param.default
+
+
 # Statements
 
 
@@ -371,22 +373,6 @@ Body = tuple[Statement, ...]
 
 
 # Declarations
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parameter:
-    """`constructor` parameters are known at compile time.
-
-    So are the others of an extern without direction.
-    """
-
-    span: Span
-    name: str
-    direction: str
-    type: Type
-    default: Expression | None
-    annotations: Annotations = ()
-    constructor: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""The types of P4_16 (language specification, chapter 7).
+"""The types of P4_16 (language specification, chapter 7), with the signatures that make up some.
 
 Structural types compare by value, named ones by identity.
 """
@@ -6,11 +6,9 @@ Structural types compare by value, named ones by identity.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from emulation.compiler.semantics.typed import Parameter
-    from emulation.compiler.syntax.nodes import Annotations
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.syntax.nodes import Annotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +120,31 @@ class Set:
 @dataclass(frozen=True, eq=False, slots=True)
 class TypeVariable:
     name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Typed:
+    """What every expression of the typed tree has; the kinds of them stand in `typed`."""
+
+    span: Span
+    type: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameter:
+    """`constructor` parameters are known at compile time.
+
+    So are the others of an extern without direction.
+    """
+
+    span: Span
+    name: str
+    direction: str
+    type: Type
+    # An expression, which is made of types: only `typed.default_of` looks closer.
+    default: Typed | None
+    annotations: Annotations = ()
+    constructor: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
 
-DECLARATIONS = (t.Parameter, t.Table, t.Instance, t.ValueSet, t.Function, t.Control, t.ParserBlock)
+DECLARATIONS = (ty.Parameter, t.Table, t.Instance, t.ValueSet, t.Function, t.Control, t.ParserBlock)
 
 
 def paths(node: object) -> Iterator[t.Expression]:  # noqa: C901 one case for each kind of node

@@ -1,0 +1,1 @@
+"""Declarations: `program` goes through them, the others type one kind each."""

@@ -1,0 +1,131 @@
+"""Parsers and controls, and the instances that stand in them."""
+
+from __future__ import annotations
+
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.constructors import check_constructor
+from emulation.compiler.semantics.declarations.functions import check_action
+from emulation.compiler.semantics.declarations.signatures import declare_params, params_of
+from emulation.compiler.semantics.scope import (
+    Context,
+    fail,
+)
+from emulation.compiler.semantics.statements import check_block, declare_constant, declare_variable
+from emulation.compiler.semantics.states import check_state, state_names
+from emulation.compiler.semantics.tables.table import check_table
+from emulation.compiler.semantics.type_names import resolve_type
+from emulation.compiler.syntax import nodes as n
+
+
+def check_instance(node: n.Instance, context: Context) -> t.Instance:
+    """Type `T(args) name;`; whether it may stand here is for the caller to say."""
+    made, args = check_constructor(node.type, node.args, node.span, context)
+    return t.Instance(node.span, name=node.name, type=made, args=args, annotations=node.annotations)
+
+
+def check_control(node: n.Control, context: Context) -> t.Control:
+    """Type a control (P4_16 specification, 14)."""
+    inner, params, constructor = _open(node, "control", context)
+    local = [made for item in node.locals if (made := _control_local(item, inner)) is not None]
+    body = check_block(node.body, inner)
+
+    return t.Control(
+        node.span,
+        name=node.name,
+        params=params,
+        constructor=constructor,
+        # Read after the body, which is what adds to them.
+        locals=(*local, *(inner.direct_applications or [])),
+        body=body,
+        annotations=node.annotations,
+    )
+
+
+def check_parser(node: n.Parser, context: Context) -> t.ParserBlock:
+    """Type a parser (P4_16 specification, 13)."""
+    inner, params, constructor = _open(node, "parser", context)
+    local = [made for item in node.locals if (made := _parser_local(item, inner)) is not None]
+    # All names before the first state: transitions go forward as well as back.
+    names = state_names(node)
+    states = tuple(check_state(state, names, inner) for state in node.states)
+
+    return t.ParserBlock(
+        node.span,
+        name=node.name,
+        params=params,
+        constructor=constructor,
+        locals=(*local, *(inner.direct_applications or [])),
+        states=states,
+        annotations=node.annotations,
+    )
+
+
+def _open(
+    node: n.Control | n.Parser, place: str, context: Context
+) -> tuple[Context, tuple[ty.Parameter, ...], tuple[ty.Parameter, ...]]:
+    """Return the scope inside a block, its parameters and those of its constructor."""
+    # Type parameters belong to the types of blocks only (P4_16 specification, 7.2.12).
+    if node.type_params:
+        fail(f"a {place} with a body cannot have type parameters", node.span)
+
+    inner = context.nested(place=place, returns=ty.VOID, direct_applications=[])
+    params = params_of(node.params, inner)
+    constructor = params_of(node.constructor, inner, constructor=True)
+    declare_params((*params, *constructor), inner)
+
+    return inner, params, constructor
+
+
+def _control_local(
+    node: n.Declaration, context: Context
+) -> t.Variable | t.Instance | t.Action | t.Table | None:
+    match node:
+        case n.Constant() | n.Variable() | n.Instance():
+            return _any_local(node, context)
+        case n.Action():
+            action = check_action(node, context)
+            context.scope.declare(node.name, action, node.span)
+            return action
+        case n.Table():
+            table = check_table(node, context)
+            context.scope.declare(node.name, table, node.name_span)
+            return table
+        case _:
+            return fail("this cannot stand in a control", node.span)
+
+
+def _parser_local(
+    node: n.Declaration, context: Context
+) -> t.Variable | t.Instance | t.ValueSet | None:
+    match node:
+        case n.Constant() | n.Variable() | n.Instance():
+            return _any_local(node, context)
+        case n.ValueSet():
+            value_set = t.ValueSet(
+                node.span,
+                name=node.name,
+                type=resolve_type(node.type, context),
+                size=context.check(node.size),
+                annotations=node.annotations,
+            )
+            context.scope.declare(node.name, value_set, node.span)
+            return value_set
+        case _:
+            return fail("this cannot stand in a parser", node.span)
+
+
+def _any_local(
+    node: n.Constant | n.Variable | n.Instance, context: Context
+) -> t.Variable | t.Instance | None:
+    """Declare what may stand in both; None for a constant, of which nothing is left to lower."""
+    match node:
+        case n.Constant():
+            declare_constant(node, context)
+            return None
+        case n.Variable():
+            return declare_variable(node, context)
+        case n.Instance():
+            instance = check_instance(node, context)
+            context.scope.declare(node.name, instance, node.span)
+            return instance

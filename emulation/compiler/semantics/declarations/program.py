@@ -1,0 +1,123 @@
+"""The whole program, declaration by declaration."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import CompileError
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.declarations.blocks import (
+    check_control,
+    check_instance,
+    check_parser,
+)
+from emulation.compiler.semantics.declarations.functions import check_action, declare_function
+from emulation.compiler.semantics.declarations.named_types import (
+    check_enum,
+    check_typedef,
+    declare_names,
+    declare_struct,
+)
+from emulation.compiler.semantics.declarations.signatures import (
+    check_block_type,
+    check_extern,
+    declare_extern_function,
+)
+from emulation.compiler.semantics.expressions import check
+from emulation.compiler.semantics.scope import (
+    Context,
+    Globals,
+    Scope,
+    TypeName,
+    fail,
+)
+from emulation.compiler.semantics.statements import declare_constant
+from emulation.compiler.syntax import nodes as n
+
+CORE_ERRORS = (
+    "NoError",
+    "PacketTooShort",
+    "NoMatch",
+    "StackOutOfBounds",
+    "HeaderTooShort",
+    "ParserTimeout",
+    "ParserInvalidArgument",
+)
+
+
+def check_program(program: n.Program) -> t.Program:
+    """Type a program.
+
+    Raises CompileError at the first thing that is wrong, also if there is no `main`.
+    """
+    context = Context(Scope(), Globals(), checker=check)
+    for node in program.declarations:
+        _declare(node, context)
+
+    found = context.globals
+    if found.main is None:
+        raise CompileError("the program does not instantiate 'main'", program.span)
+
+    lists = (
+        tuple(sorted(found.errors, key=_error_order)),
+        tuple(found.instances),
+        tuple(found.headers),
+        tuple(found.enums),
+    )
+
+    return t.Program(found.main, *lists, found.spans)
+
+
+def _error_order(name: str) -> int:
+    """Sort the errors of core.p4 first, wherever it is included: the target says 0 where there was
+    no error.
+    """
+    return CORE_ERRORS.index(name) if name in CORE_ERRORS else len(CORE_ERRORS)
+
+
+def _declare(node: n.Declaration, context: Context) -> None:  # noqa: C901 one line for each kind of declaration
+    """Add a declaration of the top level to the scope."""
+    scope = context.scope
+    span = node.span
+    match node:
+        case n.Constant():
+            declare_constant(node, context)
+        case n.Typedef():
+            scope.declare(node.name, TypeName(check_typedef(node, context)), span)
+        case n.Struct():
+            declare_struct(node, context)
+        case n.EnumDeclaration():
+            made = check_enum(node, context)
+            context.globals.enums.append(made)
+            scope.declare(node.name, TypeName(made), span)
+        case n.NameList():
+            declare_names(node, context)
+        case n.Extern():
+            scope.declare(node.name, check_extern(node, context), span)
+        case n.ExternFunction():
+            declare_extern_function(node, context)
+        case n.Function():
+            declare_function(node, context)
+        case n.Action():
+            scope.declare(node.name, check_action(node, context), span)
+        case n.BlockType():
+            scope.declare(node.name, check_block_type(node, context), span)
+        case n.Parser():
+            scope.declare(node.name, check_parser(node, context), span)
+        case n.Control():
+            scope.declare(node.name, check_control(node, context), node.name_span)
+        case n.Instance():
+            _declare_instance(node, context)
+        case _:
+            fail("this cannot stand at the top level of a program", span)
+
+
+def _declare_instance(node: n.Instance, context: Context) -> None:
+    made = check_instance(node, context)
+    context.scope.declare(node.name, made, node.span)
+    if isinstance(made.type, ty.BlockDefinition):
+        if node.name == "main":
+            context.globals.main = made
+    elif isinstance(made.type, ty.Extern):
+        context.globals.instances.append(made)
+    else:
+        fail("controls and parsers are instantiated inside others or in 'main'", node.span)

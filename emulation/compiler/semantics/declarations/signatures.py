@@ -1,0 +1,102 @@
+"""Parameters and what consists of nothing else: externs and the types of blocks."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import Span
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.scope import (
+    Context,
+    Overloads,
+    TypeName,
+    fail,
+)
+from emulation.compiler.semantics.type_names import resolve_type
+from emulation.compiler.semantics.values import (
+    check_as,
+)
+from emulation.compiler.syntax import nodes as n
+
+
+def params_of(
+    nodes: tuple[n.Parameter, ...], context: Context, constructor: bool = False
+) -> tuple[ty.Parameter, ...]:
+    """Type parameters."""
+    params: list[ty.Parameter] = []
+    for node in nodes:
+        if any(node.name == present.name for present in params):
+            fail(f"parameter '{node.name}' is declared twice", node.span)
+
+        if constructor and node.direction:
+            fail("a constructor parameter has no direction", node.span)
+
+        declared = resolve_type(node.type, context)
+        if declared == ty.INT and node.direction:
+            fail("a parameter of type int has no direction", node.span)
+
+        default = check_as(node.default, declared, context) if node.default else None
+        params.append(
+            ty.Parameter(
+                node.span,
+                name=node.name,
+                direction=node.direction,
+                type=declared,
+                default=default,
+                annotations=node.annotations,
+                constructor=constructor,
+            )
+        )
+
+    return tuple(params)
+
+
+def declare_params(params: tuple[ty.Parameter, ...], context: Context) -> None:
+    """Declare parameters in the scope of the body."""
+    for param in params:
+        context.scope.declare(param.name, param, param.span)
+
+
+def _generics(names: tuple[str, ...], context: Context, span: Span) -> tuple[ty.TypeVariable, ...]:
+    variables = tuple(ty.TypeVariable(name) for name in names)
+    for variable in variables:
+        context.scope.declare(variable.name, TypeName(variable), span)
+
+    return variables
+
+
+def check_signature(node: n.Method, context: Context) -> ty.Signature:
+    """Type a function or method without its body."""
+    inner = context.nested()
+    variables = _generics(node.type_params, inner, node.span)
+    returns = resolve_type(node.returns, inner) if node.returns else ty.VOID
+
+    return ty.Signature(node.name, variables, params_of(node.params, inner), returns)
+
+
+def check_extern(node: n.Extern, context: Context) -> ty.ExternDefinition:
+    """Type an extern: its constructors and methods."""
+    inner = context.nested()
+    variables = _generics(node.type_params, inner, node.span)
+    signatures = [
+        (method.returns is None, check_signature(method, inner)) for method in node.methods
+    ]
+    constructors = tuple(signature for is_constructor, signature in signatures if is_constructor)
+    methods = tuple(signature for is_constructor, signature in signatures if not is_constructor)
+
+    return ty.ExternDefinition(node.name, variables, constructors, methods)
+
+
+def declare_extern_function(node: n.ExternFunction, context: Context) -> None:
+    """Declare an extern function, which may have several signatures."""
+    present = context.scope.symbols.get(node.name)
+    signature = check_signature(node.method, context)
+    if isinstance(present, Overloads):
+        present.signatures.append(signature)
+    else:
+        context.scope.declare(node.name, Overloads([signature]), node.span)
+
+
+def check_block_type(node: n.BlockType, context: Context) -> ty.BlockDefinition:
+    """Type the declaration of a parser, control or package without a body."""
+    inner = context.nested()
+    variables = _generics(node.type_params, inner, node.span)
+    return ty.BlockDefinition(node.kind, node.name, variables, params_of(node.params, inner))

@@ -1,0 +1,1 @@
+"""Tables: `table` puts together what the others type, one part of a table each."""

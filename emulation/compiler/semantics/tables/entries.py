@@ -1,0 +1,152 @@
+"""The entries of a table and the order in which they are tried."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import CompileError
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.annotations import (
+    int_annotation,
+)
+from emulation.compiler.semantics.scope import (
+    Context,
+    fail,
+)
+from emulation.compiler.semantics.tables.actions import check_choice
+from emulation.compiler.semantics.tables.properties import find_property, flag
+from emulation.compiler.semantics.values import (
+    check_set,
+    constant_int,
+    is_known_set,
+)
+from emulation.compiler.syntax import nodes as n
+
+ENTRY_SETS = {
+    "exact": (t.Literal, t.Cast, t.Ref, t.Unary, t.Binary, t.Ternary),
+    "optional": (t.Literal, t.Cast, t.Ref, t.Unary, t.Binary, t.Ternary, t.Everything),
+    "lpm": (t.Literal, t.Cast, t.Ref, t.Unary, t.Binary, t.Ternary, t.Masked, t.Everything),
+    "ternary": (t.Literal, t.Cast, t.Ref, t.Unary, t.Binary, t.Ternary, t.Masked, t.Everything),
+    "range": (t.Literal, t.Cast, t.Ref, t.Unary, t.Binary, t.Ternary, t.Range, t.Everything),
+}
+"""What an entry may give for a key of each match kind."""
+
+
+MAX_PRIORITY = (1 << 31) - 1
+
+
+def check_entries(
+    node: n.Table, keys: tuple[t.Key, ...], actions: tuple[t.ActionEntry, ...], context: Context
+) -> tuple[t.Entry, ...]:
+    """Type the entries, with their priorities as ranks: the lowest is tried first."""
+    if node.entries is None:
+        return ()
+
+    if not keys:
+        fail("a table without keys cannot have entries", node.entries.span)
+
+    ranks = _ranks(node, node.entries, context)
+    if ranks and all(key.match_kind in ("exact", "lpm", "selector") for key in keys):
+        fail(
+            "entries of a table with exact and lpm keys only have no priorities", node.entries.span
+        )
+
+    if not ranks:
+        ranks = [_annotated_rank(entry) for entry in node.entries.entries]
+
+    return tuple(
+        _entry(entry, rank, keys, actions=actions, context=context)
+        for entry, rank in zip(node.entries.entries, ranks, strict=True)
+    )
+
+
+def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expression | None]:
+    """Return in which order the target tries entries with priorities, the lowest first.
+
+    Nothing if they have none.
+    """
+    if all(entry.priority is None for entry in entries.entries):
+        return []
+
+    largest_wins = find_property(node, "largest_priority_wins") is None or flag(
+        node, "largest_priority_wins", context
+    )
+    step = find_property(node, "priority_delta")
+    delta = (
+        1
+        if step is None
+        else constant_int(step.value, context, what="'priority_delta'", low=1, high=MAX_PRIORITY)
+    )
+
+    if entries.entries[0].priority is None:
+        fail("the first entry needs a priority, since others have one", entries.entries[0].span)
+
+    priorities: list[int] = []
+    for entry in entries.entries:
+        following = priorities[-1] + (-delta if largest_wins else delta) if priorities else 0
+        written = entry.priority
+        priorities.append(
+            constant_int(written, context, what="a priority", low=1, high=MAX_PRIORITY)
+            if written is not None
+            else following
+        )
+
+        if priorities[-1] < 1:
+            fail(
+                f"the priority of this entry is {priorities[-1]}, but must be positive", entry.span
+            )
+
+    ranks = (
+        [max(priorities) + 1 - priority for priority in priorities] if largest_wins else priorities
+    )
+    return [
+        t.Literal(entry.span, ty.INT, rank)
+        for entry, rank in zip(entries.entries, ranks, strict=True)
+    ]
+
+
+def _entry(
+    node: n.Entry,
+    rank: t.Expression | None,
+    keys: tuple[t.Key, ...],
+    actions: tuple[t.ActionEntry, ...],
+    context: Context,
+) -> t.Entry:
+    matched = tuple(key for key in keys if key.match_kind != "selector")
+    given = node.keys
+    if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
+        given = given * len(matched)
+
+    if len(given) == 1 and isinstance(given[0], n.ListExpression):
+        given = given[0].items
+
+    if len(given) != len(matched):
+        fail(f"the table has {len(matched)} keys, found {len(given)}", node.span)
+
+    sets = tuple(
+        _entry_key(written, key, context) for written, key in zip(given, matched, strict=True)
+    )
+    choice = check_choice(node.action, actions, context)
+    if any(note.name == "defaultonly" for note in choice.entry.annotations):
+        raise CompileError(
+            f"action '{choice.entry.action.name}' is annotated @defaultonly", node.action.span
+        )
+
+    return t.Entry(node.span, keys=sets, choice=choice, priority=rank, const=node.const)
+
+
+def _annotated_rank(node: n.Entry) -> t.Expression | None:
+    """Return the rank that `@priority(n)` gives, by which the target tries the lowest first."""
+    number = int_annotation(node.annotations, "priority")
+    return t.Literal(node.span, ty.INT, number) if number is not None else None
+
+
+def _entry_key(node: n.Expression, key: t.Key, context: Context) -> t.Expression:
+    value = check_set(node, key.expression.type, context)
+    allowed = ENTRY_SETS.get(key.match_kind, ())
+    if not isinstance(value, allowed):
+        fail(f"a key of kind '{key.match_kind}' cannot match this", node.span)
+
+    if not is_known_set(value):
+        fail("what an entry matches must be known at compile time", node.span)
+
+    return value

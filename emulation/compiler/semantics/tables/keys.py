@@ -1,0 +1,102 @@
+"""The keys of a table and the names that the control plane has for them."""
+
+from __future__ import annotations
+
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.annotations import (
+    string_annotation,
+)
+from emulation.compiler.semantics.scope import (
+    Context,
+    fail,
+)
+from emulation.compiler.semantics.tables.properties import find_property
+from emulation.compiler.semantics.values import (
+    check_value,
+)
+from emulation.compiler.syntax import nodes as n
+
+
+def check_key(node: n.KeyElement, context: Context) -> t.Key:
+    """Type a key; raises CompileError if it can have no name."""
+    expression = check_value(node.expression, context)
+    if node.match_kind not in context.globals.match_kinds:
+        fail(f"match kind '{node.match_kind}' is not declared", node.match_span)
+
+    match ty.underlying(expression.type):
+        case ty.Bits() | ty.Enum() | ty.Simple("bool" | "error"):
+            pass
+        case _:
+            fail(f"a key cannot have type {ty.show(expression.type)}", node.expression.span)
+
+    name = string_annotation(node.annotations, "name") or _key_name(node.expression, context)
+    if name is None:
+        if node.match_kind != "selector":
+            fail(
+                'this key is an expression and needs an annotation @name("...")',
+                node.expression.span,
+            )
+
+        name = ""
+
+    return t.Key(
+        node.span, expression, match_kind=node.match_kind, name=name, annotations=node.annotations
+    )
+
+
+def _key_name(node: n.Expression, context: Context) -> str | None:
+    """Return the control plane's name of a key, as p4c forms it: the text of a path, with `$valid$`
+    for isValid().
+    """
+    match node:
+        case n.Name(_, name):
+            return name
+        case n.Member(_, base, name):
+            return _member_name(base, name, context)
+        case n.Index(_, base, index):
+            prefix = _key_name(base, context)
+            suffix = _key_name(index, context)
+            return f"{prefix}[{suffix}]" if prefix and suffix else None
+        case n.Slice(_, base, high, low):
+            parts = [_key_name(part, context) for part in (base, high, low)]
+            return f"{parts[0]}[{parts[1]}:{parts[2]}]" if all(parts) else None
+        case n.Binary(_, "&", left, right):
+            prefix = _key_name(left, context)
+            suffix = _key_name(right, context)
+            return f"{prefix} & {suffix}" if prefix and suffix else None
+        case n.Call(_, n.Member(_, base, "isValid"), _, ()):
+            prefix = _key_name(base, context)
+            return f"{prefix}.$valid$" if prefix else None
+        case n.IntLiteral(span, value):
+            digits = span.text.lower().split("w")[-1].split("s")[-1]
+            return f"{value:#x}" if digits.startswith("0x") else digits
+        case _:
+            return None
+
+
+def _member_name(base: n.Expression, name: str, context: Context) -> str | None:
+    """Return the name of a field, or what its annotation @name says instead."""
+    prefix = _key_name(base, context)
+    struct = context.check(base).type if prefix else None
+    if isinstance(struct, ty.Struct):
+        annotations = next((item.annotations for item in struct.fields if item.name == name), ())
+        name = string_annotation(annotations, "name") or name
+
+    if name.startswith("."):
+        return name[1:]
+
+    return f"{prefix}.{name}" if prefix else None
+
+
+def check_kinds(node: n.Table, keys: tuple[t.Key, ...]) -> None:
+    """Check what the match kinds demand of each other and of the table."""
+    kinds = [key.match_kind for key in keys]
+    if kinds.count("lpm") > 1:
+        second = [key for key in keys if key.match_kind == "lpm"][1]
+        fail("a table can have one lpm key only", second.span)
+
+    if "selector" in kinds and find_property(node, "implementation") is None:
+        fail(
+            "a selector key needs the property 'implementation'", keys[kinds.index("selector")].span
+        )

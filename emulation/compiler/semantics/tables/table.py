@@ -1,0 +1,58 @@
+"""A table as a whole."""
+
+from __future__ import annotations
+
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.scope import (
+    Context,
+    fail,
+)
+from emulation.compiler.semantics.tables.actions import check_actions, default_action
+from emulation.compiler.semantics.tables.entries import check_entries
+from emulation.compiler.semantics.tables.keys import check_key, check_kinds
+from emulation.compiler.semantics.tables.properties import (
+    PROPERTIES,
+    constant_property,
+    find_property,
+    flag,
+    instance_property,
+)
+from emulation.compiler.syntax import nodes as n
+
+
+def check_table(node: n.Table, context: Context) -> t.Table:
+    """Type a table."""
+    context = context.nested(place="table")
+    keys = tuple(check_key(key, context) for key in node.key)
+    check_kinds(node, keys)
+    actions = check_actions(node, context)
+    default = find_property(node, "default_action")
+    properties = {item.name: item for item in node.properties}
+
+    for name, item in properties.items():
+        if name not in PROPERTIES:
+            fail(f"table property '{name}' is not supported", item.span)
+
+    choice = default_action(node, default, actions, context)
+    if choice.entry not in actions:
+        actions = (*actions, choice.entry)
+
+    return t.Table(
+        node.name_span,
+        name=node.name,
+        keys=keys,
+        actions=actions,
+        default=choice,
+        default_const=default is not None and default.const,
+        entries=check_entries(node, keys, actions, context),
+        entries_const=node.entries is not None and node.entries.const,
+        size=constant_property(node, "size", ty.INT, context),
+        implementation=instance_property(
+            node, "implementation", ("action_profile", "action_selector"), context
+        ),
+        counters=instance_property(node, "counters", ("direct_counter",), context),
+        meters=instance_property(node, "meters", ("direct_meter",), context),
+        support_timeout=flag(node, "support_timeout", context),
+        annotations=node.annotations,
+    )
