@@ -12,7 +12,8 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from hostagent import labels, transport
-from hostagent.packets import AckFrames, DataFrames, Ends, Packet, parse, unwrapped_psn, wrap
+from hostagent.packets import AckFrames, DataFrames, Ends, wrap
+from hostagent.roce import Packet, parse, unwrapped_psn
 from hostagent.source_routes import SourceRoutes
 from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 

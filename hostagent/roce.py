@@ -1,53 +1,173 @@
-"""The same packets through Scapy: for tools, captures and tests.
+"""RoCEv2 on the wire: what the bytes mean, their ICRC, and a parser that never raises.
 
-`hostagent.packets` is the fast form.
+Ethernet / IPv4 (ECN) / UDP 4791 (source port = flow label) / BTH (destination QP = flow id, PSN) /
+payload / ICRC
+
+An ACK has the AETH in place of the payload and, with SACK, a bitmap behind it. Lengths leave out
+the Ethernet FCS. Imports no Scapy, which `sim` may not load: `hostagent.packets` builds the frames.
 """
 
-from scapy.contrib.roce import AETH, BTH
-from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Ether
-from scapy.packet import Packet, Raw
+import struct
+from typing import NamedTuple
+from zlib import crc32
 
-from fattree.addressing import colons, dotted
-from hostagent.packets import ACKNOWLEDGE, CE, ECT, ROCE_PORT, SEND_ONLY, Ends, bitmap_bytes
+# The opcodes are a reliable connection's in the InfiniBand Architecture Specification, volume 1; its
+# annex A17 is RoCEv2. ECN's codepoints are RFC 3168's.
+ROCE_PORT = 4791
+SEND_ONLY = 0x04
+ACKNOWLEDGE = 0x11
+ECT = 0b10
+CE = 0b11
+
+ETHERTYPE_IPV4 = 0x0800
+UDP_PROTOCOL = 17
+IPIP_PROTOCOL = 4
+ETHERNET = 14
+IPV4 = 20
+UDP = 8
+BTH = 12
+AETH = 4
+ICRC = 4
+OVERHEAD = ETHERNET + IPV4 + UDP + BTH + ICRC
+
+# 128 bytes: an ACK with the largest bitmap stays under 256 bytes, the class's limit in IPv4's total
+# length by which switches tell ACKs from data (design, decision 2).
+MAX_SACK_BITS = 1024
+PSN_BITS = 24
+PSN_MASK = (1 << PSN_BITS) - 1
+BECN = 1 << 30
+
+_IPV4_FORMAT = ">BBHHHBBHII"
+_TRANSPORT_FORMAT = ">HHHHBBHII"
+_IP_AT = ETHERNET
+
+# The ICRC begins with a local route header, which RoCEv2 does not have: 64 ones stand for it (A17).
+_CRC_OF_ONES = crc32(b"\xff" * 8)
 
 
-def data_packet(ends: Ends, flow: int, psn: int, label: int, payload_bytes: int) -> Packet:
-    """Return a data packet that asks for an ACK."""
-    bth = BTH(opcode=SEND_ONLY, dqpn=flow, ackreq=1, psn=psn)
-    return _transport(ends, label, ECT) / bth / Raw(bytes(payload_bytes))
+class Packet(NamedTuple):
+    """What a host reads from a frame.
+
+    `marked` is CE on a data packet and BECN on an ACK; `msn` (24 bits) counts the packets received
+    (erasure) or is the lowest missing PSN (SACK); bit i of `sacked` says that PSN msn + i has
+    arrived.
+    """
+
+    is_ack: bool
+    flow: int
+    psn: int
+    label: int
+    marked: bool
+    source_ip: int
+    destination_ip: int
+    msn: int = 0
+    sacked: int = 0
 
 
-def ack_packet(
-    ends: Ends, flow: int, psn: int, label: int, marked: bool, msn: int, sacked: int = 0
-) -> Packet:
-    """Return an ACK, its AETH and bitmap included."""
-    bth = BTH(opcode=ACKNOWLEDGE, dqpn=flow, becn=int(marked), psn=psn)
-    packet = _transport(ends, label, 0) / bth / AETH(msn=msn)
-    return packet / Raw(bitmap_bytes(sacked)) if sacked else packet
+def parse(frame: bytes) -> Packet | None:
+    """Return what a frame says, or None where it is no data packet or ACK of ours.
 
+    Looks through IP-in-IP.
+    """
+    at = _ip_offset(frame)
+    if at is None or len(frame) < at + OVERHEAD - ETHERNET:
+        return None
 
-def tunnelled(packet: Packet, source_ip: str, destination_ip: str) -> Packet:
-    """Return the packet inside IP-in-IP."""
-    inner = packet[IP]
-    outer = IP(src=source_ip, dst=destination_ip, proto=4, id=0, flags="DF", tos=inner.tos & CE)
-    return Ether(src=packet[Ether].src, dst=packet[Ether].dst) / outer / inner
-
-
-def dissect(frame: bytes) -> Packet:
-    """Return Scapy's view of a frame."""
-    return Ether(frame)
-
-
-def _transport(ends: Ends, label: int, ecn: int) -> Packet:
-    ethernet = Ether(src=colons(ends.source_mac), dst=colons(ends.destination_mac))
-    ip = IP(
-        src=dotted(ends.source_ip),
-        dst=dotted(ends.destination_ip),
-        id=0,
-        flags="DF",
-        ttl=64,
-        tos=ecn,
+    first, tos, total, _, fragment, _, protocol, _, source, destination = struct.unpack_from(
+        _IPV4_FORMAT, frame, at
+    )
+    label, port, udp_bytes, _, opcode, _, _, queue_pair, psn = struct.unpack_from(
+        _TRANSPORT_FORMAT, frame, at + IPV4
+    )
+    # 0x45: version 4, no options, so all that follows is at fixed places. 0x3FFF: "more fragments"
+    # and the fragment's offset; what is left of the word is "do not fragment", which may be set.
+    is_roce = (
+        first == 0x45 and protocol == UDP_PROTOCOL and port == ROCE_PORT and not fragment & 0x3FFF
     )
 
-    return ethernet / ip / UDP(sport=label, dport=ROCE_PORT, chksum=0)
+    # A frame may be longer than its packet (Ethernet pads to 60 bytes), never shorter.
+    if (
+        not is_roce
+        or total != IPV4 + udp_bytes
+        or not OVERHEAD - ETHERNET <= total <= len(frame) - at
+    ):
+        return None
+
+    flow = queue_pair & PSN_MASK
+    psn = psn & PSN_MASK
+    if opcode == SEND_ONLY:
+        return Packet(
+            False,
+            flow,
+            psn,
+            label=label,
+            marked=tos & CE == CE,
+            source_ip=source,
+            destination_ip=destination,
+        )
+
+    body = frame[at + IPV4 + UDP + BTH : at + total - ICRC]
+    if opcode != ACKNOWLEDGE or not AETH <= len(body) <= AETH + MAX_SACK_BITS // 8:
+        return None
+
+    # The AETH is a syndrome byte, 0 for a plain ACK, and the MSN.
+    return Packet(
+        True,
+        flow,
+        psn,
+        label=label,
+        marked=bool(queue_pair & BECN),
+        source_ip=source,
+        destination_ip=destination,
+        msn=int.from_bytes(body[:AETH], "big") & PSN_MASK,
+        sacked=int.from_bytes(body[AETH:], "little"),
+    )
+
+
+def _ip_offset(frame: bytes) -> int | None:
+    """Return where the innermost IPv4 header starts, None where the frame carries no IPv4."""
+    if len(frame) < ETHERNET + IPV4 or frame[12:ETHERNET] != b"\x08\x00":
+        return None
+
+    # One level of tunnel is all that Host DR makes; in a deeper one `parse` finds no UDP.
+    is_tunnel = frame[_IP_AT] == 0x45 and frame[_IP_AT + 9] == IPIP_PROTOCOL
+    return _IP_AT + IPV4 if is_tunnel else _IP_AT
+
+
+def is_intact(frame: bytes) -> bool:
+    """Return whether the ICRC of a frame that `parse` accepts fits its bytes."""
+    at = _ip_offset(frame)
+    if at is None:
+        return False
+
+    end = at + int.from_bytes(frame[at + 2 : at + 4], "big") - ICRC
+    return icrc(frame, at, end) == frame[end : end + ICRC]
+
+
+def icrc(frame: bytes | bytearray, ip_at: int, end: int) -> bytes:
+    """Return the ICRC of the packet whose IPv4 header is at `ip_at` and whose payload ends at
+    `end`.
+    """
+    body_at = ip_at + IPV4 + UDP + BTH
+    headers = bytearray(frame[ip_at:body_at])
+
+    # What routers may change reads as ones, so that the ICRC holds end to end: TOS (with it ECN),
+    # TTL and the two checksums, and of the BTH the byte with FECN and BECN (annex A17).
+    headers[1] = 0xFF
+    headers[8] = 0xFF
+    headers[10:12] = b"\xff\xff"
+    headers[IPV4 + 6 : IPV4 + 8] = b"\xff\xff"
+    headers[IPV4 + UDP + 4] = 0xFF
+
+    crc = crc32(memoryview(frame)[body_at:end], crc32(headers, _CRC_OF_ONES))
+    return crc.to_bytes(ICRC, "little")
+
+
+def unwrapped_psn(psn: int, near: int) -> int:
+    """Return the full packet number whose low 24 bits are `psn` and that is closest to `near`.
+
+    A flow has at most some thousand numbers in flight, far below half the circle of 2**24, so the
+    closest one is the right one.
+    """
+    half = 1 << (PSN_BITS - 1)
+    return max(near + ((psn - near + half) & PSN_MASK) - half, psn)

@@ -28,7 +28,7 @@ from fattree.rates import rho_max
 from fattree.topology import FatTree, Tier
 from fattree.waypoints import starts, waypoints
 from fattree.wecmp import LinkState
-from hostagent.packets import ROCE_PORT, UDP_PROTOCOL
+from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
 from hostagent.rules import rules
 from hostagent.state import NEVER, PACKET, SENDER, Recovery
 from hostagent.transport import ring_length

@@ -14,7 +14,7 @@ import click
 
 from fattree.addressing import dotted, host_name, host_of_ip
 from fattree.topology import FatTree
-from hostagent.packets import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
+from hostagent.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
 
 # Host names say pod, edge and index, whatever k is; the largest fat-tree therefore names the hosts
 # of all.

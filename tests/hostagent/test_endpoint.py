@@ -14,7 +14,8 @@ from fattree.topology import FatTree
 from fattree.wecmp import LinkState
 from hostagent.build import endpoints, ends
 from hostagent.endpoint import Endpoint, MisdeliveryError
-from hostagent.packets import AckFrames, DataFrames, parse
+from hostagent.packets import AckFrames, DataFrames
+from hostagent.roce import parse
 from hostagent.source_routes import SourceRoutes, waypoint_addresses
 from hostagent.state import NEVER
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fattree.addressing import host_ip
 from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario, Transport
 from fattree.policies import POLICIES
-from hostagent.packets import ROCE_PORT, UDP_PROTOCOL
+from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
 from hostagent.state import NEVER
 from sim.lb.hashing import label_hash, product
 from sim.network import build, grown
