@@ -1,5 +1,4 @@
-"""Several threads for one run: in a window, nodes that are not neighbours are independent of each
-other (simulator model).
+"""Several threads for one run: nodes that are not neighbours do not meet in a window.
 
 Hosts and aggregation switches are nobody's neighbours among themselves, nor are edge and core
 switches. So a window is served in three rounds, hosts, aggs, edges and cores, each cut in one part
@@ -10,11 +9,10 @@ owner each. Which chunks hold a packet changes with the number of threads, and n
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from hostagent.state import NEVER
 from sim.state import (
     CLOCK,
     COUNTERS,
@@ -27,18 +25,11 @@ from sim.state import (
     Routes,
     World,
 )
-from sim.windows import (
-    FINISHED,
-    REACHED,
-    STARVED,
-    STUCK,
-    chunks_needed,
-    next_event,
-    serve_hosts,
-    serve_switches,
-)
+from sim.windows import chunks_needed, serve_hosts, serve_switches, through_windows
 
-LINE = 64
+# Counters in a row: eight of 64 bits are a cache line of 64 bytes. A row that is eight times as
+# long keeps those of two threads apart, prefetched neighbours included.
+ROW = 64
 
 Span: TypeAlias = tuple[int, int]
 Serve: TypeAlias = Callable[[World, Buffers, Span], int]
@@ -49,6 +40,7 @@ class Crew:
 
     def __init__(self, buffers: list[Buffers]) -> None:
         self.buffers = buffers
+        # Kernels run without the GIL, so threads are enough and nothing has to be copied.
         self._others = ThreadPoolExecutor(max(1, len(buffers) - 1))
 
     def close(self) -> None:
@@ -61,7 +53,17 @@ class Crew:
         work = list(zip(parts, self.buffers, pairwise(cuts), strict=True))
         others = [self._others.submit(serve, *shares) for shares in work[1:]]
 
+        # Waiting for the results is the barrier: no round begins before the last one is over.
         return serve(*work[0]) + sum(other.result() for other in others)
+
+
+class _Shared(NamedTuple):
+    """What `through_windows` hands to the functions below: the whole world comes first."""
+
+    world: World
+    parts: list[World]
+    routes: Routes
+    crew: Crew
 
 
 def advance_side_by_side(world: World, routes: Routes, until_ps: int, crew: Crew) -> int:
@@ -71,16 +73,21 @@ def advance_side_by_side(world: World, routes: Routes, until_ps: int, crew: Crew
     """
     parts = _split(world, len(crew.buffers))
     try:
-        return _advance(parts, routes, until_ps, crew)
+        status = through_windows(
+            _Shared(world, parts, routes, crew),
+            until_ps,
+            has_room=_has_room,
+            serve_all_hosts=_serve_all_hosts,
+            serve_all_switches=_serve_all_switches,
+        )
+        return int(status)
     finally:
         _spread(parts, 1)
 
 
 def _split(world: World, count: int) -> list[World]:
-    """Return the world as the first part and others that have counters and a stack of their own,
-    both empty.
-    """
-    rows = np.zeros((count - 1, max(COUNTERS, LINE)), dtype=np.int64)
+    """Return the world as the first part, and others with empty counters and stacks of their own."""
+    rows = np.zeros((count - 1, max(COUNTERS, ROW)), dtype=np.int64)
     pools = [world.pool._replace(spare=np.empty_like(world.pool.spare)) for _ in rows]
     return [
         world,
@@ -88,56 +95,52 @@ def _split(world: World, count: int) -> list[World]:
     ]
 
 
-def _advance(parts: list[World], routes: Routes, until_ps: int, crew: Crew) -> int:
-    world = parts[0]
-    counters = parts[0].counters
-    while counters[CLOCK] < until_ps:
-        needed = int(chunks_needed(world))
-        if (
-            min(int(part.counters[SPARE]) for part in parts) < needed
-            and _spread(parts, len(parts)) < needed
-        ):
-            return STARVED
+def _has_room(shared: _Shared) -> bool:
+    """Return whether every part has the chunks that the next window may take.
 
-        served = _serve_window(
-            parts, routes, min(int(counters[CLOCK]) + world.constants.window_ps, until_ps), crew
-        )
-        if counters[UNFINISHED] == 0:
-            return FINISHED
-
-        if served == 0:
-            next_ps = int(next_event(world))
-            if next_ps == NEVER:
-                return STUCK
-
-            counters[CLOCK] = max(int(counters[CLOCK]), min(next_ps, until_ps))
-
-    return REACHED
+    Which part takes them is not known before, so each must have enough for all. Stacks are evened
+    out only when one runs low: chunks wander, as they go to the thread that serves their reader.
+    """
+    needed = int(chunks_needed(shared.world))
+    least = min(int(part.counters[SPARE]) for part in shared.parts)
+    return least >= needed or _spread(shared.parts, len(shared.parts)) >= needed
 
 
-def _serve_window(parts: list[World], routes: Routes, end_ps: int, crew: Crew) -> int:
-    """Do what `sim.windows.serve_window` does, in three rounds."""
-    constants = parts[0].constants
-    counters = parts[0].counters
+def _serve_all_hosts(shared: _Shared, end_ps: int) -> int:
+    """Serve all hosts until before `end_ps`; return how many packets they handled."""
+    world, parts, routes, crew = shared
     for part in parts[1:]:
-        part.counters[CLOCK] = counters[CLOCK]
+        part.counters[CLOCK] = world.counters[CLOCK]
 
     def hosts(part: World, _: Buffers, span: Span) -> int:
-        return int(serve_hosts(part, routes, *span, end_ps))
+        first, last = span
+        return int(serve_hosts(part, routes, first, last, end_ps))
+
+    served = crew.serve(parts, hosts, 0, world.constants.hosts)
+    _add_up(parts)
+
+    return served
+
+
+def _serve_all_switches(shared: _Shared, end_ps: int) -> int:
+    """Serve all switches until before `end_ps`; return how many packets they handled.
+
+    A node appends to the lists that its neighbours read, and both count the readers of a chunk, so
+    neighbours never work at the same time. Whoever comes first, what a packet does at a switch
+    depends on arrivals and on the switch's own ports alone: that makes threads deterministic.
+    """
+    world, parts, routes, crew = shared
+    constants = world.constants
 
     def switches(part: World, buffers: Buffers, span: Span) -> int:
-        return int(serve_switches(part, routes, *span, end_ps, buffers))
+        first, last = span
+        return int(serve_switches(part, routes, first, last, end_ps, buffers))
 
-    served = crew.serve(parts, hosts, 0, constants.hosts)
+    edges, aggs, cores = 0, constants.edges, 2 * constants.edges
+    served = crew.serve(parts, switches, aggs, cores)
+    served += crew.serve(parts, switches, edges, aggs)
+    served += crew.serve(parts, switches, cores, constants.switches)
     _add_up(parts)
-    if counters[UNFINISHED] == 0:
-        end_ps = int(counters[LAST_DONE]) + 1
-
-    served += crew.serve(parts, switches, constants.edges, 2 * constants.edges)
-    served += crew.serve(parts, switches, 0, constants.edges)
-    served += crew.serve(parts, switches, 2 * constants.edges, constants.switches)
-    _add_up(parts)
-    counters[CLOCK] = end_ps
 
     return served
 
@@ -146,6 +149,8 @@ def _add_up(parts: list[World]) -> None:
     """Move the counts of all parts to the first."""
     counters = parts[0].counters
     for part in parts[1:]:
+        # A part's own count may be negative (packets that arrived here were sent there): only the
+        # sum means something.
         for name in (LIVE, UNFINISHED, UNROUTABLE):
             counters[name] += part.counters[name]
             part.counters[name] = 0
@@ -154,14 +159,10 @@ def _add_up(parts: list[World]) -> None:
 
 
 def _spread(parts: list[World], owners: int) -> int:
-    """Share all spare chunks out among the first `owners` parts.
-
-    Return how many each has at least.
-    """
+    """Share all spare chunks out among the first `owners` parts; return how many each has at least."""
     spare = np.concatenate([part.pool.spare[: part.counters[SPARE]] for part in parts])
-    for part, chunks in zip(
-        parts, [*np.array_split(spare, owners), *[spare[:0]] * (len(parts) - owners)], strict=True
-    ):
+    shares = [*np.array_split(spare, owners), *[spare[:0]] * (len(parts) - owners)]
+    for part, chunks in zip(parts, shares, strict=True):
         part.pool.spare[: len(chunks)] = chunks
         part.counters[SPARE] = len(chunks)
 

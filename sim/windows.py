@@ -28,19 +28,44 @@ def start_flows(world, start_ps):
 
 @kernel
 def advance(world, routes, until_ps, buffers):
-    """Run from the clock to `until_ps`, or until all flows are done, the pool is too small, or
-    nothing is left to do.
+    """Run from the clock to `until_ps` in one thread; return how that ended."""
+    return through_windows(
+        (world, routes, buffers),
+        until_ps,
+        has_room=has_room,
+        serve_all_hosts=serve_all_hosts,
+        serve_all_switches=serve_all_switches,
+    )
+
+
+@inlined
+def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switches):
+    """Serve window after window until `until_ps`, or until flows are done or nothing can go on.
+
+    `work` begins with the world; what else is in it is between the three functions, which see to
+    one thread (`advance`, compiled) or to several (`sim.threads`, interpreted). Return REACHED,
+    FINISHED, STARVED (the pool may be too small for the next window) or STUCK (nothing is left to
+    do).
     """
-    constants = world.constants
+    world = work[0]
     counters = world.counters
     while counters[CLOCK] < until_ps:
-        if counters[SPARE] < chunks_needed(world):
+        if not has_room(work):
             return STARVED
 
-        served = serve_window(
-            world, routes, min(counters[CLOCK] + constants.window_ps, until_ps), buffers
-        )
-        if counters[UNFINISHED] == 0:
+        end_ps = min(counters[CLOCK] + world.constants.window_ps, until_ps)
+        served = serve_all_hosts(work, end_ps)
+
+        # Only hosts finish flows. Switches still serve what arrives up to the last completion, so
+        # that the statistics do not depend on where windows happen to end.
+        is_finished = counters[UNFINISHED] == 0
+        if is_finished:
+            end_ps = counters[LAST_DONE] + 1
+
+        served += serve_all_switches(work, end_ps)
+        counters[CLOCK] = end_ps
+
+        if is_finished:
             return FINISHED
 
         if served == 0:
@@ -48,33 +73,31 @@ def advance(world, routes, until_ps, buffers):
             if next_ps == NEVER:
                 return STUCK
 
-            counters[CLOCK] = max(counters[CLOCK], min(next_ps, until_ps))
+            # Nothing was handled, so nothing can happen before the next event.
+            counters[CLOCK] = min(next_ps, until_ps)
 
     return REACHED
 
 
 @inlined
-def serve_window(world, routes, end_ps, buffers):
-    """Serve all nodes from the clock until before `end_ps`, and set the clock.
+def has_room(work):
+    """Return whether the pool has the chunks that the next window may take."""
+    world = work[0]
+    return world.counters[SPARE] >= chunks_needed(world)
 
-    Return how many packets they handled.
 
-    Hosts come first: if the last flow is done at t, the switches still serve what arrives up to t,
-    and the run ends.
-    """
-    constants = world.constants
-    counters = world.counters
-    first = np.int64(0)
-    served = serve_hosts(world, routes, first, last=constants.hosts, end_ps=end_ps)
+@inlined
+def serve_all_hosts(work, end_ps):
+    """Serve all hosts until before `end_ps`; return how many packets they handled."""
+    world, routes, _ = work
+    return serve_hosts(world, routes, np.int64(0), world.constants.hosts, end_ps)
 
-    if counters[UNFINISHED] == 0:
-        end_ps = counters[LAST_DONE] + 1
 
-    served += serve_switches(
-        world, routes, first, last=constants.switches, end_ps=end_ps, buffers=buffers
-    )
-    counters[CLOCK] = end_ps
-    return served
+@inlined
+def serve_all_switches(work, end_ps):
+    """Serve all switches until before `end_ps`; return how many packets they handled."""
+    world, routes, buffers = work
+    return serve_switches(world, routes, np.int64(0), world.constants.switches, end_ps, buffers)
 
 
 @kernel
