@@ -31,7 +31,8 @@ from controller.convergence import Convergence
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Fleet
 from emulation.errors import EmulationError
-from emulation.mininet.fabric import MininetFabric, Run, Setup, mininet_fabric
+from emulation.mininet.building import Setup, mininet_fabric
+from emulation.mininet.fabric import MininetFabric, Run
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
 from fattree import traffic

@@ -123,6 +123,17 @@ class FatTree:
         pod, position = divmod(lower - self.edges, h)
         return LinkEnd(lower, h + 1 + uplink), LinkEnd(self.core(position, uplink), pod + 1)
 
+    def layer_of(self, switch: int, port: int) -> str:
+        """Return the layer (one of SWITCH_LAYERS) of the queue at a switch's port."""
+        is_up = port > self.half
+        match self.tier(switch):
+            case Tier.EDGE:
+                return LAYERS[1] if is_up else LAYERS[5]
+            case Tier.AGG:
+                return LAYERS[2] if is_up else LAYERS[4]
+            case Tier.CORE:
+                return LAYERS[3]
+
     def neighbour(self, switch: int, port: int) -> LinkEnd | None:
         """Return what a switch's port leads to: the far end, or None where a host is (host = edge *
         h + port - 1).

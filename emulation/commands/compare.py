@@ -11,11 +11,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from emulation.commands import on_mininet
 from emulation.commands.emulate import MININET, TABLE_WIDTH, one_line_errors, read_experiment
 from emulation.commands.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
 from emulation.commands.options import names
 from emulation.errors import EmulationError
-from emulation.mininet import run as mininet_run
+from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
 from fattree.experiment import Experiment
@@ -50,7 +51,7 @@ def run_on(
         return simulated(experiment, reporter)
 
     if network == MININET:
-        run = mininet_run.runner(mininet_run.setup(experiment, "softswitch", (), folder))
+        run = on_mininet.runner(on_mininet.setup(experiment, SOFTSWITCH, (), folder))
         return run_experiment(experiment, reporter, run, network).records
 
     return run_experiment(experiment, reporter).records

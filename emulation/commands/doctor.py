@@ -157,9 +157,7 @@ def p4runtime_shell() -> Finding:
     found = (
         str(SHELL_PYTHON) if is_here else said if SHELL_PYTHON.exists() else f"no {SHELL_PYTHON}"
     )
-    return Finding(
-        "p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make setup"
-    )
+    return Finding("p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make setup")
 
 
 PROBES: tuple[Callable[[], Finding], ...] = (python, root, mininet, namespaces)

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from controller.errors import ControllerError
+from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
     VIRTUAL,
     Finished,
@@ -33,8 +34,7 @@ from emulation.commands.own_program import (
 )
 from emulation.compiler import CompileError
 from emulation.errors import EmulationError
-from emulation.mininet import run as mininet_run
-from emulation.mininet.switch_processes import SwitchKind
+from emulation.mininet.targets import SOFTSWITCH, TARGETS
 from emulation.outcomes.folder import results_folder, writing
 from emulation.outcomes.tables import results_table
 from emulation.programs.switch_program import Compiler
@@ -171,8 +171,8 @@ def refuse_contradictions(
 @click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
 @click.option(
     "--switch",
-    type=click.Choice(["softswitch", "bmv2"]),
-    help="Mininet: which switch [softswitch].",
+    type=click.Choice(tuple(TARGETS)),
+    help=f"Mininet: which switch [{SOFTSWITCH.name}].",
 )
 @click.option(
     "--compiler",
@@ -206,7 +206,7 @@ def emulate(
     rivals: tuple[str, ...],
     output: Path | None,
     as_json: bool,
-    switch: SwitchKind | None,
+    switch: str | None,
     compiler: Compiler | None,
     detection: str | None,
     hold: bool,
@@ -247,9 +247,9 @@ def emulate(
         runners: Runners = virtually
         if network == MININET:
             place = partial(
-                mininet_run.setup,
+                on_mininet.setup,
                 experiment,
-                switch or "softswitch",
+                TARGETS[switch] if switch else SOFTSWITCH,
                 ports,
                 folder,
                 compiler=compiler or "ofan",
@@ -257,10 +257,10 @@ def emulate(
 
             if hold:
                 held = alone(experiment, own) if own else experiment
-                mininet_run.hold_on_mininet(held, place(own.program if own else None), click.echo)
+                on_mininet.hold_on_mininet(held, place(own.program if own else None), click.echo)
                 return
 
-            runners = lambda program: mininet_run.runner(place(program))  # noqa: E731
+            runners = lambda program: on_mininet.runner(place(program))  # noqa: E731
 
         with reporting() as reporter:
             if own:

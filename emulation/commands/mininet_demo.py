@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 
 from controller.convergence import Convergence
+from emulation.commands.on_mininet import only_scenario
 from emulation.errors import EmulationError
 from emulation.held.commands import Held
 from emulation.held.server import control_server
-from emulation.mininet.fabric import MininetFabric, Run, mininet_fabric
-from emulation.mininet.run import only_scenario
+from emulation.mininet.building import mininet_fabric
+from emulation.mininet.fabric import MininetFabric, Run
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import Failures, LinkEvent, Scenario

@@ -243,6 +243,4 @@ def _shell_python() -> Path:
         if (folder / SHELL_PYTHON).exists():
             return folder / SHELL_PYTHON
 
-    raise click.ClickException(
-        f"p4runtime-shell is not here ({SHELL_PYTHON}): run `make setup`"
-    )
+    raise click.ClickException(f"p4runtime-shell is not here ({SHELL_PYTHON}): run `make setup`")

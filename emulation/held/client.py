@@ -9,7 +9,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-RUN_FOLDER = Path("/run/ofan")
+from emulation.mininet.run_folder import RUN_FOLDER
+
 SOCKET = "control"
 ANSWER_SECONDS = 60.0
 CHUNK_BYTES = 1 << 16

@@ -13,8 +13,9 @@ from emulation.errors import EmulationError
 from emulation.held import switch_view
 from emulation.held.server import Answer, Handler, control_server
 from emulation.held.state import held_state
+from emulation.mininet.counters import SwitchCounters
 from emulation.mininet.fabric import MininetFabric, Run
-from emulation.mininet.switch_processes import SwitchCounters, address
+from emulation.mininet.targets.target import address
 from emulation.outcomes.outcome import Outcome
 from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
 from fattree.units import PS_PER_MS
@@ -134,7 +135,7 @@ class Held:
                 "k": scenario.fabric.k,
                 "policy": scenario.policy,
                 "seed": scenario.seed,
-                "switch": fabric.switches.kind,
+                "switch": fabric.switches.target.name,
                 "process": os.getpid(),
                 "traffic": "running" if self._run else self._last,
                 "failed": [link_name(fabric.tree, link) for link in sorted(fabric.failed)],
@@ -183,10 +184,8 @@ class Held:
     def pointers(self, answer: Answer, switch: str) -> None:
         """Show a switch's pointers."""
         number = switch_named(self._fabric.tree, switch)
-        if self._fabric.switches.kind == "bmv2":
-            raise EmulationError(
-                f"{switch}: BMv2 refuses to read registers over P4Runtime; --switch softswitch answers"
-            )
+        if reason := self._fabric.switches.target.refused_registers:
+            raise EmulationError(f"{switch}: {reason}")
 
         cells = self._fabric.sessions[number].read_register("pointers")
         answer([asdict(row) for row in switch_view.pointers(self._groups(number), cells)])

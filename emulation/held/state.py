@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any, TypedDict
 
 from emulation.live.model import changes_of
+from emulation.mininet.counters import PortCounters
 from emulation.mininet.fabric import MininetFabric
-from emulation.mininet.switch_processes import PortCounters
 from fattree.experiment import Scenario
 
 
@@ -42,7 +42,7 @@ def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last
     return HeldState(
         scenario=scenario.model_dump(mode="json"),
         process=os.getpid(),
-        switch=fabric.switches.kind,
+        switch=fabric.switches.target.name,
         now_ps=fabric.now_ps(),
         is_running=is_running,
         last=last,

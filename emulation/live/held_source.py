@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emulation.held.client import RUN_FOLDER, ask
+from emulation.held.client import ask
 from emulation.live.model import (
     Change,
     FlowReading,
@@ -16,6 +16,7 @@ from emulation.live.model import (
     Snapshot,
 )
 from emulation.live.source import LiveError
+from emulation.mininet.run_folder import RUN_FOLDER
 from fattree import traffic
 from fattree.experiment import Scenario
 from fattree.units import PS_PER_SECOND

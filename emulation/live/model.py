@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.convergence import Convergence
-from emulation.virtual.network import layer_of
 from fattree import traffic
 from fattree.addressing import link_name
 from fattree.experiment import Scenario
@@ -236,7 +235,7 @@ class Observer:
         self._lower = (ends[:, 0, 0], ends[:, 0, 1])
         self._upper = (ends[:, 1, 0], ends[:, 1, 1])
         ports = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
-        layers = [layer_of(tree, *end) for end in ports]
+        layers = [tree.layer_of(*end) for end in ports]
         of_layer = [
             [end for end, own in zip(ports, layers, strict=True) if own == layer]
             for layer in SWITCH_LAYERS

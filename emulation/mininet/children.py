@@ -25,7 +25,7 @@ from typing import Any
 from emulation.errors import StartError
 from hostagent.process import die_with_parent
 
-SOFTSWITCH = "softswitch"
+SOFTSWITCH_PROGRAM = "softswitch"
 SOFTSWITCH_MODULE = "emulation.softswitch.process"
 # What the switch imports when it runs: imported before the fork, all switches share it.
 WARM_MODULES = (
@@ -184,7 +184,7 @@ def _report(
 
 def _fork(request: dict[str, Any]) -> int:
     argv = request["argv"]
-    run = _softswitch_main() if argv[0] == SOFTSWITCH else None
+    run = _softswitch_main() if argv[0] == SOFTSWITCH_PROGRAM else None
     pid = os.fork()
 
     if pid == 0:

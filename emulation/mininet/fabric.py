@@ -1,19 +1,14 @@
-"""A Mininet network in real time: switch processes, agents, and the controller that drives them
-over gRPC.
+"""A Mininet network in real time: switch processes, agents, and the controller over gRPC.
 
-It is the twin of `virtual_fabric`: the same scenario, the same controller and host rules, the same
+It is the twin of `emulation.virtual.fabric`: the same scenario, the same controller and host rules, the same
 outcome; time is CLOCK_MONOTONIC since the run's start, as integer picoseconds.
 """
 
-import os
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from controller.convergence import Convergence
 from controller.driver import Driver, OnInstalled
@@ -22,51 +17,34 @@ from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
-from emulation.errors import EmulationError, UnsupportedError
-from emulation.held.client import RUN_FOLDER
-from emulation.mininet.agents import Agents, Report, agents
-from emulation.mininet.capture import Tap, captures
-from emulation.mininet.detection import (
-    Listening,
-    Probing,
-    detector,
-    monotonic_ps,
-    refuse_too_many_probes,
-)
-from emulation.mininet.kernel import ip_batch, own_namespace, refuse_if_unable, swallow
-from emulation.mininet.limits import limit_ps, refuse_unsupported
+from emulation.errors import EmulationError
+from emulation.mininet.agents import Agents
+from emulation.mininet.counters import SwitchCounters
+from emulation.mininet.counting import accounts, complaint, counted, flow_result, process_seconds
+from emulation.mininet.detection import Listening, Probing, detector, monotonic_ps
+from emulation.mininet.limits import limit_ps
 from emulation.mininet.loop import Action, Loop
-from emulation.mininet.run_folder import run_folder
-from emulation.mininet.switch_processes import (
-    PortCounters,
-    SwitchCounters,
-    Switches,
-    SwitchKind,
-    address,
-    listens,
-    switches,
-)
-from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
-from emulation.programs.switch_program import Compiler, Priorities, SwitchProgram, built_in
-from emulation.virtual.network import layer_of
+from emulation.mininet.switch_processes import Switches, listens, set_link
+from emulation.mininet.targets.target import address
+from emulation.outcomes.outcome import Outcome, QueueSamples
+from emulation.programs.switch_program import SwitchProgram
 from fattree import traffic
-from fattree.addressing import host_name, interface_name, switch_name
+from fattree.addressing import switch_name
 from fattree.experiment import Scenario
 from fattree.failures import Links, Timeline, timeline
-from fattree.flows import Flows
 from fattree.topology import FatTree
 from fattree.units import PS_PER_NS
-from hostagent.state import NEVER
 
+# Between the order to start and the start: every agent must have had it by then.
 LEAD_NS = 200_000_000
+# A run is over when its flows are and no packet has come for so long, or for two round trips.
 QUIET_PS = 10**11
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
 ELECTION_ID = 1000
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class MininetFabric:
-    """The running network of one scenario; made by `mininet_fabric`.
+    """The running network of one scenario; made by `emulation.mininet.building`.
 
     `failed` are the links that are down, `routed` those that the switches' routes avoid. A switch
     that ends ends the run, unless `switches.may_restart`: then it is started again and brought back
@@ -139,7 +117,7 @@ class MininetFabric:
         """
         self.fleet.open()
         for link in sorted(self.failed):
-            set_link(self.tree, link, False, self.switches.kind)
+            set_link(self.tree, link, False, self.switches.target)
 
         self._driver.start()
         for error in self.fleet.lost.values():
@@ -219,7 +197,7 @@ class MininetFabric:
         """
         for link in sorted(change.down | change.up):
             self._driver.note((link,))
-            set_link(self.tree, link, link in change.up, self.switches.kind)
+            set_link(self.tree, link, link in change.up, self.switches.target)
 
         self.failed = self.failed - change.up | change.down
         if on_installed:
@@ -268,22 +246,7 @@ class MininetFabric:
     def cpu_seconds(self) -> float:
         """Return the processor time that all processes of the network have used."""
         pids = [*self.switches.processes.pids.values(), *self.agents.pids]
-        return time.process_time() + sum(map(_process_seconds, pids))
-
-
-def set_link(tree: FatTree, link: int, up: bool, kind: SwitchKind = "softswitch") -> None:
-    """Set both ends of an inter-switch link up or down, in this thread's network namespace.
-
-    Raises NetworkError.
-
-    BMv2 receives nothing more at any port while one of its interfaces is down, so its links lose
-    their frames instead.
-    """
-    names = [interface_name(tree, *end) for end in tree.link_ends(link)]
-    if kind == "bmv2":
-        swallow(names, not up)
-    else:
-        ip_batch(f"link set {name} {'up' if up else 'down'}" for name in names)
+        return time.process_time() + sum(map(process_seconds, pids))
 
 
 class Run:
@@ -326,110 +289,24 @@ class Run:
         """Return what the run has shown; raises EmulationError for flows that are not complete."""
         report = self._fabric.agents.report()
         if not report.is_finished:
-            raise EmulationError(_complaint(self._fabric.tree, self._flows, report))
+            raise EmulationError(complaint(self._fabric.tree, self._flows, report))
 
         lost_probes = self._fabric.lost_probes() - self._lost_probes
-        ports, unrouted, missed = self._counted()
+        found = counted(self._fabric.tree, self._before, self._fabric.switches.counters())
         end_ps = max(done_ps for _, _, done_ps, _ in report.flows)
 
         return Outcome(
             scenario=self.scenario,
-            flows=tuple(self._flow_result(row) for row in report.flows),
-            ports=tuple(ports),
+            flows=tuple(flow_result(self._flows, row) for row in report.flows),
+            ports=found.ports,
             samples=QueueSamples((), ()),
-            accounts=_accounts(report, ports, unrouted, missed=missed, lost_probes=lost_probes),
+            accounts=accounts(report, found, lost_probes),
             digest="",
             end_ps=end_ps,
-            hops=sum(port.packets for port in ports),
+            hops=sum(port.packets for port in found.ports),
             freezes=report.freezes,
             cpu_seconds=self._fabric.cpu_seconds() - self._cpu_seconds,
         )
-
-    def _flow_result(self, row: list[int]) -> FlowResult:
-        flow, start_ps, done_ps, transmissions = row
-        flows = self._flows
-        ends = int(flows.source[flow]), int(flows.destination[flow]), int(flows.packets[flow])
-
-        return FlowResult(flow, *ends, int(flows.start_ps[flow]), start_ps, done_ps, transmissions)
-
-    def _counted(self) -> tuple[list[PortResult], int, int]:
-        """Return the ports' results and the packets that had no route and those not taken from the
-        kernel in time.
-        """
-        ports = []
-        unrouted = 0
-        missed = 0
-        pairs = zip(self._before, self._fabric.switches.counters(), strict=True)
-
-        for switch, (before, after) in enumerate(pairs):
-            unrouted += after.unrouted - before.unrouted
-            for number, now in after.ports.items():
-                was = (
-                    before.ports[number]
-                    if now.packets >= before.ports[number].packets
-                    else PortCounters()
-                )
-
-                missed += now.missed - was.missed
-                counts = (
-                    now.packets - was.packets,
-                    now.bytes - was.bytes,
-                    now.drops - was.drops,
-                    0,
-                    now.lost - was.lost,
-                )
-
-                layer = layer_of(self._fabric.tree, switch, number)
-                ports.append(PortResult(switch, number, layer, *counts, now.max_queue_bytes, 0.0))
-
-        return ports, unrouted, missed
-
-
-def _accounts(
-    report: Report, ports: Sequence[PortResult], unrouted: int, missed: int, lost_probes: int
-) -> Accounts:
-    counts = report.counts
-    return Accounts(
-        sent=counts.data_sent + counts.acks_sent,
-        received=counts.received,
-        dropped=sum(port.drops for port in ports) + missed + counts.missed,
-        unrouted=unrouted,
-        lost=sum(port.lost for port in ports) + counts.refused - lost_probes,
-    )
-
-
-def _complaint(tree: FatTree, flows: Flows, report: Report) -> str:
-    waiting = [flow for flow, _, done_ps, _ in report.flows if done_ps == NEVER]
-    names = [
-        f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}"
-        for f in waiting[:3]
-    ]
-
-    more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-    return f"{len(waiting)} flows are not complete: {', '.join(names)}{more}"
-
-
-def _process_seconds(pid: int) -> float:
-    with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
-
-    return 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """How to build a network: which switches, which program (None: the load balancer's own), which
-    ports to capture where.
-    """
-
-    switch: SwitchKind = "softswitch"
-    program: SwitchProgram | None = None
-    taps: tuple[Tap, ...] = ()
-    captured: Path = Path()
-    agents: int = 1
-    folder: Path = RUN_FOLDER
-    compiler: Compiler = "ofan"
 
 
 def _access(scenario: Scenario, program: SwitchProgram, folder: Path, election_id: int) -> Access:
@@ -448,62 +325,3 @@ def _access(scenario: Scenario, program: SwitchProgram, folder: Path, election_i
         is_reachable=is_reachable,
         election_id=election_id,
     )
-
-
-@contextmanager
-def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[MininetFabric]:
-    """Bring a scenario's network up, ready to run, and take it down again.
-
-    Raises UnsupportedError, NetworkError, BusyError and StartError for what cannot be had,
-    ControllerError for what switches refuse.
-    """
-    refuse_unsupported(scenario)
-    refuse_if_unable()
-    refuse_too_many_probes(scenario)
-
-    if setup.switch == "bmv2" and scenario.controller.detection == "netlink":
-        raise UnsupportedError(
-            "controller.detection = netlink: BMv2 cannot bear an interface to go down: take announced or probe"
-        )
-
-    has_two_queues = scenario.controller.detection == "probe" or setup.switch == "bmv2"
-    priorities = Priorities(int(has_two_queues), int(setup.switch == "bmv2"))
-    program = setup.program or built_in(
-        scenario.scheme.program, scenario.tree.half, priorities, setup.compiler
-    )
-    from emulation.mininet.topology import fat_tree, host_processes
-
-    with ExitStack() as stack:
-        stack.enter_context(_ended_like_an_interrupt())
-        folder = stack.enter_context(run_folder(setup.folder))
-        stack.enter_context(own_namespace())
-        loop = Loop()
-        stack.callback(loop.close)
-        network = stack.enter_context(fat_tree(scenario.tree))
-        processes = stack.enter_context(switches(scenario, setup.switch, folder))
-        hosts = host_processes(network, scenario.tree)
-        senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
-
-        for capture in stack.enter_context(
-            captures(setup.taps, hosts, setup.captured, f"{scenario.policy}-{scenario.seed}-")
-        ):
-            loop.watch(capture.socket, capture.drain)
-
-        fabric = MininetFabric(
-            scenario, loop, switches=processes, agents=senders, program=program, folder=folder
-        )
-        stack.callback(fabric.close)
-        fabric.connect()
-        yield fabric
-
-
-@contextmanager
-def _ended_like_an_interrupt() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP as Ctrl-C, so that everything is taken down."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before: list[Any] = [signal.signal(number, signal.default_int_handler) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

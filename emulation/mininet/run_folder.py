@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from emulation.errors import BusyError, NetworkError
-from emulation.held.client import RUN_FOLDER
 
+RUN_FOLDER = Path("/run/ofan")
 OWNER = "pid"
 
 

@@ -1,6 +1,4 @@
-"""P4 programs ready to run: the project's own, a user's source, or BMv2 JSON that some compiler has
-written.
-"""
+"""P4 programs ready to run: the project's own, a user's source, or BMv2 JSON of any compiler."""
 
 import json
 from dataclasses import dataclass
@@ -13,9 +11,11 @@ import p4src
 from controller.pipeline import Pipeline
 from emulation.compiler import compile_file
 from emulation.errors import EmulationError
-from emulation.programs.bmv2 import p4c
+from emulation.programs.p4c import p4c
 
 Compiler: TypeAlias = Literal["ofan", "p4c"]
+# The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4); switches are told.
+CPU_PORT = 510
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +28,7 @@ class SwitchProgram:
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
-    """The priority queue of the controller's packets and of ACKs: 0, or 1 for switches that have
-    two.
-    """
+    """The queue of the controller's packets and that of ACKs: 0, or 1 for switches that have two."""
 
     control: int = 0
     acks: int = 0
@@ -81,7 +79,8 @@ def _p4info_of(path: Path) -> Path:
     info = path.with_suffix(".txtpb")
     if not info.exists():
         raise EmulationError(
-            f"{path} needs its P4Info beside it, {info.name}: the compiler writes it with --p4runtime-files {info.name}"
+            f"{path} needs its P4Info beside it, {info.name}:"
+            f" the compiler writes it with --p4runtime-files {info.name}"
         )
 
     return info

@@ -20,7 +20,7 @@ from fattree import traffic
 from fattree.addressing import host_name
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
-from fattree.topology import LAYERS, SWITCH_LAYERS, FatTree, Tier
+from fattree.topology import SWITCH_LAYERS, FatTree, Tier
 from fattree.units import PS_PER_US
 from hostagent.build import endpoints, plans
 from hostagent.endpoint import FlowPlan
@@ -448,18 +448,6 @@ def _flow_name(tree: FatTree, plan: FlowPlan) -> str:
     return f"{host_name(tree, plan.source)} to {host_name(tree, plan.destination)}"
 
 
-def layer_of(tree: FatTree, switch: int, port: int) -> str:
-    """Return the layer of the link behind a switch's port."""
-    is_up = port > tree.half
-    match tree.tier(switch):
-        case Tier.EDGE:
-            return LAYERS[1] if is_up else LAYERS[5]
-        case Tier.AGG:
-            return LAYERS[2] if is_up else LAYERS[4]
-        case Tier.CORE:
-            return LAYERS[3]
-
-
 def _ports(scenario: Scenario, switch: int, outages: dict[int, list[Outage]]) -> dict[int, Port]:
     tree = scenario.tree
     return {
@@ -471,7 +459,7 @@ def _ports(scenario: Scenario, switch: int, outages: dict[int, list[Outage]]) ->
 def _port(
     scenario: Scenario, tree: FatTree, switch: int, number: int, outages: dict[int, list[Outage]]
 ) -> Port:
-    layer = layer_of(tree, switch, number)
+    layer = tree.layer_of(switch, number)
     far = tree.neighbour(switch, number)
     if far is None:
         return Port(

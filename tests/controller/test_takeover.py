@@ -19,7 +19,7 @@ from controller.errors import NotPrimaryError, UnreachableError
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Fleet
 from controller.grpc_transport import GrpcTransport
-from emulation.mininet.children import SOFTSWITCH, children
+from emulation.mininet.children import SOFTSWITCH_PROGRAM, children
 from emulation.mininet.switch_processes import listens
 from fattree.addressing import device_id, switch_name
 from tests.controller.doomed import SCENARIO, start
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 "--grpc-server-addr",
                 f"unix:{path / name}.grpc",
             ]
-            processes.start(name, [SOFTSWITCH, *options], path / f"{name}.log")
+            processes.start(name, [SOFTSWITCH_PROGRAM, *options], path / f"{name}.log")
         processes.await_all(lambda name: listens(path / f"{name}.grpc"), 90)
         yield path
 

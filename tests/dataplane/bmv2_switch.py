@@ -29,7 +29,8 @@ import pytest
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
 from emulation.mininet.kernel import ip_batch
-from emulation.programs.bmv2 import BMV2, FIRST_THRIFT_PORT
+from emulation.mininet.targets.bmv2 import PROGRAM as BMV2
+from emulation.mininet.targets.bmv2_queues import FIRST_THRIFT_PORT
 
 IS_WANTED = os.environ.get("OFAN_TEST_SWITCH") == "bmv2"
 PACKET_IGNORE_OUTGOING = 23

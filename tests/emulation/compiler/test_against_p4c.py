@@ -18,7 +18,7 @@ import pytest
 
 from controller.fabric_controller import FabricController
 from controller.session import InProcess, Session
-from emulation.programs.bmv2 import p4c
+from emulation.programs.p4c import p4c
 from emulation.programs.switch_program import Compiler, built_in
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch

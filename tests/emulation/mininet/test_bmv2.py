@@ -11,10 +11,12 @@ import p4src
 from controller.errors import ControllerError
 from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError, NetworkError, StartError
-from emulation.mininet.fabric import Setup, mininet_fabric
+from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.switch_processes import switches
-from emulation.programs.bmv2 import BMV2, FIRST_THRIFT_PORT
+from emulation.mininet.targets import BMV2
+from emulation.mininet.targets.bmv2 import PROGRAM
+from emulation.mininet.targets.bmv2_queues import FIRST_THRIFT_PORT
 from emulation.programs.switch_program import SwitchProgram, built_in
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
@@ -27,8 +29,8 @@ SLUGS = [
 
 @pytest.fixture(autouse=True)
 def able():
-    if shutil.which(BMV2) is None:
-        pytest.skip(f"{BMV2} is not on PATH")
+    if shutil.which(PROGRAM) is None:
+        pytest.skip(f"{PROGRAM} is not on PATH")
     try:
         refuse_if_unable()
     except NetworkError as error:
@@ -43,14 +45,14 @@ def scenario(policy: str) -> Scenario:
 
 @pytest.mark.parametrize("policy", SLUGS)
 def test_every_program_carries_a_permutation(policy, tmp_path):
-    with mininet_fabric(scenario(policy), Setup("bmv2", folder=tmp_path / "ofan")) as fabric:
+    with mininet_fabric(scenario(policy), Setup(BMV2, folder=tmp_path / "ofan")) as fabric:
         outcome = fabric.run()
     assert len(outcome.flows) == 16
     assert outcome.accounts.unaccounted == outcome.accounts.dropped == outcome.accounts.lost == 0
 
 
 def test_a_dead_link_is_routed_around_and_its_entries_come_back(tmp_path):
-    with mininet_fabric(scenario("ofan"), Setup("bmv2", folder=tmp_path / "ofan")) as fabric:
+    with mininet_fabric(scenario("ofan"), Setup(BMV2, folder=tmp_path / "ofan")) as fabric:
         before = [fabric.entries(switch) for switch in range(fabric.tree.switches)]
         fabric.controller.convergence_ps = 0
         fabric.change_links(LinkChange(down=frozenset({0})))
@@ -66,13 +68,13 @@ def test_a_dead_link_is_routed_around_and_its_entries_come_back(tmp_path):
 @pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c-bm2-ss is not on PATH")
 def test_p4cs_json_runs_as_well(tmp_path):
     with mininet_fabric(
-        scenario("ofan"), Setup("bmv2", folder=tmp_path / "ofan", compiler="p4c")
+        scenario("ofan"), Setup(BMV2, folder=tmp_path / "ofan", compiler="p4c")
     ) as fabric:
         assert fabric.run().accounts.unaccounted == 0
 
 
 def test_a_switch_that_dies_is_named(tmp_path):
-    with mininet_fabric(scenario("ofan"), Setup("bmv2", folder=tmp_path / "ofan")) as fabric:
+    with mininet_fabric(scenario("ofan"), Setup(BMV2, folder=tmp_path / "ofan")) as fabric:
         os.kill(fabric.switches.processes.pids["core1_1"], 9)
         with pytest.raises(EmulationError, match="core1_1 was ended by SIGKILL"):
             fabric.run()
@@ -84,14 +86,14 @@ def test_a_taken_port_is_named_with_the_words_of_the_log(network, tmp_path: Path
         taken.listen()
         with (
             pytest.raises(StartError, match=rf"edge2_1 .*{FIRST_THRIFT_PORT + 5}"),
-            switches(scenario("ofan"), "bmv2", tmp_path),
+            switches(scenario("ofan"), BMV2, tmp_path),
         ):
             pass
 
 
 def test_a_program_that_bmv2_refuses_is_named(tmp_path):
     broken = SwitchProgram(b"{}", built_in("ofan", 2).pipeline)
-    setup = Setup("bmv2", broken, folder=tmp_path / "ofan")
+    setup = Setup(BMV2, broken, folder=tmp_path / "ofan")
     with (
         pytest.raises(ControllerError, match=r"^(edge|agg|core)\d_\d: .+$"),
         mininet_fabric(scenario("ofan"), setup),

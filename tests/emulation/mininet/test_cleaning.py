@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from emulation.held.client import RUN_FOLDER
 from emulation.mininet.kernel import ip_batch
+from emulation.mininet.run_folder import RUN_FOLDER
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 EXPERIMENT = """

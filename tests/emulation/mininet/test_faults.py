@@ -12,7 +12,8 @@ import pytest
 from controller.fabric_controller import LinkChange
 from controller.fleet import Fleet
 from emulation.errors import EmulationError, NetworkError
-from emulation.mininet.fabric import Run, Setup, mininet_fabric
+from emulation.mininet.building import Setup, mininet_fabric
+from emulation.mininet.fabric import Run
 from emulation.mininet.kernel import refuse_if_unable
 from fattree.addressing import link_named, switch_named
 from fattree.experiment import Scenario

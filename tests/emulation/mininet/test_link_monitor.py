@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from controller.fabric_controller import LinkChange
-from emulation.mininet.fabric import set_link
 from emulation.mininet.link_monitor import LinkMonitor
+from emulation.mininet.switch_processes import set_link
 
 pytestmark = pytest.mark.root
 LINK, OTHER = 0, 16

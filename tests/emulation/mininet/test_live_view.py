@@ -12,7 +12,7 @@ from emulation.held.commands import Held
 from emulation.held.server import control_server
 from emulation.live.held_source import HeldSource
 from emulation.live.source import LiveError
-from emulation.mininet.fabric import Setup, mininet_fabric
+from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
 from fattree.experiment import Scenario
 

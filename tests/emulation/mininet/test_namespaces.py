@@ -7,8 +7,8 @@ import pytest
 
 from emulation.errors import NetworkError
 from emulation.mininet import kernel
-from emulation.mininet.fabric import set_link
 from emulation.mininet.kernel import ip_batch, own_namespace
+from emulation.mininet.switch_processes import set_link
 from fattree.addressing import interface_name
 
 pytestmark = pytest.mark.root

@@ -17,8 +17,8 @@ from emulation.errors import EmulationError, NetworkError
 from emulation.held.client import ControlError, ask
 from emulation.held.commands import Held
 from emulation.held.server import control_server
+from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.capture import tap_named
-from emulation.mininet.fabric import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.programs.switch_program import SwitchProgram, built_in
 from fattree.addressing import link_named

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from emulation.errors import NetworkError
-from emulation.mininet.switch_processes import bmv2_command, softswitch_command
-from emulation.programs import bmv2
-from emulation.programs.bmv2 import Setting, queue_settings, refuse_without_bmv2
+from emulation.mininet.targets import BMV2, SOFTSWITCH, bmv2
+from emulation.mininet.targets.bmv2 import refuse_without_bmv2
+from emulation.mininet.targets.bmv2_queues import Setting, queue_settings
 from emulation.softswitch.daemon.options import parse
 from fattree.experiment import Scenario
 
@@ -14,7 +14,7 @@ FOLDER = Path("/run/ofan")
 
 
 def test_our_switch_gets_the_figures_of_the_scenario():
-    options = parse(softswitch_command(SCENARIO, 1, FOLDER)[1:])
+    options = parse(SOFTSWITCH.command(SCENARIO, 1, FOLDER)[1:])
     assert options.interfaces == ((1, "e0_1-1"), (2, "e0_1-2"), (3, "e0_1-3"), (4, "e0_1-4"))
     assert (options.device_id, options.address) == (2, "unix:/run/ofan/edge0_1.grpc")
     assert options.rate_bps.of(1) == 2_000_000
@@ -23,16 +23,16 @@ def test_our_switch_gets_the_figures_of_the_scenario():
 
 
 def test_unlimited_queues_stay_unlimited():
-    assert parse(softswitch_command(SCENARIO, 1, FOLDER)[1:]).depth_bytes.of(1) > 10**15
+    assert parse(SOFTSWITCH.command(SCENARIO, 1, FOLDER)[1:]).depth_bytes.of(1) > 10**15
 
 
 def test_every_switch_draws_other_random_numbers():
-    seeds = {parse(softswitch_command(SCENARIO, switch, FOLDER)[1:]).seed for switch in range(20)}
+    seeds = {parse(SOFTSWITCH.command(SCENARIO, switch, FOLDER)[1:]).seed for switch in range(20)}
     assert len(seeds) == 20
 
 
 def test_bmv2_gets_general_options_before_the_dashes_and_target_options_after():
-    command = bmv2_command(SCENARIO, 19, FOLDER)
+    command = BMV2.command(SCENARIO, 19, FOLDER)
     general, target = command[: command.index("--")], command[command.index("--") + 1 :]
     assert general[:3] == ["simple_switch_grpc", "--thrift-port", "9109"]
     assert general[-2:] == ["-i", "4@c1_1-4"]

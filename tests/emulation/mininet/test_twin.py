@@ -9,7 +9,7 @@ import pytest
 
 from emulation.commands.mininet_demo import run_twins
 from emulation.errors import NetworkError, UnsupportedError
-from emulation.mininet.fabric import Setup, mininet_fabric
+from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.limits import refuse_unsupported
 from emulation.virtual.fabric import VirtualFabric

@@ -13,7 +13,7 @@ from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric, outages
-from emulation.virtual.network import Kind, SwitchDraws, layer_of, link_of
+from emulation.virtual.network import Kind, SwitchDraws, link_of
 from emulation.virtual.ports import Port
 from fattree import failures
 from fattree.bounds import bound_ps
@@ -127,11 +127,11 @@ def test_ports_know_their_layer_and_their_link(k: int) -> None:
     for link in range(tree.links):
         lower, upper = tree.link_ends(link)
         assert link_of(tree, *lower) == link == link_of(tree, *upper)
-        assert (layer_of(tree, *lower), layer_of(tree, *upper)) in [
+        assert (tree.layer_of(*lower), tree.layer_of(*upper)) in [
             (LAYERS[1], LAYERS[4]),
             (LAYERS[2], LAYERS[3]),
         ]
-    assert layer_of(tree, 0, 1) == LAYERS[5]
+    assert tree.layer_of(0, 1) == LAYERS[5]
 
 
 @given(

@@ -1,15 +1,14 @@
-"""Experiments on Mininet, from the command line's point of view: run a scenario, or keep its
-network for commands.
-"""
+"""Experiments on Mininet: run a scenario, or keep its network for commands."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from emulation.errors import UnsupportedError
 from emulation.held.commands import describe, hold
+from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.capture import tap_named
-from emulation.mininet.fabric import MininetFabric, Setup, mininet_fabric
-from emulation.mininet.switch_processes import SwitchKind
+from emulation.mininet.fabric import MininetFabric
+from emulation.mininet.targets import Target
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import Compiler, SwitchProgram
 from fattree.experiment import Experiment, Scenario
@@ -19,7 +18,7 @@ Echo = Callable[[str], object]
 
 def setup(
     experiment: Experiment,
-    switch: SwitchKind,
+    target: Target,
     ports: tuple[str, ...],
     folder: Path,
     program: SwitchProgram | None = None,
@@ -34,7 +33,7 @@ def setup(
     if taps:
         folder.mkdir(parents=True, exist_ok=True)
 
-    return Setup(switch, program, taps, folder, compiler=compiler)
+    return Setup(target, program, taps, folder, compiler=compiler)
 
 
 def run_on_mininet(scenario: Scenario, setup: Setup = Setup()) -> Outcome:  # noqa: B008
@@ -58,7 +57,8 @@ def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
         echo(f"the network is up: {_sizes(fabric)}")
         echo(f"traffic {describe(fabric.run())}")
         echo(
-            "commands from another terminal: ofan status, ofan link down NAME, ofan traffic start; Ctrl-C takes it down"
+            "commands from another terminal: ofan status, ofan link down NAME, ofan traffic start;"
+            " Ctrl-C takes it down"
         )
 
         try:
@@ -76,7 +76,8 @@ def only_scenario(experiment: Experiment) -> Scenario:
     if len(scenarios) > 1:
         policies = ", ".join(experiment.policies)
         raise UnsupportedError(
-            f"--hold keeps one network, this experiment has {len(scenarios)} ({policies}; {experiment.seeds} seeds):"
+            f"--hold keeps one network, this experiment has {len(scenarios)}"
+            f" ({policies}; {experiment.seeds} seeds):"
             f" choose one with --set policies={experiment.policies[0]} --seeds 1"
         )
 
@@ -85,4 +86,7 @@ def only_scenario(experiment: Experiment) -> Scenario:
 
 def _sizes(fabric: MininetFabric) -> str:
     tree = fabric.tree
-    return f"{tree.switches} {fabric.switches.kind} switches, {tree.hosts} hosts, {tree.links} links between switches"
+    return (
+        f"{tree.switches} {fabric.switches.target.name} switches, {tree.hosts} hosts,"
+        f" {tree.links} links between switches"
+    )

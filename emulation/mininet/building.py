@@ -1,0 +1,101 @@
+"""Bring a scenario's Mininet network up, and take it down again whatever happens."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulation.errors import UnsupportedError
+from emulation.mininet.agents import agents
+from emulation.mininet.capture import Tap, captures
+from emulation.mininet.detection import refuse_too_many_probes
+from emulation.mininet.fabric import MininetFabric
+from emulation.mininet.kernel import own_namespace, refuse_if_unable
+from emulation.mininet.limits import refuse_unsupported
+from emulation.mininet.loop import Loop
+from emulation.mininet.run_folder import RUN_FOLDER, run_folder
+from emulation.mininet.switch_processes import switches
+from emulation.mininet.targets import SOFTSWITCH, Target
+from emulation.programs.switch_program import Compiler, SwitchProgram, built_in
+from fattree.experiment import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How to build a network: of which switches, with which program (None: the load balancer's
+    own), which ports to capture where.
+    """
+
+    target: Target = SOFTSWITCH
+    program: SwitchProgram | None = None
+    taps: tuple[Tap, ...] = ()
+    captured: Path = Path()
+    agents: int = 1
+    folder: Path = RUN_FOLDER
+    compiler: Compiler = "ofan"
+
+
+@contextmanager
+def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[MininetFabric]:
+    """Bring a scenario's network up, ready to run, and take it down again.
+
+    Raises UnsupportedError, NetworkError, BusyError and StartError for what cannot be had,
+    ControllerError for what switches refuse.
+    """
+    target = setup.target
+    refuse_unsupported(scenario)
+    refuse_if_unable()
+    refuse_too_many_probes(scenario)
+    _refuse_detection(scenario, target)
+
+    program = setup.program or built_in(
+        scenario.scheme.program, scenario.tree.half, target.priorities(scenario), setup.compiler
+    )
+
+    # Mininet is a package of the system's, which need not be here until now.
+    from emulation.mininet.topology import fat_tree, host_processes
+
+    # Everything is undone in the opposite order: sessions end before switches, switches before
+    # their interfaces, and the folder's lock is the last thing to go.
+    with ExitStack() as stack:
+        stack.enter_context(_ended_like_an_interrupt())
+        folder = stack.enter_context(run_folder(setup.folder))
+        stack.enter_context(own_namespace())
+        loop = Loop()
+        stack.callback(loop.close)
+        network = stack.enter_context(fat_tree(scenario.tree))
+        processes = stack.enter_context(switches(scenario, target, folder))
+        hosts = host_processes(network, scenario.tree)
+        senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
+
+        for capture in stack.enter_context(
+            captures(setup.taps, hosts, setup.captured, f"{scenario.policy}-{scenario.seed}-")
+        ):
+            loop.watch(capture.socket, capture.drain)
+
+        fabric = MininetFabric(
+            scenario, loop, switches=processes, agents=senders, program=program, folder=folder
+        )
+        stack.callback(fabric.close)
+        fabric.connect()
+        yield fabric
+
+
+def _refuse_detection(scenario: Scenario, target: Target) -> None:
+    detection = scenario.controller.detection
+    if reason := target.refused_detections.get(detection):
+        raise UnsupportedError(f"controller.detection = {detection}: {reason}")
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP as Ctrl-C, so that everything is taken down."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before: list[Any] = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,116 @@
+"""BMv2's simple_switch_grpc as a process of a Mininet network.
+
+It counts nothing outside of programs and delays nothing, so the kernel does both for it.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from emulation.errors import NetworkError
+from emulation.mininet.counters import PortCounters, SwitchCounters
+from emulation.mininet.kernel import InterfaceCounts, add_latency, swallow
+from emulation.mininet.targets.bmv2_queues import (
+    ACK_QUEUE,
+    FIRST_THRIFT_PORT,
+    set_queues,
+)
+from emulation.mininet.targets.target import (
+    Target,
+    common_options,
+    queue_options,
+    switch_interfaces,
+)
+from emulation.programs.switch_program import Priorities
+from fattree.experiment import Scenario
+from fattree.units import PS_PER_US
+
+PROGRAM = "simple_switch_grpc"
+
+
+def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
+    """Return the command line; rates and depths come later (`bmv2_queues`)."""
+    return [
+        PROGRAM,
+        "--thrift-port",
+        str(FIRST_THRIFT_PORT + switch),
+        "--log-console",
+        "-L",
+        "warn",
+        *common_options(scenario, switch, folder),
+        *queue_options(priorities(scenario)),
+    ]
+
+
+def priorities(_scenario: Scenario) -> Priorities:
+    """Return the queues: ACKs have one with a rate of its own, which the controller's few share."""
+    return Priorities(control=ACK_QUEUE, acks=ACK_QUEUE)
+
+
+def prepare(scenario: Scenario) -> None:
+    """See that BMv2 is here, and give links the latency that our switch makes by itself.
+
+    Raises NetworkError.
+    """
+    refuse_without_bmv2()
+
+    # Below a microsecond there is nothing to make: software alone takes longer.
+    if microseconds := round(scenario.latency_ps / PS_PER_US):
+        add_latency(switch_interfaces(scenario.tree), microseconds)
+
+
+def refuse_without_bmv2() -> None:
+    """Raise NetworkError where BMv2 is missing or does not start."""
+    if shutil.which(PROGRAM) is None:
+        raise NetworkError(
+            f"{PROGRAM} is not on PATH: install BMv2 (docs/bmv2.md says how),"
+            " or use --switch softswitch"
+        )
+
+    # One that misses a library is on PATH all the same.
+    done = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()[:2]
+        raise NetworkError(f"{PROGRAM} does not start: {' | '.join(words)}")
+
+
+def kernel_counters(_path: Path, kernel: Mapping[int, InterfaceCounts]) -> SwitchCounters:
+    """Return what the kernel knows of a switch, which drops from full queues silently."""
+    ports = {
+        port: PortCounters(count.sent, count.sent_bytes, received=count.received)
+        for port, count in kernel.items()
+    }
+
+    # What came in and did not leave. The controller's packets leave without having come in, so that
+    # there may seem to be fewer than none.
+    arrived = sum(count.received for count in kernel.values())
+    left = sum(count.sent + count.refused for count in kernel.values())
+    return SwitchCounters(ports, unrouted=max(0, arrived - left))
+
+
+def set_interfaces(names: Sequence[str], up: bool) -> None:
+    """Let links carry frames, or lose them all: BMv2 receives nothing more at any port while one of
+    its interfaces is down.
+
+    Raises NetworkError.
+    """
+    swallow(names, not up)
+
+
+BMV2 = Target(
+    name="bmv2",
+    title="BMv2",
+    command=command,
+    prepare=prepare,
+    set_queues=set_queues,
+    counters=kernel_counters,
+    set_interfaces=set_interfaces,
+    priorities=priorities,
+    refused_detections={
+        "netlink": "BMv2 cannot bear an interface to go down: take announced or probe"
+    },
+    refused_registers=(
+        "BMv2 refuses to read registers over P4Runtime; --switch softswitch answers"
+    ),
+)

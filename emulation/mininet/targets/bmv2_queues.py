@@ -1,0 +1,82 @@
+"""The rates and depths of BMv2's queues, which are set over Thrift.
+
+Its rates are packets per second per queue, so ACKs have a queue of their own, which is faster by as
+much as they are shorter. Thrift's binary protocol is spoken here: two calls need no generated
+stubs, and the tool that comes with BMv2 takes a second of processor time per switch.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fattree.experiment import Scenario
+from fattree.units import PS_PER_SECOND
+
+FIRST_THRIFT_PORT = 9090
+DATA_QUEUE = 0
+ACK_QUEUE = 1
+# Stands for no limit: BMv2 knows depths only.
+UNLIMITED_PACKETS = 1 << 20
+ANSWER_SECONDS = 10.0
+# Thrift's binary protocol: version 1 and the kinds of messages, the types of fields.
+CALL = 0x80010001
+REPLY = 0x80010002
+STOP = 0
+I32 = 8
+I64 = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One queue of one port: how many packets leave it in a second, or how many it holds."""
+
+    method: str
+    port: int
+    queue: int
+    value: int
+
+    def call(self) -> bytes:
+        """Return the Thrift call that makes it."""
+        name = f"simple_switch:{self.method}".encode()
+
+        # Fields are (type, number, value), with the numbers of BMv2's simple_switch.thrift, where a
+        # rate is an i64 and a depth an i32.
+        kind, form = (I64, "q") if self.method.endswith("_rate") else (I32, "i")
+        fields = struct.pack(
+            f">bhi bhi bh{form} b", I32, 1, self.port, I32, 2, self.queue, kind, 3, self.value, STOP
+        )
+
+        # The sequence number is 0: there is one call at a time.
+        return struct.pack(">Ii", CALL, len(name)) + name + struct.pack(">i", 0) + fields
+
+
+def set_queues(scenario: Scenario, switch: int) -> None:
+    """Give the ports of a running switch the scenario's rates and depths; raises OSError."""
+    with socket.create_connection(
+        ("127.0.0.1", FIRST_THRIFT_PORT + switch), ANSWER_SECONDS
+    ) as channel:
+        for setting in queue_settings(scenario, scenario.tree.ports(switch)):
+            channel.sendall(setting.call())
+            _refuse_failure(setting, channel.recv(4096))
+
+
+def _refuse_failure(setting: Setting, answer: bytes) -> None:
+    if answer[:4] != struct.pack(">I", REPLY):
+        call = f"{setting.method}({setting.port}, {setting.queue}, {setting.value})"
+        raise OSError(f"{call} is answered {answer[4:].hex() or 'by silence'}")
+
+
+def queue_settings(scenario: Scenario, ports: Sequence[int]) -> Iterator[Setting]:
+    """Yield, for every port, how many packets a second leave each queue, and how many it holds."""
+    sizes = {
+        DATA_QUEUE: (scenario.slot_ps, scenario.data_bytes),
+        ACK_QUEUE: (scenario.ack_slot_ps, scenario.ack_bytes),
+    }
+
+    for port in ports:
+        for queue, (slot_ps, packet_bytes) in sizes.items():
+            rate = max(1, round(PS_PER_SECOND / slot_ps))
+            depth = scenario.fabric.queue_bytes // packet_bytes or UNLIMITED_PACKETS
+            yield Setting("set_egress_priority_queue_rate", port, queue, rate)
+            yield Setting("set_egress_priority_queue_depth", port, queue, depth)

@@ -1,0 +1,117 @@
+"""Our switch as a process of a Mininet network: everything is on its command line, its counters are
+on a Unix socket of its own.
+"""
+
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from emulation.errors import EmulationError
+from emulation.mininet.children import SOFTSWITCH_PROGRAM
+from emulation.mininet.counters import PortCounters, SwitchCounters
+from emulation.mininet.kernel import InterfaceCounts, ip_batch
+from emulation.mininet.targets.target import Target, common_options, queue_options, stats_socket
+from emulation.programs.switch_program import Priorities
+from fattree.addressing import switch_name
+from fattree.draws import Stream, component, mix
+from fattree.experiment import Scenario
+from fattree.units import PS_PER_US
+
+# The switch has no word for "no limit"; no queue of a run grows to exabytes.
+UNLIMITED_BYTES = 2**62
+ANSWER_SECONDS = 10.0
+
+
+def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
+    """Return the command line: the scenario's rate, queue, gap and latency."""
+    fabric = scenario.fabric
+    name = switch_name(scenario.tree, switch)
+    options = {
+        "--rate-bps": scenario.rate_bps,
+        "--queue-bytes": fabric.queue_bytes or UNLIMITED_BYTES,
+        "--gap-bytes": scenario.packets.gap_bytes,
+        "--delay-us": round(scenario.latency_ps / PS_PER_US),
+        "--stats-socket": stats_socket(folder, name),
+        # The draws of a switch depend on the experiment's seed and its number alone, so that a run
+        # can be had again, and no two switches draw alike.
+        "--seed": int(mix(scenario.seed, component(Stream.SWITCH, switch), 0)),
+    }
+
+    return [
+        SOFTSWITCH_PROGRAM,
+        *common_options(scenario, switch, folder),
+        *queue_options(priorities(scenario)),
+        *(str(word) for pair in options.items() for word in pair),
+    ]
+
+
+def priorities(scenario: Scenario) -> Priorities:
+    """Return the queues: probes overtake data, so that a full queue does not look like a dead link.
+
+    ACKs wait with the data: rates are in bits, so that an ACK takes no more than its bytes do.
+    """
+    return Priorities(control=int(scenario.controller.detection == "probe"))
+
+
+def need_nothing(_scenario: Scenario) -> None:
+    """Need nothing of the machine: the switch comes with us, and delays by itself."""
+
+
+def read_counters(path: Path, _kernel: Mapping[int, InterfaceCounts]) -> SwitchCounters:
+    """Ask a switch for its counters; raises EmulationError where it does not answer."""
+    answer = _ask(path)
+    ports = {int(port): _read_port(row) for port, row in answer["ports"].items()}
+    counts = answer.get("counts", {})
+
+    # The switch counts what its program drops by the place: dropped_by_ingress and the like.
+    unrouted = sum(count for name, count in counts.items() if name.startswith("dropped_"))
+    return SwitchCounters(ports, unrouted)
+
+
+def _ask(path: Path) -> dict[str, Any]:
+    data = b""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+            channel.settimeout(ANSWER_SECONDS)
+            channel.connect(str(path))
+            while chunk := channel.recv(1 << 16):
+                data += chunk
+
+        answer: dict[str, Any] = json.loads(data)
+    except (OSError, ValueError) as error:
+        raise EmulationError(f"{path.stem} does not tell its counters: {error}") from error
+
+    return answer
+
+
+def _read_port(row: dict[str, Any]) -> PortCounters:
+    return PortCounters(
+        packets=row["tx_packets"],
+        bytes=row["tx_bytes"],
+        drops=row["queue_drops"] + row["priority_drops"],
+        # A frame refused with ENOBUFS is among those that the kernel counts (`interface_counts`).
+        lost=row["tx_failed"] - row.get("tx_no_buffers", 0),
+        missed=row["kernel_drops"],
+        received=row["rx_packets"],
+        max_queue_bytes=row.get("max_queue_bytes", 0),
+        queue_bytes=row.get("queue_bytes", 0),
+    )
+
+
+def set_interfaces(names: Sequence[str], up: bool) -> None:
+    """Set interfaces up or down, in this thread's network namespace; raises NetworkError."""
+    ip_batch(f"link set {name} {'up' if up else 'down'}" for name in names)
+
+
+SOFTSWITCH = Target(
+    name="softswitch",
+    title="softswitch",
+    command=command,
+    prepare=need_nothing,
+    set_queues=None,
+    counters=read_counters,
+    set_interfaces=set_interfaces,
+    priorities=priorities,
+)

@@ -1,0 +1,90 @@
+"""What differs between the kinds of switches of a Mininet network, and what does not: their common
+options.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulation.mininet.counters import SwitchCounters
+from emulation.mininet.kernel import InterfaceCounts
+from emulation.programs.switch_program import CPU_PORT, Priorities
+from fattree.addressing import device_id, interface_name, switch_name
+from fattree.experiment import Detection, Scenario
+from fattree.topology import FatTree
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind of switch: `name` is what the user types, `title` what we call it in messages.
+
+    `command` makes the command line of a switch; its first word is the program.
+    `prepare` makes the machine ready for a network: NetworkError where it cannot.
+    `set_queues` gives a switch that runs its rates and depths, where its command line cannot (None):
+    OSError where the switch refuses.
+    `counters` are those of one switch, from the Unix socket that it may tell them on and the
+    kernel's counts of its interfaces by port: EmulationError where it should tell them and does not.
+    `set_interfaces` lets the links behind interfaces carry frames, or none: NetworkError.
+    `priorities` are the queues that programs put packets in; they say also how many queues there are.
+    `refused_detections` and `refused_registers` say why something cannot be had, and what can.
+    """
+
+    name: str
+    title: str
+    command: Callable[[Scenario, int, Path], list[str]]
+    prepare: Callable[[Scenario], None]
+    set_queues: Callable[[Scenario, int], None] | None
+    counters: Callable[[Path, Mapping[int, InterfaceCounts]], SwitchCounters]
+    set_interfaces: Callable[[Sequence[str], bool], None]
+    priorities: Callable[[Scenario], Priorities]
+    refused_detections: Mapping[Detection, str] = field(default_factory=dict)
+    refused_registers: str = ""
+
+
+def address(folder: Path, name: str) -> str:
+    """Return the gRPC address of a switch: a Unix socket, which clashes with nobody and is open to
+    root only.
+    """
+    return f"unix:{folder / name}.grpc"
+
+
+def stats_socket(folder: Path, name: str) -> Path:
+    """Return where a switch tells its counters, if it is of a kind that does."""
+    return folder / f"{name}.stats"
+
+
+def common_options(scenario: Scenario, switch: int, folder: Path) -> list[str]:
+    """Return the options that all targets take: general ones, then `--` and those of the target.
+
+    Our switch has the options of BMv2's simple_switch_grpc, so that either fits into the other's
+    place.
+    """
+    tree = scenario.tree
+    ports = [
+        word
+        for port in tree.ports(switch)
+        for word in ("-i", f"{port}@{interface_name(tree, switch, port)}")
+    ]
+
+    target = [
+        "--grpc-server-addr",
+        address(folder, switch_name(tree, switch)),
+        "--cpu-port",
+        str(CPU_PORT),
+    ]
+
+    return ["--no-p4", "--device-id", str(device_id(switch)), *ports, "--", *target]
+
+
+def queue_options(priorities: Priorities) -> list[str]:
+    """Return the option that says how many priority queues a port has."""
+    return ["--priority-queues", str(1 + max(priorities.control, priorities.acks))]
+
+
+def switch_interfaces(tree: FatTree) -> list[str]:
+    """Return the interfaces of all switches."""
+    return [
+        interface_name(tree, switch, port)
+        for switch in range(tree.switches)
+        for port in tree.ports(switch)
+    ]
