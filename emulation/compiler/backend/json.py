@@ -21,23 +21,14 @@ def bmv2_json(switch: ir.Switch, program_name: str) -> Json:
     actions = Actions()
     numbers = Numbers()
     states = parse_states(switch.states, switch.layout)
-    ingress = pipeline(
-        "ingress",
-        number=0,
-        flow=switch.ingress,
-        span=switch.ingress_span,
-        actions=actions,
-        numbers=numbers,
-    )
-
-    egress = pipeline(
-        "egress",
-        number=1,
-        flow=switch.egress,
-        span=switch.egress_span,
-        actions=actions,
-        numbers=numbers,
-    )
+    sources = [
+        ("ingress", switch.ingress, switch.ingress_span),
+        ("egress", switch.egress, switch.egress_span),
+    ]
+    pipelines = [
+        pipeline(name, number, flow=flow, span=span, actions=actions, numbers=numbers)
+        for number, (name, flow, span) in enumerate(sources)
+    ]
 
     calculations, checksums = _checksums(switch)
     return {
@@ -59,7 +50,7 @@ def bmv2_json(switch: ir.Switch, program_name: str) -> Json:
         "calculations": calculations,
         "learn_lists": _learn_lists(switch),
         "actions": actions.json,
-        "pipelines": [ingress, egress],
+        "pipelines": pipelines,
         "checksums": checksums,
         "force_arith": [],
         "extern_instances": [],

@@ -52,9 +52,7 @@ def lower(node: t.Expression, frame: Frame) -> ir.Operand:  # noqa: C901 one lin
         case t.Masked() | t.Range() | t.Everything() | t.ValueSetRef():
             return fail("this is not a value", node.span)
         case _:
-            from emulation.compiler.midend.calls import lower_call
-
-            return lower_call(node, frame)
+            return frame.lower_call(node)
 
 
 def lower_value(node: t.Expression, frame: Frame) -> ir.Value:

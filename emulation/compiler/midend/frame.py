@@ -4,10 +4,9 @@ far.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
@@ -37,12 +36,23 @@ Binding = ir.Operand | ir.Object | BlockObject | Packet
 Bindings = dict[ty.Parameter | t.Variable | t.Instance, Binding]
 
 
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """The two ways back up: an expression holds calls, and a call inlines the body that it calls.
+
+    They are passed in, since calls and statements are made of all the rest.
+    """
+
+    call: Callable[[t.Expression, Frame], ir.Operand]
+    body: Callable[[t.Body, Frame], None]
+
+
 @dataclass(slots=True, eq=False)
 class Builder:
     """The program being made and the counters that keep names apart."""
 
     switch: ir.Switch
-    numbers: Iterator[int] = field(default_factory=count)
+    lowering: Lowering
     table_names: set[str] = field(default_factory=set)
     action_names: dict[str, t.Action] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
@@ -84,6 +94,14 @@ class Frame:
 
     def emit(self, *items: ir.Item) -> None:
         self.out.extend(items)
+
+    def lower_call(self, node: t.Expression) -> ir.Operand:
+        """Emit a call and return its result; see `calls.lower_call`."""
+        return self.builder.lowering.call(node, self)
+
+    def lower_body(self, body: t.Body) -> None:
+        """Emit a list of statements; see `statements.lower_body`."""
+        self.builder.lowering.body(body, self)
 
     def inner(self, **changes: object) -> Frame:
         """Return a frame that shares the bindings."""

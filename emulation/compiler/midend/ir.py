@@ -369,6 +369,21 @@ def leaves(item: Item, label: Label) -> bool:
     )
 
 
+def close(label: Label, items: list[Item]) -> tuple[Item, ...]:
+    """Return flow whose label ends here.
+
+    Without a scope when nothing jumps to the label from the middle.
+    """
+    if items and items[-1] == Leave(label):
+        items = items[:-1]
+
+    return (
+        (Scope(label, tuple(items)),)
+        if any(leaves(item, label) for item in items)
+        else tuple(items)
+    )
+
+
 # Objects
 
 
@@ -529,7 +544,6 @@ class Layout:
     headers: dict[str, HeaderInstance] = field(default_factory=dict)
     stacks: dict[str, StackAt] = field(default_factory=dict)
     unions: dict[str, UnionAt] = field(default_factory=dict)
-    varbits: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.blocks import inline_control, make_block, make_object
-from emulation.compiler.midend.calls import Bound
-from emulation.compiler.midend.externs import collect_field_lists
-from emulation.compiler.midend.frame import Bindings, BlockObject, Builder, Frame, Packet
+from emulation.compiler.midend.arguments import Bound
+from emulation.compiler.midend.blocks import inline_control
+from emulation.compiler.midend.calls import lower_call
+from emulation.compiler.midend.externs.copies import collect_field_lists
+from emulation.compiler.midend.frame import Bindings, BlockObject, Builder, Frame, Lowering, Packet
 from emulation.compiler.midend.layout import allocate, standard_metadata
+from emulation.compiler.midend.objects import make_block, make_object
+from emulation.compiler.midend.statements import lower_body
 from emulation.compiler.midend.states import lower_parser
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
@@ -26,7 +29,7 @@ def lower_program(program: t.Program) -> ir.Switch:
         fail(f"'main' must be a V1Switch, not {main.type.name}", main.span)
 
     switch = ir.Switch(program, ir.Layout())
-    builder = Builder(switch)
+    builder = Builder(switch, Lowering(call=lower_call, body=lower_body))
     frame = Frame(builder, where="top", path="", bindings=builder.globals, out=[])
 
     for instance in program.instances:

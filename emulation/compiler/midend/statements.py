@@ -7,8 +7,7 @@ from dataclasses import fields, is_dataclass
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.assignments import as_value, assign, freeze, freeze_index, reset
-from emulation.compiler.midend.calls import close
+from emulation.compiler.midend.assignments import assign, freeze
 from emulation.compiler.midend.expressions import (
     equality,
     has_effects,
@@ -17,8 +16,9 @@ from emulation.compiler.midend.expressions import (
     lower_value,
 )
 from emulation.compiler.midend.frame import Frame
-from emulation.compiler.midend.operands import binary, slice_of, with_slice
+from emulation.compiler.midend.operands import binary
 from emulation.compiler.midend.tables import apply_table, table_actions
+from emulation.compiler.midend.variables import declare, update, write
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
@@ -39,9 +39,9 @@ def lower_statement(node: t.Statement, frame: Frame) -> None:  # noqa: C901 one 
     """Emit a statement."""
     match node:
         case t.Assign(span, target, value):
-            _assign(target, value, span, frame)
+            write(target, value, span, frame)
         case t.Update():
-            _update(node, frame)
+            update(node, frame)
         case t.Evaluate(_, call):
             lower(call, frame)
         case t.Declare(span, variable):
@@ -68,88 +68,6 @@ def lower_statement(node: t.Statement, frame: Frame) -> None:  # noqa: C901 one 
         case t.Continue(span):
             assert frame.loop is not None
             frame.emit(ir.Leave(frame.loop[1]))
-
-
-def declare(variable: t.Variable, span: Span, frame: Frame) -> None:
-    """Give a variable storage and its initial value."""
-    value = lower(variable.value, frame) if variable.value is not None else None
-    name = f"{frame.path}.{variable.name}" if frame.path else variable.name
-    place = frame.bindings.get(variable)
-
-    if not isinstance(place, ir.Operand):
-        place = frame.temporary(variable.type, span, name)
-        frame.bindings[variable] = place
-
-    if value is None:
-        reset(place, span, frame)
-    else:
-        assign(place, value, variable.span, frame)
-
-
-# Assignments
-
-
-def _assign(target: t.Expression, value: t.Expression, span: Span, frame: Frame) -> None:
-    if isinstance(target, t.Slice):
-        store(target, lower(value, frame), span, frame)
-        return
-
-    place = lower(target, frame)
-    if has_effects(value):
-        place = freeze_index(place, span, frame)
-
-    assign(place, lower(value, frame), span, frame)
-
-
-def _update(node: t.Update, frame: Frame) -> None:
-    """Emit `target op= value`; the place is fixed first, since its index can have effects."""
-    slices: list[t.Slice] = []
-    target = node.target
-    while isinstance(target, t.Slice):
-        slices.append(target)
-        target = target.base
-
-    place = freeze_index(lower(target, frame), node.span, frame)
-    frame.bindings[node.old] = _slice_of(place, slices, node.span)
-    value = lower(node.value, frame)
-    assign(place, _replaced(place, slices, value, node.span), node.span, frame)
-
-
-def _slice_of(place: ir.Operand, slices: list[t.Slice], span: Span) -> ir.Operand:
-    for part in reversed(slices):
-        place = slice_of(as_value(place, span), part.high, part.low)
-
-    return place
-
-
-def _replaced(
-    place: ir.Operand, slices: list[t.Slice], value: ir.Operand, span: Span
-) -> ir.Operand:
-    """Return `place` with the slice of a slice of ... replaced by a value."""
-    if not slices:
-        return value
-
-    inner = slices[0]
-    outer = slices[1:]
-    base = as_value(_slice_of(place, outer, span), span)
-
-    return _replaced(
-        place, outer, with_slice(base, inner.high, inner.low, as_value(value, span)), span
-    )
-
-
-def store(target: t.Expression, value: ir.Operand, span: Span, frame: Frame) -> None:
-    """Emit the assignment to a left value, which may be a slice (of a slice ...) of a field."""
-    if isinstance(target, t.Slice):
-        base = lower_value(target.base, frame)
-        store(
-            target.base,
-            with_slice(base, target.high, target.low, as_value(value, span)),
-            span,
-            frame,
-        )
-    else:
-        assign(lower(target, frame), value, span, frame)
 
 
 def _return(node: t.Return, frame: Frame) -> None:
@@ -267,7 +185,7 @@ def _for(node: t.For, frame: Frame) -> None:
         else:
             _unroll(node.body, counter, values, out=out, frame=inner)
 
-    frame.emit(*close(out, inner.out))
+    frame.emit(*ir.close(out, inner.out))
 
 
 def _for_in(node: t.ForIn, frame: Frame) -> None:
@@ -277,7 +195,7 @@ def _for_in(node: t.ForIn, frame: Frame) -> None:
         values = [freeze(value, node.span, inner) for value in lower_all(node.values, inner)]
         _unroll(node.body, counter=node.variable, values=values, out=out, frame=inner)
 
-    frame.emit(*close(out, inner.out))
+    frame.emit(*ir.close(out, inner.out))
 
 
 def _counter(node: t.For) -> t.Variable | None:
@@ -377,7 +295,7 @@ def _run_time_loop(node: t.For, out: ir.Label, frame: Frame) -> None:
         with turn.collect(loop=(out, again)) as body:
             lower_body(node.body, body)
 
-        turn.emit(*close(again, body.out))
+        turn.emit(*ir.close(again, body.out))
         lower_body(node.update, turn)
 
     frame.emit(ir.Repeat(tuple(turn.out), node.span))
@@ -392,4 +310,4 @@ def _unroll(
         with frame.collect(loop=(out, again)) as turn:
             lower_body(body, turn)
 
-        frame.emit(*close(again, turn.out))
+        frame.emit(*ir.close(again, turn.out))

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
+from emulation.compiler.midend.arguments import bind, copy_out
 from emulation.compiler.midend.assignments import as_value
-from emulation.compiler.midend.calls import bind, copy_out
 from emulation.compiler.midend.expressions import constant, lower_all, size_of
 from emulation.compiler.midend.frame import Bindings, BlockObject, Frame
-from emulation.compiler.midend.statements import declare, lower_statement
+from emulation.compiler.midend.statements import lower_statement
+from emulation.compiler.midend.variables import declare
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail

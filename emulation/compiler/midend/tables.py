@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
+from emulation.compiler.midend.arguments import bind, copy_out
 from emulation.compiler.midend.assignments import as_value, freeze
-from emulation.compiler.midend.blocks import make_object
 from emulation.compiler.midend.expressions import constant, lower_value, size_of
 from emulation.compiler.midend.frame import Bindings, Frame
+from emulation.compiler.midend.objects import make_object
 from emulation.compiler.midend.operands import is_signed, reduce_to
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
@@ -155,9 +156,6 @@ def _action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
 
 
 def _make_action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
-    from emulation.compiler.midend.calls import bind, close, copy_out
-    from emulation.compiler.midend.statements import lower_body
-
     action = entry.action
     label = ir.Label("return")
 
@@ -169,9 +167,9 @@ def _make_action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
             param: _run_time(index, param) for index, param in enumerate(action.runtime_params)
         }
         with inner.collect(bindings={**frame.bindings, **bound.bindings, **run_time}) as body:
-            lower_body(action.body, body)
+            body.lower_body(action.body)
 
-        inner.emit(*close(label, body.out))
+        inner.emit(*ir.close(label, body.out))
         copy_out(bound, entry.span, inner)
 
     name = frame.action_name(action)

@@ -17,11 +17,7 @@ from emulation.compiler.semantics.scope import (
     fail,
 )
 from emulation.compiler.semantics.type_names import resolve_type
-from emulation.compiler.semantics.values import (
-    check_value,
-    constant_int,
-    is_left_value,
-)
+from emulation.compiler.semantics.values import check_value, constant_int, is_left_value
 from emulation.compiler.syntax import nodes as n
 
 Bound = dict[ty.TypeVariable, ty.Type]

@@ -10,9 +10,7 @@ from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.calls import Bound, align, bind_types, pick
 from emulation.compiler.semantics.conversion import coerce, unify
 from emulation.compiler.semantics.scope import Context, TypeName, fail
-from emulation.compiler.semantics.values import (
-    is_compile_time,
-)
+from emulation.compiler.semantics.values import is_compile_time
 from emulation.compiler.syntax import nodes as n
 
 

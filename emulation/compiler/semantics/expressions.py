@@ -15,11 +15,7 @@ from emulation.compiler.semantics.folding import (
 )
 from emulation.compiler.semantics.scope import ConstantName, Context, TypeName, fail
 from emulation.compiler.semantics.type_names import resolve_type
-from emulation.compiler.semantics.values import (
-    check_as,
-    check_value,
-    constant_int,
-)
+from emulation.compiler.semantics.values import check_as, check_value, constant_int
 from emulation.compiler.syntax import nodes as n
 
 SHIFTS = ("<<", ">>")

@@ -7,10 +7,7 @@ from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.statements import check_statements
-from emulation.compiler.semantics.values import (
-    check_set,
-    is_known_set,
-)
+from emulation.compiler.semantics.values import check_set, is_known_set
 from emulation.compiler.syntax import nodes as n
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, GenericStruct, TypeName, fail
-from emulation.compiler.semantics.values import (
-    constant_int,
-)
+from emulation.compiler.semantics.values import constant_int
 from emulation.compiler.syntax import nodes as n
 from emulation.compiler.syntax.expressions import MAX_WIDTH
 

@@ -471,7 +471,6 @@ class Entry:
     keys: tuple[Expression, ...]
     choice: ActionChoice
     priority: Expression | None
-    const: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)

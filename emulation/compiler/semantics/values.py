@@ -5,10 +5,7 @@ from __future__ import annotations
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.conversion import coerce, coerce_set
-from emulation.compiler.semantics.scope import (
-    Context,
-    fail,
-)
+from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.syntax import nodes as n
 
 

@@ -73,13 +73,6 @@ class Cursor:
 
         return False
 
-    def accept_word(self, word: str) -> bool:
-        if self.at_word(word):
-            self.position += 1
-            return True
-
-        return False
-
     def expect(self, text: str, where: str = "") -> Token:
         """Take the next token, which must be `text`."""
         if not self.at_word(text) and not self.at(text):
@@ -117,6 +110,21 @@ class Cursor:
 
     def shallower(self) -> None:
         self.depth -= 1
+
+
+def comma_list(cursor: Cursor, close: str, item: Callable[[Cursor], T]) -> tuple[T, ...]:
+    """`item (, item)* [,] close`, or just `close`; takes the closing token."""
+    items: list[T] = []
+    while not cursor.at(close):
+        items.append(item(cursor))
+        if not cursor.accept(","):
+            break
+
+    if not cursor.at(close):
+        cursor.fail(f"expected ',' or '{close}', found {describe(cursor.token)}")
+
+    cursor.take()
+    return tuple(items)
 
 
 def describe(token: Token) -> str:

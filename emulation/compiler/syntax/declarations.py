@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from emulation.compiler.diagnostics import CompileError, Source
 from emulation.compiler.syntax import nodes as n
-from emulation.compiler.syntax.cursor import Cursor, describe
+from emulation.compiler.syntax.annotations import annotation_list
+from emulation.compiler.syntax.cursor import Cursor, comma_list, describe
 from emulation.compiler.syntax.expressions import (
-    annotation_list,
     argument,
-    comma_list,
     expression,
     key_set,
     type_expression,
@@ -248,15 +248,26 @@ def _action(cursor: Cursor, notes: n.Annotations) -> n.Action:
 # Parsers and controls
 
 
-def _package(cursor: Cursor, notes: n.Annotations) -> n.BlockType:
-    """`package name [<T>] (params);`."""
-    start = cursor.take().span
-    name = _new_type_name(cursor, "the name of the package")
+def _block_type(cursor: Cursor, notes: n.Annotations) -> n.BlockType:
+    """`(parser | control | package) name [<T>] (params)`, with which bodies begin as well."""
+    keyword = cursor.take()
+    name = _new_type_name(cursor, f"the name of the {keyword.text}")
     generics = type_params(cursor)
     params = _params(cursor)
+
+    return n.BlockType(cursor.since(keyword.span), notes, keyword.text, name, generics, params)
+
+
+def _with_end(declared: n.BlockType, cursor: Cursor) -> n.BlockType:
+    return replace(declared, span=cursor.since(declared.span))
+
+
+def _package(cursor: Cursor, notes: n.Annotations) -> n.BlockType:
+    """`package name [<T>] (params);`."""
+    declared = _block_type(cursor, notes)
     cursor.expect(";", "after the package")
 
-    return n.BlockType(cursor.since(start), notes, "package", name, generics, params)
+    return _with_end(declared, cursor)
 
 
 def _constructor(cursor: Cursor) -> tuple[n.Parameter, ...]:
@@ -265,16 +276,12 @@ def _constructor(cursor: Cursor) -> tuple[n.Parameter, ...]:
 
 def _parser(cursor: Cursor, notes: n.Annotations) -> n.Parser | n.BlockType:
     """`parser name [<T>] (params) (; | [(params)] { local* state+ })`."""
-    start = cursor.take().span
-    name = _new_type_name(cursor, "the name of the parser")
-    generics = type_params(cursor)
-    params = _params(cursor)
-
+    declared = _block_type(cursor, notes)
     if cursor.accept(";"):
-        return n.BlockType(cursor.since(start), notes, "parser", name, generics, params)
+        return _with_end(declared, cursor)
 
     constructor = _constructor(cursor)
-    head = cursor.since(start)
+    head = cursor.since(declared.span)
     cursor.expect("{", "to begin the parser")
     local: list[n.Declaration] = []
     states: list[n.State] = []
@@ -289,9 +296,18 @@ def _parser(cursor: Cursor, notes: n.Annotations) -> n.Parser | n.BlockType:
             local.append(_local(cursor, inner))
 
     if not states:
-        raise CompileError(f"parser {name} has no state", head)
+        raise CompileError(f"parser {declared.name} has no state", head)
 
-    return n.Parser(head, notes, name, generics, params, constructor, tuple(local), tuple(states))
+    return n.Parser(
+        head,
+        notes,
+        name=declared.name,
+        type_params=declared.type_params,
+        params=declared.params,
+        constructor=constructor,
+        locals=tuple(local),
+        states=tuple(states),
+    )
 
 
 def _state(cursor: Cursor, notes: n.Annotations) -> n.State:
@@ -349,17 +365,13 @@ def _select_case(cursor: Cursor) -> n.SelectCase:
 
 def _control(cursor: Cursor, notes: n.Annotations) -> n.Control | n.BlockType:
     """`control name [<T>] (params) (; | [(params)] { local* apply block })`."""
-    start = cursor.take().span
-    name_span = cursor.span
-    name = _new_type_name(cursor, "the name of the control")
-    generics = type_params(cursor)
-    params = _params(cursor)
-
+    name_span = cursor.peek().span
+    declared = _block_type(cursor, notes)
     if cursor.accept(";"):
-        return n.BlockType(cursor.since(start), notes, "control", name, generics, params)
+        return _with_end(declared, cursor)
 
     constructor = _constructor(cursor)
-    head = cursor.since(start)
+    head = cursor.since(declared.span)
     cursor.expect("{", "to begin the control")
     local: list[n.Declaration] = []
 
@@ -369,16 +381,24 @@ def _control(cursor: Cursor, notes: n.Annotations) -> n.Control | n.BlockType:
             break
 
         if cursor.at("}") or cursor.token.kind is Kind.END:
-            cursor.fail(f"control {name} has no 'apply' block")
+            cursor.fail(f"control {declared.name} has no 'apply' block")
 
         local.append(_local(cursor, inner))
 
     cursor.take()
     body = block(cursor)
-    cursor.expect("}", f"to end control {name}")
+    cursor.expect("}", f"to end control {declared.name}")
 
     return n.Control(
-        head, notes, name, name_span, generics, params, constructor, tuple(local), body
+        head,
+        notes,
+        name=declared.name,
+        name_span=name_span,
+        type_params=declared.type_params,
+        params=declared.params,
+        constructor=constructor,
+        locals=tuple(local),
+        body=body,
     )
 
 

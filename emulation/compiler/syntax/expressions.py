@@ -1,16 +1,11 @@
-"""Types, arguments, annotations and expressions."""
+"""Types, arguments and expressions, which hold each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from emulation.compiler.diagnostics import CompileError, Span
 from emulation.compiler.syntax import nodes as n
-from emulation.compiler.syntax.cursor import Cursor, describe
-from emulation.compiler.syntax.lexer import Kind, Token, number, string
-
-T = TypeVar("T")
+from emulation.compiler.syntax.cursor import Cursor, comma_list, describe
+from emulation.compiler.syntax.lexer import Kind, number, string
 
 BASE_TYPES = ("bool", "error", "void", "match_kind")
 SIZED_TYPES = ("bit", "int", "varbit")
@@ -31,65 +26,6 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 )
 """Binary operators from loose to tight, all left associative; unlike in C, `a & b == c` is `(a & b) == c`."""
 LEVEL_OF = {op: level for level, ops in enumerate(LEVELS) for op in ops}
-
-
-def comma_list(cursor: Cursor, close: str, item: Callable[[Cursor], T]) -> tuple[T, ...]:
-    """`item (, item)* [,] close`, or just `close`; takes the closing token."""
-    items: list[T] = []
-    while not cursor.at(close):
-        items.append(item(cursor))
-        if not cursor.accept(","):
-            break
-
-    if not cursor.at(close):
-        cursor.fail(f"expected ',' or '{close}', found {describe(cursor.token)}")
-
-    cursor.take()
-    return tuple(items)
-
-
-# Annotations
-
-
-def annotation_list(cursor: Cursor) -> n.Annotations:
-    """`(@name [(tokens)] | @name[tokens])*`."""
-    found: list[n.Annotation] = []
-    while cursor.at("@"):
-        start = cursor.take().span
-        name = cursor.take()
-        if name.kind not in (Kind.NAME, Kind.SYMBOL) or not (
-            name.text[0].isalpha() or name.text[0] == "_"
-        ):
-            raise CompileError(
-                f"expected the name of an annotation, found {describe(name)}", name.span
-            )
-
-        tokens, structured = _annotation_body(cursor)
-        found.append(n.Annotation(cursor.since(start), name.text, tokens, structured))
-
-    return tuple(found)
-
-
-def _annotation_body(cursor: Cursor) -> tuple[tuple[Token, ...], bool]:
-    if not cursor.at("(", "["):
-        return (), False
-
-    opening = cursor.take().text
-    tokens: list[Token] = []
-    depth = 1
-
-    while True:
-        if cursor.token.kind is Kind.END:
-            cursor.fail("this annotation is never closed")
-
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(
-            cursor.token.text if cursor.token.kind is Kind.SYMBOL else "", 0
-        )
-        if depth == 0:
-            cursor.take()
-            return tuple(tokens), opening == "["
-
-        tokens.append(cursor.take())
 
 
 # Types

@@ -472,7 +472,6 @@ class ActionReference(Node):
     annotations: Annotations
     name: Name
     args: tuple[Argument, ...]
-    called: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.syntax import nodes as n
-from emulation.compiler.syntax.cursor import Cursor, describe
+from emulation.compiler.syntax.annotations import annotation_list
+from emulation.compiler.syntax.cursor import Cursor, comma_list, describe
 from emulation.compiler.syntax.expressions import (
-    annotation_list,
-    comma_list,
     expression,
     key_set,
     postfix,

@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.syntax import nodes as n
-from emulation.compiler.syntax.cursor import Cursor
+from emulation.compiler.syntax.annotations import annotation_list
+from emulation.compiler.syntax.cursor import Cursor, comma_list
 from emulation.compiler.syntax.expressions import (
-    annotation_list,
     argument,
-    comma_list,
     expression,
     key_set,
 )
@@ -118,11 +117,10 @@ def _action_reference(cursor: Cursor) -> n.ActionReference:
     start = cursor.span
     absolute = cursor.accept(".")
     name = cursor.expect_name("the name of an action")
-    called = cursor.accept("(")
-    args = comma_list(cursor, ")", argument) if called else ()
+    args = comma_list(cursor, ")", argument) if cursor.accept("(") else ()
 
     return n.ActionReference(
-        cursor.since(start), notes, n.Name(name.span, name.text, absolute), args, called
+        cursor.since(start), notes, n.Name(name.span, name.text, absolute), args
     )
 
 

@@ -7,10 +7,7 @@ from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.constructors import check_constructor
 from emulation.compiler.semantics.declarations.functions import check_action
 from emulation.compiler.semantics.declarations.signatures import declare_params, params_of
-from emulation.compiler.semantics.scope import (
-    Context,
-    fail,
-)
+from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.statements import check_block, declare_constant, declare_variable
 from emulation.compiler.semantics.states import check_state, state_names
 from emulation.compiler.semantics.tables.table import check_table

@@ -11,12 +11,7 @@ from emulation.compiler.semantics.declarations.signatures import (
     declare_params,
     params_of,
 )
-from emulation.compiler.semantics.scope import (
-    Context,
-    GenericFunction,
-    TypeName,
-    fail,
-)
+from emulation.compiler.semantics.scope import Context, GenericFunction, TypeName, fail
 from emulation.compiler.semantics.statements import check_block
 from emulation.compiler.semantics.type_names import resolve_type
 from emulation.compiler.syntax import nodes as n

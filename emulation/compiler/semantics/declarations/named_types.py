@@ -7,23 +7,14 @@ from functools import partial
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.annotations import (
-    find_annotation,
-)
+from emulation.compiler.semantics.annotations import find_annotation
 from emulation.compiler.semantics.folding import wrap
-from emulation.compiler.semantics.scope import (
-    Context,
-    GenericStruct,
-    TypeName,
-    fail,
-)
+from emulation.compiler.semantics.scope import Context, GenericStruct, TypeName, fail
 from emulation.compiler.semantics.type_names import resolve_type
-from emulation.compiler.semantics.values import (
-    constant_int,
-)
+from emulation.compiler.semantics.values import constant_int
 from emulation.compiler.syntax import nodes as n
-from emulation.compiler.syntax.cursor import Cursor
-from emulation.compiler.syntax.expressions import comma_list, expression
+from emulation.compiler.syntax.cursor import Cursor, comma_list
+from emulation.compiler.syntax.expressions import expression
 from emulation.compiler.syntax.lexer import Kind, Token
 
 

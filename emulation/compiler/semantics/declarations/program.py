@@ -23,13 +23,7 @@ from emulation.compiler.semantics.declarations.signatures import (
     declare_extern_function,
 )
 from emulation.compiler.semantics.expressions import check
-from emulation.compiler.semantics.scope import (
-    Context,
-    Globals,
-    Scope,
-    TypeName,
-    fail,
-)
+from emulation.compiler.semantics.scope import Context, Globals, Scope, TypeName, fail
 from emulation.compiler.semantics.statements import declare_constant
 from emulation.compiler.syntax import nodes as n
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.scope import (
-    Context,
-    Overloads,
-    TypeName,
-    fail,
-)
+from emulation.compiler.semantics.scope import Context, Overloads, TypeName, fail
 from emulation.compiler.semantics.type_names import resolve_type
-from emulation.compiler.semantics.values import (
-    check_as,
-)
+from emulation.compiler.semantics.values import check_as
 from emulation.compiler.syntax import nodes as n
 
 

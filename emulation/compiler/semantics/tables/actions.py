@@ -7,15 +7,8 @@ from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.calls import align
 from emulation.compiler.semantics.conversion import coerce
-from emulation.compiler.semantics.scope import (
-    Context,
-    fail,
-)
-from emulation.compiler.semantics.values import (
-    check_as,
-    is_compile_time,
-    is_left_value,
-)
+from emulation.compiler.semantics.scope import Context, fail
+from emulation.compiler.semantics.values import check_as, is_compile_time, is_left_value
 from emulation.compiler.syntax import nodes as n
 
 
@@ -113,9 +106,9 @@ def _implicit_default(
 def _reference(node: n.Expression) -> n.ActionReference:
     match node:
         case n.Name(span):
-            return n.ActionReference(span, (), node, (), False)
+            return n.ActionReference(span, (), node, ())
         case n.Call(span, n.Name() as name, (), args):
-            return n.ActionReference(span, (), name, args, True)
+            return n.ActionReference(span, (), name, args)
 
     return fail("expected an action", node.span)
 

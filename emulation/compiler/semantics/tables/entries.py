@@ -5,20 +5,11 @@ from __future__ import annotations
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.annotations import (
-    int_annotation,
-)
-from emulation.compiler.semantics.scope import (
-    Context,
-    fail,
-)
+from emulation.compiler.semantics.annotations import int_annotation
+from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.tables.actions import check_choice
 from emulation.compiler.semantics.tables.properties import find_property, flag
-from emulation.compiler.semantics.values import (
-    check_set,
-    constant_int,
-    is_known_set,
-)
+from emulation.compiler.semantics.values import check_set, constant_int, is_known_set
 from emulation.compiler.syntax import nodes as n
 
 ENTRY_SETS = {
@@ -131,7 +122,7 @@ def _entry(
             f"action '{choice.entry.action.name}' is annotated @defaultonly", node.action.span
         )
 
-    return t.Entry(node.span, keys=sets, choice=choice, priority=rank, const=node.const)
+    return t.Entry(node.span, keys=sets, choice=choice, priority=rank)
 
 
 def _annotated_rank(node: n.Entry) -> t.Expression | None:

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.annotations import (
-    string_annotation,
-)
-from emulation.compiler.semantics.scope import (
-    Context,
-    fail,
-)
+from emulation.compiler.semantics.annotations import string_annotation
+from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.tables.properties import find_property
-from emulation.compiler.semantics.values import (
-    check_value,
-)
+from emulation.compiler.semantics.values import check_value
 from emulation.compiler.syntax import nodes as n
 
 

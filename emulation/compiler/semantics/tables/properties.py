@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.annotations import (
-    string_annotation,
-)
+from emulation.compiler.semantics.annotations import string_annotation
 from emulation.compiler.semantics.constructors import constructed
-from emulation.compiler.semantics.scope import (
-    Context,
-    fail,
-)
-from emulation.compiler.semantics.values import (
-    is_compile_time,
-)
+from emulation.compiler.semantics.scope import Context, fail
+from emulation.compiler.semantics.values import is_compile_time
 from emulation.compiler.syntax import nodes as n
 
 PROPERTIES = (

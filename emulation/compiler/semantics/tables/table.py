@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
-from emulation.compiler.semantics.scope import (
-    Context,
-    fail,
-)
+from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.tables.actions import check_actions, default_action
 from emulation.compiler.semantics.tables.entries import check_entries
 from emulation.compiler.semantics.tables.keys import check_key, check_kinds

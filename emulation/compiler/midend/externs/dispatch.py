@@ -1,0 +1,63 @@
+"""From a call in the program to the handler of its extern."""
+
+from __future__ import annotations
+
+from emulation.compiler.midend import ir
+from emulation.compiler.midend.externs.call import Call
+from emulation.compiler.midend.externs.functions import FUNCTIONS
+from emulation.compiler.midend.externs.methods import METHODS
+from emulation.compiler.midend.frame import Frame, Packet
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics.scope import fail
+
+
+def lower_function(node: t.ExternCall, frame: Frame) -> ir.Operand | None:
+    """Emit the call of an extern function."""
+    handler = FUNCTIONS.get(node.function.name)
+    if handler is None:
+        fail(f"the target does not know the function '{node.function.name}'", node.span)
+
+    places, function = handler
+    if frame.where not in places:
+        fail(
+            f"'{node.function.name}' cannot be called here, only in {' or '.join(places)}",
+            node.span,
+        )
+
+    return function(
+        Call(node.span, name=node.function.name, args=node.args, types=node.type_args, frame=frame)
+    )
+
+
+def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
+    """Emit the call of a method of an extern object."""
+    target = frame.bindings.get(node.object)
+    if isinstance(target, Packet):
+        kind = "packet"
+        owner = None
+    elif isinstance(target, ir.Object):
+        kind = target.kind
+        owner = target
+    else:
+        fail(f"'{node.object.name}' cannot be used here", node.span)
+
+    handler = METHODS.get((kind, node.method.name))
+    if handler is None:
+        fail(f"the target does not know the method '{node.method.name}' of {kind}", node.span)
+
+    places, function = handler
+    if frame.where not in places:
+        fail(
+            f"'{node.method.name}' cannot be called here, only in {' or '.join(places)}", node.span
+        )
+
+    return function(
+        Call(
+            node.span,
+            name=node.method.name,
+            args=node.args,
+            types=node.type_args,
+            frame=frame,
+            object=owner,
+        )
+    )

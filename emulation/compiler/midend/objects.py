@@ -1,0 +1,89 @@
+"""Instances: the controls, parsers and extern objects that exist at compile time."""
+
+from __future__ import annotations
+
+from emulation.compiler.midend import ir
+from emulation.compiler.midend.expressions import constant, lower, size_of
+from emulation.compiler.midend.frame import Binding, Bindings, BlockObject, Frame
+from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.scope import fail
+
+
+def make_block(
+    block: t.Control | t.ParserBlock,
+    args: tuple[t.Expression | t.Instance, ...],
+    name: str,
+    frame: Frame,
+) -> BlockObject:
+    """Make an instance of a control or parser with all the instances that it holds."""
+    bindings: Bindings = dict(frame.builder.globals)
+    for param, arg in zip(block.constructor, args, strict=True):
+        bindings[param] = _constructor_argument(arg, frame)
+
+    inner = frame.inner(path=name, bindings=bindings, tables={}, actions={})
+    for item in block.locals:
+        if isinstance(item, t.Instance):
+            bindings[item] = make_instance(item, inner)
+
+    return BlockObject(name, block, bindings)
+
+
+def _constructor_argument(arg: t.Expression | t.Instance, frame: Frame) -> Binding:
+    if isinstance(arg, t.Instance):
+        return frame.bindings[arg] if arg in frame.bindings else make_instance(arg, frame)
+    if isinstance(arg, t.Ref):
+        return frame.bindings[arg.declaration]
+
+    return lower(arg, frame)
+
+
+def make_instance(instance: t.Instance, frame: Frame) -> ir.Object | BlockObject:
+    """Make an extern object, control or parser that is declared in this frame's block."""
+    if isinstance(instance.type, t.Control | t.ParserBlock):
+        name = frame.builder.unique_path(frame.qualify(instance.name, instance.annotations))
+        return make_block(instance.type, instance.args, name, frame)
+
+    return make_object(instance, frame)
+
+
+def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
+    """Make an extern object with its evaluated constructor arguments."""
+    assert isinstance(instance.type, ty.Extern)
+    name = (
+        instance.name if instance.anonymous else frame.qualify(instance.name, instance.annotations)
+    )
+    signature = next(
+        made
+        for made in instance.type.definition.constructors
+        if len(made.params) == len(instance.args)
+    )
+
+    args = {
+        param.name: _object_argument(arg, param.name, frame)
+        for param, arg in zip(signature.params, instance.args, strict=True)
+    }
+
+    made = ir.Object(name, instance, args)
+    if any(
+        present.name == name and present.kind == made.kind
+        for present in frame.builder.switch.objects
+    ):
+        fail(f"there is more than one {made.kind} '{name}'", instance.span)
+
+    frame.builder.switch.objects.append(made)
+    return made
+
+
+def _object_argument(arg: t.Expression | t.Instance, name: str, frame: Frame) -> int | str:
+    if isinstance(arg, t.Literal) and isinstance(arg.value, str):
+        return arg.value
+
+    if isinstance(arg, t.Instance):
+        fail("a constructor argument must be known at compile time", arg.span)
+
+    return (
+        size_of(arg, frame, "'size'")
+        if name == "size"
+        else constant(arg, frame, "a constructor argument")
+    )

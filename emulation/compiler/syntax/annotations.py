@@ -1,0 +1,49 @@
+"""Annotations, whose contents stay tokens until somebody asks for them."""
+
+from __future__ import annotations
+
+from emulation.compiler.diagnostics import CompileError
+from emulation.compiler.syntax import nodes as n
+from emulation.compiler.syntax.cursor import Cursor, describe
+from emulation.compiler.syntax.lexer import Kind, Token
+
+
+def annotation_list(cursor: Cursor) -> n.Annotations:
+    """`(@name [(tokens)] | @name[tokens])*`."""
+    found: list[n.Annotation] = []
+    while cursor.at("@"):
+        start = cursor.take().span
+        name = cursor.take()
+        if name.kind not in (Kind.NAME, Kind.SYMBOL) or not (
+            name.text[0].isalpha() or name.text[0] == "_"
+        ):
+            raise CompileError(
+                f"expected the name of an annotation, found {describe(name)}", name.span
+            )
+
+        tokens, structured = _annotation_body(cursor)
+        found.append(n.Annotation(cursor.since(start), name.text, tokens, structured))
+
+    return tuple(found)
+
+
+def _annotation_body(cursor: Cursor) -> tuple[tuple[Token, ...], bool]:
+    if not cursor.at("(", "["):
+        return (), False
+
+    opening = cursor.take().text
+    tokens: list[Token] = []
+    depth = 1
+
+    while True:
+        if cursor.token.kind is Kind.END:
+            cursor.fail("this annotation is never closed")
+
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(
+            cursor.token.text if cursor.token.kind is Kind.SYMBOL else "", 0
+        )
+        if depth == 0:
+            cursor.take()
+            return tuple(tokens), opening == "["
+
+        tokens.append(cursor.take())
