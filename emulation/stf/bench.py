@@ -12,11 +12,14 @@ from typing import Any
 from emulation.softswitch.errors import EntryError
 from emulation.softswitch.meters import Rates
 from emulation.softswitch.pipeline import DROP_PORT, Pipeline
-from emulation.softswitch.switch import CloneSession, Pending, Replica, Switch
+from emulation.softswitch.switch import Pending, Switch
 from emulation.softswitch.tables import USE_GROUP, Match, Table, needs_priority
 from emulation.softswitch.trace import Walk
 from emulation.softswitch.units import PS_PER_SECOND
+from emulation.stf import multicast
 from emulation.stf.matching import MatchError, match_of
+from emulation.stf.multicast import Multicast
+from emulation.stf.names import find_named, key_name
 from emulation.stf.script import (
     Add,
     Call,
@@ -79,9 +82,7 @@ class Bench:
         self.logged: list[str] = []
         self.digests: list[tuple[int, tuple[int, ...]]] = []
         self._entries: dict[str, Installed] = {}
-        self._nodes: list[tuple[Replica, ...]] = []
-        self._members: dict[int, list[int]] = {}
-        self._group_sessions: dict[int, int] = {}
+        self._multicast = Multicast(self.switch)
 
     def run(self, command: Command) -> None:
         """Do one command.
@@ -104,8 +105,8 @@ class Bench:
             case Remove():
                 self._remove(command)
             case SetDefault():
-                table = self._table(command.line, command.table)
-                table.set_default(*self._choice(command.line, table, command.call))
+                table = self.table(command.line, command.table)
+                table.set_default(*self.choice(command.line, table, command.call))
             case CheckCounter():
                 self._check_counter(command)
             case Direct():
@@ -127,8 +128,9 @@ class Bench:
 
     # Tables
 
-    def _table(self, line: int, name: str) -> Table:
-        found: Table = _named(
+    def table(self, line: int, name: str) -> Table:
+        """Return the table that a script names."""
+        found: Table = find_named(
             line,
             "table",
             name,
@@ -141,10 +143,10 @@ class Bench:
 
         return found
 
-    def _choice(self, line: int, table: Table, call: Call) -> tuple[int, tuple[int, ...]]:
+    def choice(self, line: int, table: Table, call: Call) -> tuple[int, tuple[int, ...]]:
         """Return the number and the arguments of an action of the table."""
         offered = [self.pipeline.program.actions[number] for number in table.spec.actions]
-        action = _named(
+        action = find_named(
             line,
             f"action of {table.spec.name}",
             call.action,
@@ -172,7 +174,8 @@ class Bench:
 
         return action.id, tuple(values)
 
-    def _match(self, line: int, table: Table, keys: Iterable[tuple[str, str]]) -> Match:
+    def match(self, line: int, table: Table, keys: Iterable[tuple[str, str]]) -> Match:
+        """Return the matches of a script in the order of the table's keys."""
         names = [key.name for key in table.spec.key]
         given: dict[str, str] = {}
         for name, text in keys:
@@ -181,14 +184,14 @@ class Bench:
         return tuple(match_of(key, given.get(key.name)) for key in table.spec.key)
 
     def _place(self, command: Add | Remove) -> Installed:
-        table = self._table(command.line, str(command.table))
+        table = self.table(command.line, str(command.table))
         priority = (command.priority or 0) if needs_priority(table.spec) else 0
-        return Installed(table, self._match(command.line, table, command.keys), priority)
+        return Installed(table, self.match(command.line, table, command.keys), priority)
 
     def _add(self, command: Add) -> None:
         place = self._place(command)
         table = place.table
-        choices = [self._choice(command.line, table, call) for call in command.calls]
+        choices = [self.choice(command.line, table, call) for call in command.calls]
 
         if table.is_const:
             raise ScriptError(command.line, f"the entries of {table.spec.name} are const")
@@ -240,16 +243,18 @@ class Bench:
             record = place.table.find(place.match, place.priority)[2]
             return record.packets, record.octets
 
-        cell = self._cell(
+        cell = self._counter(line, name, int(index, 0))
+        return int(cell[0]), int(cell[1])
+
+    def _counter(self, line: int, name: str, index: int) -> Any:
+        return self._cell(
             line,
             kind="counter",
             name=name,
             specs=self.pipeline.program.counters,
             cells=self.pipeline.counters,
-            index=int(index, 0),
+            index=index,
         )
-
-        return int(cell[0]), int(cell[1])
 
     def _array(
         self, line: int, kind: str, name: str, specs: Iterable[Any], cells: Iterable[Any]
@@ -257,7 +262,7 @@ class Bench:
         named = [
             (spec.name, cell) for spec, cell in zip(specs, cells, strict=True) if not spec.is_direct
         ]
-        found: list[Any] = _named(line, kind, name, named)
+        found: list[Any] = find_named(line, kind, name, named)
         return found
 
     def _cell(
@@ -281,78 +286,15 @@ class Bench:
         handler = HANDLERS.get(command.word)
         if handler is not None:
             handler(self, command.line, command.arguments)
+        elif (for_groups := multicast.HANDLERS.get(command.word)) is not None:
+            for_groups(self._multicast, command.line, command.arguments)
 
     def _wait(self, _line: int, _arguments: tuple[str, ...]) -> None:
         self.now_ps += PS_PER_SECOND
 
-    def _mirroring_add(self, line: int, arguments: tuple[str, ...]) -> None:
-        session, port = numbers(line, arguments[:2])
-        self._group_sessions.pop(session, None)
-        self.switch.replication.sessions[session] = CloneSession((Replica(port),))
-
-    def _mirroring_add_mc(self, line: int, arguments: tuple[str, ...]) -> None:
-        session, group = numbers(line, arguments[:2])
-        self._group_sessions[session] = group
-        self._refresh()
-
-    def _mirroring_delete(self, line: int, arguments: tuple[str, ...]) -> None:
-        session = numbers(line, arguments[:1])[0]
-        self._group_sessions.pop(session, None)
-        self.switch.replication.sessions.pop(session, None)
-
-    def _group_create(self, line: int, arguments: tuple[str, ...]) -> None:
-        self._members[numbers(line, arguments[:1])[0]] = []
-        self._refresh()
-
-    def _node_create(self, line: int, arguments: tuple[str, ...]) -> None:
-        self._nodes.append(_replicas(line, arguments))
-
-    def _node_update(self, line: int, arguments: tuple[str, ...]) -> None:
-        node = self._node(line, arguments[0])
-        rid = self._nodes[node][0].instance
-        self._nodes[node] = _replicas(line, (str(rid), *arguments[1:]))
-        self._refresh()
-
-    def _node_associate(self, line: int, arguments: tuple[str, ...]) -> None:
-        group = numbers(line, arguments[:1])[0]
-        if group not in self._members:
-            raise ScriptError(line, f"no multicast group {group}")
-
-        self._members[group].append(self._node(line, arguments[1]))
-        self._refresh()
-
-    def _node(self, line: int, text: str) -> int:
-        node = numbers(line, [text])[0]
-        if not 0 <= node < len(self._nodes):
-            raise ScriptError(line, f"no multicast node {node}")
-
-        return node
-
-    def _refresh(self) -> None:
-        """Write the groups, and the sessions that clone to groups, as the replication engine keeps
-        them.
-        """
-        replication = self.switch.replication
-        for group, nodes in self._members.items():
-            # The switch that the format was made for puts the latest node first.
-            replication.groups[group] = tuple(
-                replica for node in reversed(nodes) for replica in self._nodes[node]
-            )
-
-        for session, group in self._group_sessions.items():
-            replication.sessions[session] = CloneSession(replication.groups.get(group, ()))
-
     def _counter_read(self, line: int, arguments: tuple[str, ...]) -> None:
         index, *wanted = _index_and_value(line, arguments)
-        found = self._cell(
-            line,
-            kind="counter",
-            name=arguments[0],
-            specs=self.pipeline.program.counters,
-            cells=self.pipeline.counters,
-            index=index,
-        )
-
+        found = self._counter(line, arguments[0], index)
         if wanted and wanted != found[: len(wanted)]:
             raise CheckFailed(
                 f"line {line}: {arguments[0]}({index}) has {found[0]} packets and {found[1]} bytes, expected {wanted}"
@@ -360,15 +302,7 @@ class Bench:
 
     def _counter_write(self, line: int, arguments: tuple[str, ...]) -> None:
         index, packets, octets = numbers(line, arguments[1:4])
-        cell = self._cell(
-            line,
-            kind="counter",
-            name=arguments[0],
-            specs=self.pipeline.program.counters,
-            cells=self.pipeline.counters,
-            index=index,
-        )
-
+        cell = self._counter(line, arguments[0], index)
         cell[:] = [packets, octets]
 
     def _registers(self, line: int, name: str) -> list[int]:
@@ -430,7 +364,7 @@ class Bench:
     def _value_set(self, line: int, arguments: tuple[str, ...]) -> None:
         """Add a member: a value, or a value and a mask, per field."""
         names = [item.name for item in self.pipeline.program.value_sets]
-        found = _named(
+        found = find_named(
             line, "value set", arguments[0], zip(names, self.pipeline.value_sets, strict=True)
         )
         member = []
@@ -462,13 +396,6 @@ class Bench:
 
 HANDLERS: dict[str, Callable[[Bench, int, tuple[str, ...]], None]] = {
     "wait": Bench._wait,
-    "mirroring_add": Bench._mirroring_add,
-    "mirroring_add_mc": Bench._mirroring_add_mc,
-    "mirroring_delete": Bench._mirroring_delete,
-    "mc_mgrp_create": Bench._group_create,
-    "mc_node_create": Bench._node_create,
-    "mc_node_update": Bench._node_update,
-    "mc_node_associate": Bench._node_associate,
     "counter_read": Bench._counter_read,
     "counter_write": Bench._counter_write,
     "register_read": Bench._register_read,
@@ -493,11 +420,6 @@ def _index_and_value(line: int, arguments: tuple[str, ...]) -> list[int]:
     return found
 
 
-def _replicas(line: int, arguments: tuple[str, ...]) -> tuple[Replica, ...]:
-    rid, *ports = numbers(line, arguments)
-    return tuple(Replica(port, rid) for port in sorted(ports))
-
-
 def _rates(line: int, arguments: tuple[str, ...]) -> Rates:
     """`RATE:BURST` twice, committed and peak; rates are in units per microsecond."""
     found = []
@@ -512,50 +434,3 @@ def _rates(line: int, arguments: tuple[str, ...]) -> Rates:
         raise ScriptError(line, "expected the committed and the peak RATE:BURST")
 
     return Rates(*found)
-
-
-def _named(line: int, kind: str, name: str, named: Iterable[tuple[str, Any]]) -> Any:
-    """Return what has the name, or the only thing whose name ends with it."""
-    pairs = list(named)
-    exact = [item for known, item in pairs if known == name]
-    suffix = [item for known, item in pairs if known.endswith(f".{name}")] or [
-        item for known, item in pairs if known.endswith(name)
-    ]
-    found = exact or suffix
-
-    if not found:
-        known = ", ".join(known for known, _ in pairs) or "there is none"
-        raise ScriptError(line, f"no {kind} is called '{name}' ({known})")
-
-    if len(found) > 1:
-        raise ScriptError(line, f"{kind} '{name}' is ambiguous")
-
-    return found[0]
-
-
-def key_name(line: int, names: list[str], name: str) -> str:
-    """Return the key that a script means: `$0` is `[0]`, `valid` a validity bit, and leading parts
-    may be left out.
-    """
-    head, mark, tail = name.partition("$")
-    digits = tail[: len(tail) - len(tail.lstrip("0123456789"))]
-    wanted = f"{head}[{digits}]{tail[len(digits) :]}" if mark and digits else name
-    spellings = [
-        wanted,
-        f"{wanted}.$valid$",
-        f"{wanted}.isValid()",
-        wanted.removesuffix("valid") + "$valid$",
-    ]
-
-    for spelling in spellings:
-        if spelling in names:
-            return spelling
-
-    for spelling in (wanted, *spellings[3:], wanted.removesuffix("valid") + "isValid()"):
-        for known in names:
-            if known.endswith(f".{spelling}"):
-                return known
-
-    raise ScriptError(
-        line, f"no key is called '{name}' ({', '.join(names) or 'the table has none'})"
-    )

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from p4.config.v1 import p4info_pb2, p4types_pb2
+from p4.config.v1 import p4info_pb2
 
 from emulation.compiler.backend.identifiers import Symbols, field_ids
 from emulation.compiler.backend.json import tables_of
+from emulation.compiler.backend.p4info_annotations import annotate, limit, own_id, pairs
 from emulation.compiler.backend.typespecs import (
     control_plane_width,
     struct_name,
     to_bytes,
     type_spec,
 )
-from emulation.compiler.diagnostics import CompileError, Span
+from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.layout import flat_fields
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import (
     find_annotation,
     has_annotation,
-    int_annotation,
     string_annotation,
-    write_annotation,
 )
 from emulation.compiler.semantics.scope import fail
-from emulation.compiler.syntax.lexer import Kind, Token, number, string
-from emulation.compiler.syntax.nodes import Annotation, Annotations
+from emulation.compiler.syntax.lexer import Kind, number, string
+from emulation.compiler.syntax.nodes import Annotations
 
 MATCH_TYPES = {
     "exact": p4info_pb2.MatchField.EXACT,
@@ -61,10 +61,6 @@ def _visible_tables(switch: ir.Switch) -> list[ir.Table]:
     return [table for table in tables if not has_annotation(table.source.annotations, "hidden")]
 
 
-def _own_id(annotations: Annotations) -> int | None:
-    return int_annotation(annotations, "id")
-
-
 @dataclass
 class _Writer:
     switch: ir.Switch
@@ -77,21 +73,21 @@ class _Writer:
     def collect(self) -> None:
         for table in self.tables:
             self.symbols.add(
-                "table", table.name, _own_id(table.source.annotations), table.source.span
+                "table", table.name, own_id(table.source.annotations), table.source.span
             )
 
         for action in self._actions():
             assert action.source is not None
-            self.symbols.add("action", action.name, _own_id(action.source.annotations), action.span)
+            self.symbols.add("action", action.name, own_id(action.source.annotations), action.span)
 
         for item in self.switch.objects:
             kind = KIND_OF.get(item.kind, item.kind)
-            self.symbols.add(kind, item.name, _own_id(item.source.annotations), item.source.span)
+            self.symbols.add(kind, item.name, own_id(item.source.annotations), item.source.span)
 
         for value_set in self.switch.value_sets:
             span = value_set.source.span
             self.symbols.add(
-                "value_set", value_set.name, _own_id(value_set.source.annotations), span
+                "value_set", value_set.name, own_id(value_set.source.annotations), span
             )
 
         for digest in self.switch.digests:
@@ -100,7 +96,7 @@ class _Writer:
         for header in self._controller_headers():
             span = self.switch.program.spans[header]
             self.symbols.add(
-                "controller_header", struct_name(header), _own_id(header.annotations), span
+                "controller_header", struct_name(header), own_id(header.annotations), span
             )
 
         self.symbols.resolve()
@@ -156,7 +152,7 @@ class _Writer:
     def _package(self) -> None:
         annotations = self.switch.program.main.annotations
         note = find_annotation(annotations, "pkginfo")
-        for key, token in _pairs(note) if note else ():
+        for key, token in pairs(note) if note else ():
             if (
                 key not in ("name", "version", "organization", "contact", "url", "arch")
                 or token.kind is not Kind.STRING
@@ -166,14 +162,14 @@ class _Writer:
             setattr(self.info.pkg_info, key, string(token))
 
         note = find_annotation(annotations, "platform_property")
-        for key, token in _pairs(note) if note else ():
+        for key, token in pairs(note) if note else ():
             properties = self.info.pkg_info.platform_properties
             if key not in properties.DESCRIPTOR.fields_by_name or token.kind is not Kind.NUMBER:
                 fail(f"@platform_property has no number '{key}'", token.span)
 
             setattr(properties, key, number(token).value)
 
-        self._annotate(self.info.pkg_info, annotations, ("pkginfo", "platform_property"))
+        annotate(self.info.pkg_info, annotations, ("pkginfo", "platform_property"))
 
     def _preamble(
         self,
@@ -186,28 +182,7 @@ class _Writer:
         preamble.id = self.symbols.id_of(kind, name)
         preamble.name = name
         preamble.alias = self.symbols.aliases[name]
-        self._annotate(preamble, annotations, skip)
-
-    def _annotate(
-        self, message: object, annotations: Annotations, skip: Iterable[str] = ()
-    ) -> None:
-        """Add annotations and documentation; `@name` and `@id` have places of their own."""
-        target: p4info_pb2.Preamble = message
-        for item in annotations:
-            if item.structured:
-                _structured(item, target.structured_annotations.add())
-            elif item.name not in ("name", "id", "brief", "description", *skip):
-                target.annotations.append(write_annotation(item))
-
-        for key in ("brief", "description"):
-            text = (
-                string_annotation(annotations, key)
-                if "doc" in target.DESCRIPTOR.fields_by_name
-                else None
-            )
-
-            if text is not None:
-                setattr(target.doc, key, text)
+        annotate(preamble, annotations, skip)
 
     def _type_name(self, type_: ty.Type, message: p4info_pb2.MatchField) -> None:
         """Name the type of a field if it is a `type` declaration, and describe it."""
@@ -227,7 +202,7 @@ class _Writer:
 
         for entry, action in zip(source.actions, table.actions, strict=True):
             reference = made.action_refs.add(id=self.symbols.id_of("action", action.name))
-            self._annotate(reference, entry.annotations)
+            annotate(reference, entry.annotations)
             reference.scope = _scope(entry.annotations, entry.span)
 
         self._default_action(made, table)
@@ -239,7 +214,7 @@ class _Writer:
 
     def _key_ids(self, table: ir.Table) -> list[int]:
         """Return the ids of the match fields; selector keys count but are not listed."""
-        all_ids = field_ids([_own_id(key.annotations) for key in table.source.keys])
+        all_ids = field_ids([own_id(key.annotations) for key in table.source.keys])
         kept = [
             at
             for at, key in zip(all_ids, table.source.keys, strict=True)
@@ -256,7 +231,7 @@ class _Writer:
         made.name = key.name
         made.bitwidth = control_plane_width(type_)
         made.match_type = MATCH_TYPES[key.match_kind]
-        self._annotate(made, key.source.annotations)
+        annotate(made, key.source.annotations)
         self._type_name(type_, made)
 
     def _default_action(self, made: p4info_pb2.Table, table: ir.Table) -> None:
@@ -267,7 +242,7 @@ class _Writer:
         made.initial_default_action.action_id = action_id
         assert table.default.source is not None
         params = table.default.source.runtime_params
-        ids = field_ids([_own_id(param.annotations) for param in params])
+        ids = field_ids([own_id(param.annotations) for param in params])
 
         for at, param, value in zip(ids, params, table.default_args, strict=True):
             width = control_plane_width(param.type) or ty.width_of(param.type)
@@ -291,12 +266,12 @@ class _Writer:
         params = action.source.runtime_params if action.params else ()
 
         for at, param in zip(
-            field_ids([_own_id(param.annotations) for param in params]), params, strict=True
+            field_ids([own_id(param.annotations) for param in params]), params, strict=True
         ):
             item = made.params.add(
                 id=at, name=param_name(param), bitwidth=control_plane_width(param.type)
             )
-            self._annotate(item, param.annotations)
+            annotate(item, param.annotations)
             self._type_name(param.type, item)
 
     # Extern objects
@@ -312,33 +287,38 @@ class _Writer:
             case "action_profile" | "action_selector":
                 self._action_profile(item)
 
-    def _table_of(self, item: ir.Object) -> int | None:
-        bound = (table for table in self.tables if item in (table.counters, table.meters))
-        return next((self.symbols.id_of("table", table.name) for table in bound), None)
-
     def _counter(self, item: ir.Object) -> None:
-        unit = COUNTER_UNITS[str(item.args["type"])]
+        made: p4info_pb2.Counter | p4info_pb2.DirectCounter | None
         if item.kind == "counter":
             made = self.info.counters.add(size=int(item.args["size"]))
-            self._preamble(made.preamble, item.kind, item.name, item.source.annotations)
-            made.spec.unit = unit
             self._index_type(item, 0, made)
-        elif (table := self._table_of(item)) is not None:
-            direct = self.info.direct_counters.add(direct_table_id=table)
-            self._preamble(direct.preamble, item.kind, item.name, item.source.annotations)
-            direct.spec.unit = unit
+        else:
+            made = self._direct(item, self.info.direct_counters)
+
+        if made is not None:
+            made.spec.unit = COUNTER_UNITS[str(item.args["type"])]
+            self._preamble(made.preamble, item.kind, item.name, item.source.annotations)
 
     def _meter(self, item: ir.Object) -> None:
-        unit = METER_UNITS[str(item.args["type"])]
+        made: p4info_pb2.Meter | p4info_pb2.DirectMeter | None
         if item.kind == "meter":
             made = self.info.meters.add(size=int(item.args["size"]))
-            self._preamble(made.preamble, item.kind, item.name, item.source.annotations)
-            made.spec.unit = unit
             self._index_type(item, 0, made)
-        elif (table := self._table_of(item)) is not None:
-            direct = self.info.direct_meters.add(direct_table_id=table)
-            self._preamble(direct.preamble, item.kind, item.name, item.source.annotations)
-            direct.spec.unit = unit
+        else:
+            made = self._direct(item, self.info.direct_meters)
+
+        if made is not None:
+            made.spec.unit = METER_UNITS[str(item.args["type"])]
+            self._preamble(made.preamble, item.kind, item.name, item.source.annotations)
+
+    def _direct(self, item: ir.Object, messages: Any) -> Any:
+        """Add a direct counter or meter, but None where no visible table has it."""
+        bound = (table for table in self.tables if item in (table.counters, table.meters))
+        table = next(bound, None)
+        if table is None:
+            return None
+
+        return messages.add(direct_table_id=self.symbols.id_of("table", table.name))
 
     def _register(self, item: ir.Object) -> None:
         assert isinstance(item.source.type, ty.Extern)
@@ -383,10 +363,10 @@ class _Writer:
             self._selector(made, annotations)
 
     def _selector(self, made: p4info_pb2.ActionProfile, annotations: Annotations) -> None:
-        made.max_group_size = _limit(annotations, "max_group_size")
+        made.max_group_size = limit(annotations, "max_group_size")
         semantics = (string_annotation(annotations, "selector_size_semantics") or "").lower()
         if semantics == "sum_of_members":
-            made.sum_of_members.max_member_weight = _limit(annotations, "max_member_weight")
+            made.sum_of_members.max_member_weight = limit(annotations, "max_member_weight")
         elif semantics == "sum_of_weights":
             made.sum_of_weights.SetInParent()
 
@@ -400,14 +380,14 @@ class _Writer:
         made.preamble.name = made.preamble.alias = shown
         notes = {item.name: item.annotations for item in header.fields}
         flat = flat_fields(header)
-        ids = field_ids([_own_id(notes.get(name, ())) for name, _ in flat])
+        ids = field_ids([own_id(notes.get(name, ())) for name, _ in flat])
 
         for at, (field_name, type_) in zip(ids, flat, strict=True):
             if has_annotation(notes.get(field_name, ()), "hidden"):
                 continue
 
             item = made.metadata.add(id=at, name=field_name, bitwidth=control_plane_width(type_))
-            self._annotate(item, notes.get(field_name, ()))
+            annotate(item, notes.get(field_name, ()))
             self._type_name(type_, item)
 
     def _value_set(self, value_set: ir.ValueSet) -> None:
@@ -416,7 +396,7 @@ class _Writer:
         match value_set.source.type:
             case ty.Struct(fields=fields):
                 for at, item in zip(
-                    field_ids([_own_id(item.annotations) for item in fields]), fields, strict=True
+                    field_ids([own_id(item.annotations) for item in fields]), fields, strict=True
                 ):
                     made.match.add(
                         id=at,
@@ -469,45 +449,3 @@ def _value_match(item: ty.StructField) -> p4info_pb2.MatchField.MatchType:
     note = find_annotation(item.annotations, "match")
     kind = note.tokens[0].text if note and note.tokens else "exact"
     return MATCH_TYPES.get(kind, p4info_pb2.MatchField.EXACT)
-
-
-def _pairs(note: Annotation) -> list[tuple[str, Token]]:
-    """Read `key = value, ...`."""
-    tokens = note.tokens
-    if any(at + 2 >= len(tokens) or tokens[at + 1].text != "=" for at in range(0, len(tokens), 4)):
-        fail(f"@{note.name} needs pairs 'key = value'", note.span)
-
-    return [(tokens[at].text, tokens[at + 2]) for at in range(0, len(tokens), 4)]
-
-
-def _structured(item: Annotation, made: p4types_pb2.StructuredAnnotation) -> None:
-    """Write `@name[...]`: a list of literals or of pairs."""
-    made.name = item.name
-    if len(item.tokens) > 1 and item.tokens[1].text == "=":
-        for key, token in _pairs(item):
-            _literal(token, made.kv_pair_list.kv_pairs.add(key=key).value)
-    else:
-        for token in item.tokens[::2]:
-            _literal(token, made.expression_list.expressions.add())
-
-
-def _literal(token: Token, made: p4types_pb2.Expression) -> None:
-    match token.kind:
-        case Kind.NUMBER:
-            made.int64_value = number(token).value
-        case Kind.STRING:
-            made.string_value = string(token)
-        case _ if token.text in ("true", "false"):
-            made.bool_value = token.text == "true"
-        case _:
-            fail("a structured annotation holds literals only", token.span)
-
-
-def _limit(annotations: Annotations, name: str) -> int:
-    """Return the number of an annotation, 0 without one; the format keeps it in 31 bits."""
-    limit = int_annotation(annotations, name) or 0
-    item = find_annotation(annotations, name)
-    if item is not None and limit >> 31:
-        raise CompileError(f"@{name} must be below 2**31, found {limit}", item.span)
-
-    return limit

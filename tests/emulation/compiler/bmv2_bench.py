@@ -65,8 +65,8 @@ def translated(bench: Bench, command: Command) -> str | float | None:
         case Add():
             return _table_add(bench, command)
         case SetDefault(line, table, call):
-            found = bench._table(line, table)
-            action, data = bench._choice(line, found, call)
+            found = bench.table(line, table)
+            action, data = bench.choice(line, found, call)
             name = bench.pipeline.program.actions[action].name
             return f"table_set_default {found.spec.name} {name} {' '.join(map(str, data))}"
         case Remove():
@@ -86,12 +86,12 @@ def translated(bench: Bench, command: Command) -> str | float | None:
 
 
 def _table_add(bench: Bench, command: Add) -> str:
-    table = bench._table(command.line, command.table)
+    table = bench.table(command.line, command.table)
     if table.spec.profile is not None:
         raise Unsupported("add to an action profile")
-    match = bench._match(command.line, table, command.keys)
+    match = bench.match(command.line, table, command.keys)
     keys = [_key(key.kind, *pair) for key, pair in zip(table.spec.key, match, strict=True)]
-    action, data = bench._choice(command.line, table, command.calls[0])
+    action, data = bench.choice(command.line, table, command.calls[0])
     name = bench.pipeline.program.actions[action].name
     priority = (
         [str(LOWEST_PRIORITY - (command.priority or 0))] if needs_priority(table.spec) else []

@@ -1,0 +1,85 @@
+"""Annotations as P4Info keeps them: as text, as structured messages, and as limits of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from p4.config.v1 import p4info_pb2, p4types_pb2
+
+from emulation.compiler.diagnostics import CompileError
+from emulation.compiler.semantics.annotations import (
+    find_annotation,
+    int_annotation,
+    string_annotation,
+    write_annotation,
+)
+from emulation.compiler.semantics.scope import fail
+from emulation.compiler.syntax.lexer import Kind, Token, number, string
+from emulation.compiler.syntax.nodes import Annotation, Annotations
+
+
+def annotate(message: object, annotations: Annotations, skip: Iterable[str] = ()) -> None:
+    """Add annotations and documentation; `@name` and `@id` have places of their own."""
+    target: p4info_pb2.Preamble = message
+    for item in annotations:
+        if item.structured:
+            _structured(item, target.structured_annotations.add())
+        elif item.name not in ("name", "id", "brief", "description", *skip):
+            target.annotations.append(write_annotation(item))
+
+    for key in ("brief", "description"):
+        text = (
+            string_annotation(annotations, key)
+            if "doc" in target.DESCRIPTOR.fields_by_name
+            else None
+        )
+
+        if text is not None:
+            setattr(target.doc, key, text)
+
+
+def own_id(annotations: Annotations) -> int | None:
+    """Return the number of `@id`, None without one."""
+    return int_annotation(annotations, "id")
+
+
+def limit(annotations: Annotations, name: str) -> int:
+    """Return the number of an annotation, 0 without one; the format keeps it in 31 bits."""
+    limit = int_annotation(annotations, name) or 0
+    item = find_annotation(annotations, name)
+    if item is not None and limit >> 31:
+        raise CompileError(f"@{name} must be below 2**31, found {limit}", item.span)
+
+    return limit
+
+
+def pairs(note: Annotation) -> list[tuple[str, Token]]:
+    """Read `key = value, ...`."""
+    tokens = note.tokens
+    if any(at + 2 >= len(tokens) or tokens[at + 1].text != "=" for at in range(0, len(tokens), 4)):
+        fail(f"@{note.name} needs pairs 'key = value'", note.span)
+
+    return [(tokens[at].text, tokens[at + 2]) for at in range(0, len(tokens), 4)]
+
+
+def _structured(item: Annotation, made: p4types_pb2.StructuredAnnotation) -> None:
+    """Write `@name[...]`: a list of literals or of pairs."""
+    made.name = item.name
+    if len(item.tokens) > 1 and item.tokens[1].text == "=":
+        for key, token in pairs(item):
+            _literal(token, made.kv_pair_list.kv_pairs.add(key=key).value)
+    else:
+        for token in item.tokens[::2]:
+            _literal(token, made.expression_list.expressions.add())
+
+
+def _literal(token: Token, made: p4types_pb2.Expression) -> None:
+    match token.kind:
+        case Kind.NUMBER:
+            made.int64_value = number(token).value
+        case Kind.STRING:
+            made.string_value = string(token)
+        case _ if token.text in ("true", "false"):
+            made.bool_value = token.text == "true"
+        case _:
+            fail("a structured annotation holds literals only", token.span)
