@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 from emulation.softswitch import arithmetic, hashes
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.assembly import Assembly, assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.codegen.program import Program
@@ -74,7 +75,6 @@ class Pipeline:
         ]
 
         self.value_sets = [ValueSetState() for _ in self.program.value_sets]
-        self.violations = 0
         self.log: Callable[[str], None] = lambda _text: None
         install_constants(self.program, self.tables)
         self.text = ""
@@ -87,9 +87,9 @@ class Pipeline:
         namespace = {
             **self._names(),
             **self._assembly.constants,
-            "random": random,
-            "DROP": drop_port,
-            "trace": None if self._walk is None else self._walk.trace,
+            names.RANDOM: random,
+            names.DROP: drop_port,
+            names.TRACE: None if self._walk is None else self._walk.trace,
             "__builtins__": BUILTINS,
         }
 
@@ -103,36 +103,35 @@ class Pipeline:
 
     def _names(self) -> dict[str, Any]:
         """Return the run-time objects under the names that generated code uses."""
-        named: dict[str, Any] = {name: getattr(arithmetic, name) for name in _ARITHMETIC}
-        named.update({"fold": hashes.fold, "words": hashes.words, "join_bits": hashes.join_bits})
-        named.update({"violated": self._violated, "log": self._log})
+        named: dict[str, Any] = {name: getattr(arithmetic, name) for name in names.ARITHMETIC}
+        named.update(
+            {
+                names.FOLD: hashes.fold,
+                names.WORDS: hashes.words,
+                names.JOIN_BITS: hashes.join_bits,
+                names.LOG: self._log,
+            }
+        )
 
-        for prefix, objects in (
-            ("R", self.registers),
-            ("C", self.counters),
-            ("M", self.meters),
-            ("P", self.profiles),
-        ):
-            named.update({f"{prefix}{i}": item for i, item in enumerate(objects)})
+        arrays: tuple[tuple[Callable[[int], str], Sequence[object]], ...] = (
+            (names.register, self.registers),
+            (names.counter, self.counters),
+            (names.meter, self.meters),
+            (names.profile, self.profiles),
+            (names.value_set, self.value_sets),
+        )
+        for name_of, objects in arrays:
+            named.update({name_of(i): item for i, item in enumerate(objects)})
 
-        named.update({f"V{i}": item for i, item in enumerate(self.value_sets)})
         for i, table in enumerate(self.tables):
-            named[f"D{i}"] = table.default
-            named[f"T{i}"] = {"exact": table.exact.get, "lpm": table.levels}.get(
-                table.kind, table.rows
-            )
-            named[f"L{i}"] = table.masked.levels
+            named[names.default(i)] = table.default
+            named[names.entries(i)] = table.searched
+            named[names.levels(i)] = table.masked.levels
 
         return named
-
-    def _violated(self) -> None:
-        self.violations += 1
 
     def _log(self, text: str, values: tuple[int, ...]) -> None:
         for value in values:
             text = text.replace("{}", str(value), 1)
 
         self.log(text)
-
-
-_ARITHMETIC = ("div", "mod", "wrap", "saturate", "saturate_signed", "shift_left", "shift_right")

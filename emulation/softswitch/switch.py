@@ -13,14 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emulation.softswitch.pipeline import DROP_PORT, Pipeline
+from emulation.softswitch.requests import (
+    EGRESS_CLONE,
+    INGRESS_CLONE,
+    NORMAL,
+    RECIRCULATED,
+    REPLICATION,
+    RESUBMITTED,
+    CloneRequest,
+    EgressRequests,
+    IngressRequests,
+    Resume,
+)
 from emulation.softswitch.trace import Walk
 
-NORMAL = 0
-INGRESS_CLONE = 1
-EGRESS_CLONE = 2
-RECIRCULATED = 4
-REPLICATION = 5
-RESUBMITTED = 6
 MAX_RESUBMISSIONS = 64
 
 
@@ -218,7 +224,7 @@ class Switch:
         `deq_qdepth` is what it left behind, in packets.
         """
         port = pending.egress_port
-        frame, special = pending.pipeline.egress(
+        frame, requests = pending.pipeline.egress(
             pending.state,
             port,
             pending.priority,
@@ -232,7 +238,7 @@ class Switch:
             deq_qdepth,
         )
 
-        if special is not None and self._again(pending, frame, special):
+        if requests is not None and self._again(pending, frame, EgressRequests(*requests)):
             return []
 
         if frame is None:
@@ -251,7 +257,7 @@ class Switch:
         return [Transmit(port, frame)]
 
     def _ingress(
-        self, port: int, frame: bytes, length: int, resume: tuple[Any, ...] | None
+        self, port: int, frame: bytes, length: int, resume: Resume | None
     ) -> list[Pending]:
         pipeline = self.pipeline
         if pipeline is None:
@@ -261,7 +267,7 @@ class Switch:
         now = self.clock()
         copies: list[Pending] = []
         for _ in range(MAX_RESUBMISSIONS):
-            spec, group, priority, delta, special, state = pipeline.ingress(
+            spec, group, priority, delta, requested, state = pipeline.ingress(
                 frame, port, length, now, resume
             )
             original = Pending(
@@ -273,38 +279,36 @@ class Switch:
                 ingress_port=port,
             )
 
-            if special is None:
+            if requested is None:
                 return (
                     copies + self._forward(original, group)
                     if copies or group
                     else self._unicast(original)
                 )
 
-            clone, clone_values, digest, digest_values, again, again_values = special
-            if clone is not None:
-                parsed = pipeline.ingress(
-                    frame, port, length, now, (INGRESS_CLONE, clone[1], clone_values)
-                )[5]
-                copies += self._clones(
-                    clone[0],
-                    Pending(
-                        0,
-                        priority=0,
-                        length=length,
-                        pipeline=pipeline,
-                        state=parsed,
-                        ingress_port=port,
-                        instance=INGRESS_CLONE,
-                    ),
+            requests = IngressRequests(*requested)
+            if requests.clone is not None:
+                clone = CloneRequest(*requests.clone)
+                again = Resume(INGRESS_CLONE, clone.field_list, requests.clone_values)
+                *_, parsed = pipeline.ingress(frame, port, length, now, again)
+                copy = Pending(
+                    0,
+                    priority=0,
+                    length=length,
+                    pipeline=pipeline,
+                    state=parsed,
+                    ingress_port=port,
+                    instance=INGRESS_CLONE,
                 )
+                copies += self._clones(clone.session, copy)
 
-            if digest is not None:
-                self.on_digest(digest, digest_values)
+            if requests.digest is not None:
+                self.on_digest(requests.digest, requests.digest_values)
 
-            if again is None:
+            if requests.resubmit is None:
                 return copies + self._forward(original, group)
 
-            resume = (RESUBMITTED, again, again_values)
+            resume = Resume(RESUBMITTED, requests.resubmit, requests.resubmit_values)
 
         self.counts.dropped_resubmit_loop += 1
         return copies
@@ -365,28 +369,27 @@ class Switch:
 
         return copies
 
-    def _again(self, packet: Pending, frame: bytes | None, special: tuple[Any, ...]) -> bool:
+    def _again(self, packet: Pending, frame: bytes | None, requests: EgressRequests) -> bool:
         """Serve egress-to-egress clones and recirculation.
 
         Return whether the packet itself has gone round again.
         """
-        clone, clone_state, again, again_values = special
-        if clone is not None:
+        if requests.clone is not None:
             copy = Pending(
                 0,
                 priority=0,
                 length=packet.length,
                 pipeline=packet.pipeline,
-                state=clone_state,
+                state=requests.clone_state,
                 ingress_port=packet.ingress_port,
                 instance=EGRESS_CLONE,
             )
 
-            self._requeued += self._clones(clone[0], copy)
+            self._requeued += self._clones(CloneRequest(*requests.clone).session, copy)
 
-        if again is None or frame is None:
+        if requests.recirculate is None or frame is None:
             return False
 
-        resume = (RECIRCULATED, again, again_values)
+        resume = Resume(RECIRCULATED, requests.recirculate, requests.recirculate_values)
         self._requeued += self._ingress(packet.ingress_port, frame, len(frame), resume)
         return True

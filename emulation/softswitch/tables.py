@@ -63,6 +63,17 @@ class Table:
         self.initial_default = self.default[0]
         self.is_const = False
 
+    @property
+    def searched(self) -> Any:
+        """The structure that generated code searches: it stays the same object for good."""
+        match self.kind:
+            case "exact":
+                return self.exact.get
+            case "lpm":
+                return self.levels
+            case _:
+                return self.rows
+
     def __iter__(self) -> Iterator[Entry]:
         """Iterate over the entries in the order in which they were inserted."""
         return iter(self.entries.values())

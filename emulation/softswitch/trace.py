@@ -14,6 +14,17 @@ from typing import Any
 
 from emulation.softswitch.codegen.program import KeyField, Program, TableSpec
 from emulation.softswitch.codegen.tracing import Point
+from emulation.softswitch.requests import (
+    EGRESS_CLONE,
+    INGRESS_CLONE,
+    RECIRCULATED,
+    REPLICATION,
+    RESUBMITTED,
+    CloneRequest,
+    EgressRequests,
+    IngressRequests,
+    Resume,
+)
 from emulation.softswitch.tables import (
     NO_ACTION,
     USE_GROUP,
@@ -22,15 +33,12 @@ from emulation.softswitch.tables import (
     prefix_mask,
 )
 
-INGRESS_CLONE = 1
-RECIRCULATED = 4
-RESUBMITTED = 6
 ORIGINS = {
-    1: "an ingress clone",
-    2: "an egress clone",
-    4: "recirculated",
-    5: "a replica",
-    6: "resubmitted",
+    INGRESS_CLONE: "an ingress clone",
+    EGRESS_CLONE: "an egress clone",
+    RECIRCULATED: "recirculated",
+    REPLICATION: "a replica",
+    RESUBMITTED: "resubmitted",
 }
 SHOWN_BYTES = 128
 Function = Callable[..., Any]
@@ -91,22 +99,37 @@ class Walk:
         self._errors = {number: name for name, number in program.errors.items()}
 
         def traced_ingress(
-            frame: bytes, port: int, length: int, now: int, resume: tuple[Any, ...] | None
+            frame: bytes, port: int, length: int, now: int, resume: Resume | None
         ) -> Any:
             self._arrived(frame, port, resume)
-            result = self._ingress(ingress, frame, port, length=length, now=now, resume=resume)
-            return (*result[:5], (self._current, result[5]))
+            *outcome, state = self._ingress(
+                ingress, frame, port, length=length, now=now, resume=resume
+            )
+            return (*outcome, (self._current, state))
 
-        def traced_egress(state: tuple[int, Any], port: int, *rest: Any) -> Any:
-            self._current = state[0]
+        # The number of the packet travels with its state through the queues.
+        def traced_egress(
+            state: tuple[int, Any],
+            port: int,
+            priority: int,
+            length: int,
+            instance: int,
+            rid: int,
+            *times_and_depths: int,
+        ) -> Any:
+            self._current, inner = state
             self._tell(
                 "egress",
-                f"egress of port {port}{_origin(rest[2], rest[3])}",
-                {"port": port, "instance_type": rest[2]},
+                f"egress of port {port}{_origin(instance, rid)}",
+                {"port": port, "instance_type": instance},
             )
 
-            frame, special = egress(state[1], port, *rest)
-            return frame, self._left(port, frame, special)
+            frame, requests = egress(
+                inner, port, priority, length, instance, rid, *times_and_depths
+            )
+            return frame, self._left(
+                port, frame, None if requests is None else EgressRequests(*requests)
+            )
 
         return traced_ingress, traced_egress
 
@@ -146,7 +169,7 @@ class Walk:
         if not self._is_muted:
             self._report(Step(self._current, kind, where="", text=text, data=data))
 
-    def _arrived(self, frame: bytes, port: int, resume: tuple[Any, ...] | None) -> None:
+    def _arrived(self, frame: bytes, port: int, resume: Resume | None) -> None:
         if resume is None:
             self._packets += 1
             self._current = self._packets
@@ -155,15 +178,22 @@ class Walk:
                 f"received {len(frame)} bytes on port {port}: {_hex(frame)}",
                 {"port": port, "frame": frame.hex()},
             )
-        elif resume[0] != INGRESS_CLONE:
-            self._tell("again", ORIGINS.get(resume[0], "again"), {"instance_type": resume[0]})
+        elif resume.instance != INGRESS_CLONE:
+            self._tell(
+                "again", ORIGINS.get(resume.instance, "again"), {"instance_type": resume.instance}
+            )
 
     def _ingress(
-        self, ingress: Function, frame: bytes, port: int, length: int, now: int, resume: Any
+        self,
+        ingress: Function,
+        frame: bytes,
+        port: int,
+        length: int,
+        now: int,
+        resume: Resume | None,
     ) -> Any:
-        if resume is not None and resume[0] == INGRESS_CLONE:
-            # A clone is parsed once more to be in its first state; that walk is the one already
-            # told.
+        if resume is not None and resume.instance == INGRESS_CLONE:
+            # A clone is parsed once more to be in its first state; that walk is already told.
             self._is_muted = True
             try:
                 return ingress(frame, port, length, now, resume)
@@ -171,17 +201,21 @@ class Walk:
                 self._is_muted = False
 
         result = ingress(frame, port, length, now, resume)
-        self._decided(*result[:5])
+        spec, group, priority, _, requests, _ = result
+        if requests is not None:
+            self._requested(IngressRequests(*requests))
+            if IngressRequests(*requests).resubmit is not None:
+                return result
+
+        self._decided(spec, group, priority)
         return result
 
-    def _decided(
-        self, spec: int, group: int, priority: int, _delta: int, special: tuple[Any, ...] | None
-    ) -> None:
-        if special is not None and special[0] is not None:
-            self._tell("clone", f"a clone to session {special[0][0]}", {"session": special[0][0]})
+    def _requested(self, requests: IngressRequests | EgressRequests) -> None:
+        if requests.clone is not None:
+            session = CloneRequest(*requests.clone).session
+            self._tell("clone", f"a clone to session {session}", {"session": session})
 
-        if special is not None and special[4] is not None:
-            return
+    def _decided(self, spec: int, group: int, priority: int) -> None:
 
         if group:
             self._tell("multicast", f"to multicast group {group}", {"group": group})
@@ -196,22 +230,22 @@ class Walk:
             )
 
     def _left(
-        self, port: int, frame: bytes | None, special: tuple[Any, ...] | None
-    ) -> tuple[Any, ...] | None:
-        if special is not None and special[0] is not None:
-            self._tell("clone", f"a clone to session {special[0][0]}", {"session": special[0][0]})
-            special = (special[0], (self._current, special[1]), *special[2:])
+        self, port: int, frame: bytes | None, requests: EgressRequests | None
+    ) -> EgressRequests | None:
+        if requests is not None and requests.clone is not None:
+            self._requested(requests)
+            requests = requests._replace(clone_state=(self._current, requests.clone_state))
 
         if frame is None:
             self._tell("dropped", "dropped by egress", {})
-        elif special is None or special[2] is None:
+        elif requests is None or requests.recirculate is None:
             self._tell(
                 "sent",
                 f"sent {len(frame)} bytes from port {port}: {_hex(frame)}",
                 {"port": port, "frame": frame.hex()},
             )
 
-        return special
+        return requests
 
 
 def shown(value: Any, bits: int) -> str:

@@ -1,14 +1,14 @@
 """The two functions that a program becomes: `ingress` and `egress`.
 
     ingress(data, port, length, now, resume)
-        -> (egress_spec, mcast_grp, priority, change of length, special or None, state)
-    egress(state, port, priority, length, instance, rid, now, enq_us, enq_depth, delta_us, deq_depth)
-        -> (frame or None, special or None)
+        -> (egress_spec, mcast_grp, priority, change of length, IngressRequests or None, state)
+    egress(state, port, priority, length, instance, rid, now,
+           enq_us, enq_depth, delta_us, deq_depth)
+        -> (frame or None, EgressRequests or None)
 
-`state` is a tuple of the variables that egress needs. `special` holds what clone, digest, resubmit
-and recirculate asked for: ingress (clone, values, digest, values, resubmit, values), egress (clone,
-state of the clone, recirculate, values). `resume` is None for a fresh packet, else (instance type,
-field list, values); a clone leaves ingress after the parser.
+`names` says what the arguments are, `emulation.softswitch.requests` what is in the requests and in
+`resume`. `state` is a tuple of the variables that egress needs. A clone leaves ingress after the
+parser.
 """
 
 from __future__ import annotations
@@ -17,23 +17,38 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.constants import Constants
 from emulation.softswitch.codegen.controls import ControlCode
 from emulation.softswitch.codegen.expressions import Expressions, Value, cut
-from emulation.softswitch.codegen.flow import Lines, indent
-from emulation.softswitch.codegen.hashing import hash_value, parts_of
+from emulation.softswitch.codegen.flow import Lines, indent, tuple_of
+from emulation.softswitch.codegen.hashing import PAYLOAD, hash_value, parts_of
 from emulation.softswitch.codegen.layout import Chunk, pack_format
-from emulation.softswitch.codegen.liveness import Liveness, names, raw
+from emulation.softswitch.codegen.liveness import Liveness, state_used
 from emulation.softswitch.codegen.parsing import ParserCode
 from emulation.softswitch.codegen.primitives import Primitives
 from emulation.softswitch.codegen.program import Checksum, FieldList, Header, Program
 from emulation.softswitch.codegen.tracing import Label, Tracing
+from emulation.softswitch.requests import INGRESS_CLONE
+from emulation.softswitch.units import PS_PER_US
 
-INSTANCE_INGRESS_CLONE = 1
 NO_CUTOFF = 1 << 30
+US = f"{names.NOW} // {PS_PER_US}"
 
-INGRESS = "def ingress(data, port, length, now, resume):"
-EGRESS = "def egress(state, port, priority, length, instance, rid, now, enq_us, enq_depth, delta_us, deq_depth):"
+INGRESS_ARGUMENTS = (names.DATA, names.PORT, names.PACKET_LENGTH, names.NOW, names.RESUME)
+EGRESS_ARGUMENTS = (
+    names.STATE,
+    names.PORT,
+    names.PRIORITY,
+    names.PACKET_LENGTH,
+    names.INSTANCE,
+    names.RID,
+    names.NOW,
+    names.ENQ_US,
+    names.ENQ_DEPTH,
+    names.DELTA_US,
+    names.DEQ_DEPTH,
+)
 
 OUTCOME = (
     "standard_metadata.egress_spec",
@@ -41,22 +56,22 @@ OUTCOME = (
     "intrinsic_metadata.priority",
 )
 INGRESS_METADATA = {
-    "standard_metadata.ingress_port": "port",
-    "standard_metadata.packet_length": "length",
-    "intrinsic_metadata.ingress_global_timestamp": "now // 1000000",
+    "standard_metadata.ingress_port": names.PORT,
+    "standard_metadata.packet_length": names.PACKET_LENGTH,
+    "intrinsic_metadata.ingress_global_timestamp": US,
 }
 EGRESS_METADATA = {
-    "standard_metadata.egress_port": "port",
-    "standard_metadata.packet_length": "length",
-    "standard_metadata.instance_type": "instance",
-    "intrinsic_metadata.egress_rid": "rid",
-    "intrinsic_metadata.egress_global_timestamp": "now // 1000000",
-    "queueing_metadata.enq_timestamp": "enq_us",
-    "queueing_metadata.enq_qdepth": "enq_depth",
-    "queueing_metadata.deq_timedelta": "delta_us",
-    "queueing_metadata.deq_qdepth": "deq_depth",
-    "queueing_metadata.qid": "priority",
-    "intrinsic_metadata.priority": "priority",
+    "standard_metadata.egress_port": names.PORT,
+    "standard_metadata.packet_length": names.PACKET_LENGTH,
+    "standard_metadata.instance_type": names.INSTANCE,
+    "intrinsic_metadata.egress_rid": names.RID,
+    "intrinsic_metadata.egress_global_timestamp": US,
+    "queueing_metadata.enq_timestamp": names.ENQ_US,
+    "queueing_metadata.enq_qdepth": names.ENQ_DEPTH,
+    "queueing_metadata.deq_timedelta": names.DELTA_US,
+    "queueing_metadata.deq_qdepth": names.DEQ_DEPTH,
+    "queueing_metadata.qid": names.PRIORITY,
+    "intrinsic_metadata.priority": names.PRIORITY,
 }
 
 
@@ -111,8 +126,8 @@ class _Assembler:
         rest = self._ingress_rest()
         egress = self._egress_pipeline()
         deparser = self._deparser()
-        loads, _ = names([*egress, *deparser])
-        _, stores = names([*start, *parser, *rest])
+        loads, _ = state_used([*egress, *deparser])
+        _, stores = state_used([*start, *parser, *rest])
         state = sorted(loads & stores)
         ingress = [*start, *parser, *self._leave_clone(state), *rest, *self._ingress_end(state)]
 
@@ -123,16 +138,20 @@ class _Assembler:
         ingress, egress, state = self.bodies()
         ingress = [*self._initial(ingress), *ingress]
         egress = [
-            f"{', '.join(['data, o', *state])} = state",
+            f"{', '.join([names.DATA, names.POSITION, *state])} = {names.STATE}",
             *self._initial(egress, state),
             *egress,
         ]
 
-        return "\n".join([INGRESS, *indent(ingress), EGRESS, *indent(egress), ""])
+        lines = [
+            *_function("ingress", INGRESS_ARGUMENTS, ingress),
+            *_function("egress", EGRESS_ARGUMENTS, egress),
+        ]
+        return "\n".join([*lines, ""])
 
     def _initial(self, body: Lines, known: Iterable[str] = ()) -> Lines:
         """Return what gives every variable that the body loads its first value."""
-        loads, _ = names(body)
+        loads, _ = state_used(body)
         defaults = self._defaults()
         zeros = []
         others = []
@@ -147,9 +166,9 @@ class _Assembler:
 
     def _defaults(self) -> dict[str, str]:
         """Return the first values of variables that do not start at 0."""
-        values = {"cutoff": str(NO_CUTOFF)}
+        values = {names.CUTOFF: str(NO_CUTOFF)}
         for header in self._program.headers:
-            values[raw(header)] = 'b""'
+            values[header.raw] = 'b""'
             values.update({field.var: 'b""' for field in header.fields if field.is_varbit})
             for chunk in self.liveness.plan(header):
                 values.update(zip(chunk.variables(), chunk.zeros(), strict=True))
@@ -172,14 +191,14 @@ class _Assembler:
         """Set the metadata of a fresh packet, or of one that comes round again."""
         again = [
             *self._restore(),
-            *self._set_metadata({"standard_metadata.instance_type": "resume[0]"}),
+            *self._set_metadata({"standard_metadata.instance_type": f"{names.RESUME}[0]"}),
         ]
 
         return [
-            "n = len(data)",
-            "d = x = 0",
+            f"{names.SIZE} = len({names.DATA})",
+            f"{names.GROWTH} = {names.EXITED} = 0",
             *self._set_metadata(INGRESS_METADATA),
-            *(["if resume is not None:", *indent(again)] if again else []),
+            *([f"if {names.RESUME} is not None:", *indent(again)] if again else []),
         ]
 
     def _restore(self) -> Lines:
@@ -189,8 +208,8 @@ class _Assembler:
             targets = self._list_fields(field_list)
             if targets:
                 arms += [
-                    f"{'elif' if arms else 'if'} resume[1] == {number}:",
-                    f" {', '.join(targets)}, = resume[2]",
+                    f"{'elif' if arms else 'if'} {names.RESUME}[1] == {number}:",
+                    f" {', '.join(targets)}, = {names.RESUME}[2]",
                 ]
 
         return arms
@@ -214,20 +233,22 @@ class _Assembler:
         body = [
             *cleared,
             *self._restore(),
-            f"return 0, 0, 0, 0, None, {_tuple(['data', 'o', *state])}",
+            f"return 0, 0, 0, 0, None, {_state(state)}",
         ]
 
-        return [f"if resume is not None and resume[0] == {INSTANCE_INGRESS_CLONE}:", *indent(body)]
+        is_clone = f"{names.RESUME} is not None and {names.RESUME}[0] == {INGRESS_CLONE}"
+        return [f"if {is_clone}:", *indent(body)]
 
     def _is_metadata(self, name: str) -> bool:
-        return name[0] == "f" and self._program.headers[int(name[1:].partition("_")[0])].is_metadata
+        header = names.header_of(name)
+        return header is not None and self._program.headers[header].is_metadata
 
     def _ingress_rest(self) -> Lines:
         """Return what follows the parser: checks and the ingress pipeline."""
         pipeline = self._controls.lines(self._program.ingress)
         flags = [f"{name} = None" for name, used in self._ingress_requests().items() if used]
         return [
-            *self._set_metadata({"standard_metadata.parser_error": "perr"}),
+            *self._set_metadata({"standard_metadata.parser_error": names.PARSER_ERROR}),
             *self._verify(),
             *flags,
             *pipeline,
@@ -284,49 +305,51 @@ class _Assembler:
 
     def _ingress_requests(self) -> dict[str, bool]:
         return {
-            "cl": self._uses("clone_ingress_pkt_to_egress"),
-            "dg": self._uses("generate_digest"),
-            "rs": self._uses("resubmit"),
+            names.CLONE: self._uses("clone_ingress_pkt_to_egress"),
+            names.DIGEST: self._uses("generate_digest"),
+            names.RESUBMIT: self._uses("resubmit"),
         }
 
     def _ingress_end(self, state: Sequence[str]) -> Lines:
         outcome = [self._intrinsic_source(name) for name in OUTCOME]
         return [
-            *self._special(),
-            f"return {', '.join(outcome)}, d, sp, {_tuple(['data', 'o', *state])}",
+            *self._requests(),
+            f"return {', '.join(outcome)}, {names.GROWTH}, {names.REQUESTS}, {_state(state)}",
         ]
 
     def _intrinsic_source(self, name: str) -> str:
         field = self._program.intrinsic(name)
         return "0" if field is None else field.var
 
-    def _special(self) -> Lines:
-        """Return what packs the packet's requests to the replication engine into `sp`."""
+    def _requests(self) -> Lines:
+        """Return what puts what the packet asks for into `names.REQUESTS`."""
         wanted = self._ingress_requests()
         if not any(wanted.values()):
-            return ["sp = None"]
+            return [f"{names.REQUESTS} = None"]
 
         parts: list[str] = []
         lines: Lines = []
         for name, used in wanted.items():
-            parts += [name, f"{name}v"] if used else ["None", "()"]
+            values = names.values_of(name)
+            parts += [name, values] if used else ["None", "()"]
             if used:
-                lines += [f"{name}v = ()", f"if {name} is not None:", *indent(self._capture(name))]
+                lines += [f"{values} = ()", f"if {name} is not None:", *indent(self._capture(name))]
 
         flags = " or ".join(f"{name} is not None" for name, used in wanted.items() if used)
-        return ["sp = None", f"if {flags}:", *indent([*lines, f"sp = {_tuple(parts)}"])]
+        packed = [*lines, f"{names.REQUESTS} = {tuple_of(parts)}"]
+        return [f"{names.REQUESTS} = None", f"if {flags}:", *indent(packed)]
 
     def _capture(self, name: str) -> Lines:
-        """Return what puts the values of the requested list into `<name>v`."""
-        lists = self._program.learn_lists if name == "dg" else self._program.field_lists
-        number = "cl[1]" if name == "cl" else name
+        """Return what fetches the values of the list that a request names."""
+        lists = self._program.learn_lists if name == names.DIGEST else self._program.field_lists
+        number = f"{name}[1]" if name == names.CLONE else name
         arms: Lines = []
 
         for key, item in lists.items():
-            sources = self._list_fields(item) if name != "dg" else self._digest_values(item)
+            sources = self._list_fields(item) if name != names.DIGEST else self._digest_values(item)
             arms += [
                 f"{'elif' if arms else 'if'} {number} == {key}:",
-                f" {name}v = {_tuple(sources)}",
+                f" {names.values_of(name)} = {tuple_of(sources)}",
             ]
 
         return arms or ["pass"]
@@ -339,7 +362,7 @@ class _Assembler:
         pipeline = self._controls.lines(self._program.egress)
         flags = [f"{name} = None" for name, used in self._egress_requests().items() if used]
         return [
-            "d = x = 0",
+            f"{names.GROWTH} = {names.EXITED} = 0",
             *self._set_metadata(EGRESS_METADATA),
             *self._clear_spec(),
             *flags,
@@ -347,7 +370,10 @@ class _Assembler:
         ]
 
     def _egress_requests(self) -> dict[str, bool]:
-        return {"cl": self._uses("clone_egress_pkt_to_egress"), "rc": self._uses("recirculate")}
+        return {
+            names.CLONE: self._uses("clone_egress_pkt_to_egress"),
+            names.RECIRCULATE: self._uses("recirculate"),
+        }
 
     def _clear_spec(self) -> Lines:
         spec = self._program.intrinsic("standard_metadata.egress_spec")
@@ -363,52 +389,62 @@ class _Assembler:
         lists = {
             number: self._list_fields(item) for number, item in self._program.field_lists.items()
         }
+        cloned = names.values_of(names.CLONE)
         arms: Lines = []
         for number, kept in lists.items():
             arms += [
-                f"{'elif' if arms else 'if'} cl[1] == {number}:",
-                f" clv = {self._cloned(state, kept)}",
+                f"{'elif' if arms else 'if'} {names.CLONE}[1] == {number}:",
+                f" {cloned} = {self._cloned(state, kept)}",
             ]
 
-        body = [f"clv = {self._cloned(state, ())}", *arms]
-        return ["clv = None", "if cl is not None:", *indent(body)]
+        body = [f"{cloned} = {self._cloned(state, ())}", *arms]
+        return [f"{cloned} = None", f"if {names.CLONE} is not None:", *indent(body)]
 
     def _cloned(self, state: Sequence[str], kept: Sequence[str]) -> str:
-        values = [name if not self._is_metadata(name) or name in kept else "0" for name in state]
-        return _tuple(["data", "o", *values])
+        return _state(
+            name if not self._is_metadata(name) or name in kept else "0" for name in state
+        )
 
     def _deparser(self) -> Lines:
         """Return the end of egress: checksums, the frame, and the request to send it round again."""
-        requests = self._egress_requests()
-        recirculated = (
-            ["rcv = ()", "if rc is not None:", *indent(self._capture("rc"))]
-            if requests["rc"]
-            else []
-        )
-
-        clone = ("cl", "clv") if requests["cl"] else ("None", "None")
-        again = ("rc", "rcv") if requests["rc"] else ("None", "()")
-        special = _tuple([*clone, *again])
-        flags = (
-            " or ".join(f"{name} is not None" for name, used in requests.items() if used) or "False"
-        )
         spec = self._intrinsic_source("standard_metadata.egress_spec")
 
         return [
-            *recirculated,
-            f"sp = {special} if {flags} else None" if any(requests.values()) else "sp = None",
-            f"if {spec} == DROP:",
-            " return None, sp",
+            *self._requests_of_egress(),
+            f"if {spec} == {names.DROP}:",
+            f" return None, {names.REQUESTS}",
             *self._update(),
-            f"frame = {self._frame()}",
+            f"{names.FRAME} = {self._frame()}",
             *self._emits(),
-            *(
-                ["if cutoff < len(frame):", " frame = frame[:cutoff]"]
-                if self._uses("truncate")
-                else []
-            ),
-            "return frame, sp",
+            *(self._truncated() if self._uses("truncate") else []),
+            f"return {names.FRAME}, {names.REQUESTS}",
         ]
+
+    def _truncated(self) -> Lines:
+        return [
+            f"if {names.CUTOFF} < len({names.FRAME}):",
+            f" {names.FRAME} = {names.FRAME}[:{names.CUTOFF}]",
+        ]
+
+    def _requests_of_egress(self) -> Lines:
+        wanted = self._egress_requests()
+        if not any(wanted.values()):
+            return [f"{names.REQUESTS} = None"]
+
+        lines: Lines = []
+        if wanted[names.RECIRCULATE]:
+            lines = [
+                f"{names.values_of(names.RECIRCULATE)} = ()",
+                f"if {names.RECIRCULATE} is not None:",
+                *indent(self._capture(names.RECIRCULATE)),
+            ]
+
+        parts: list[str] = []
+        for name, nothing in ((names.CLONE, "None"), (names.RECIRCULATE, "()")):
+            parts += [name, names.values_of(name)] if wanted[name] else ["None", nothing]
+
+        flags = " or ".join(f"{name} is not None" for name, used in wanted.items() if used)
+        return [*lines, f"{names.REQUESTS} = {tuple_of(parts)} if {flags} else None"]
 
     def _update(self) -> Lines:
         lines: Lines = []
@@ -426,18 +462,19 @@ class _Assembler:
         """Report which headers the deparser has emitted, and the bytes that follow them."""
         headers = [self._program.headers[i] for i in self._program.deparse_order]
         values = [(Label(header.name, 1), header.valid) for header in headers]
+        payload = f"len({names.DATA}) - {names.POSITION}"
         return self._tracing.at(
-            "emit", "deparser", [*values, (Label("payload", 32), "len(data) - o")], where=""
+            "emit", "deparser", [*values, (Label("payload", 32), payload)], where=""
         )
 
     def _frame(self) -> str:
         headers = [self._program.headers[i] for i in self._program.deparse_order]
         pieces = [piece for header in headers for piece in self._emitted(header)]
-        return f'b"".join({_tuple([*pieces, "data[o:]"])})'
+        return f'b"".join({tuple_of([*pieces, PAYLOAD])})'
 
     def _emitted(self, header: Header) -> list[str]:
         if self.liveness.is_pristine(header):
-            return [raw(header)]
+            return [header.raw]
 
         pieces: list[str] = []
         run: list[Chunk] = []
@@ -460,5 +497,9 @@ class _Assembler:
         return [f"{pack}({', '.join(chunk.packed() for chunk in run)})"]
 
 
-def _tuple(sources: Sequence[str]) -> str:
-    return f"({''.join(source + ', ' for source in sources)})"
+def _state(variables: Iterable[str]) -> str:
+    return tuple_of([names.DATA, names.POSITION, *variables])
+
+
+def _function(name: str, arguments: Sequence[str], body: Lines) -> Lines:
+    return [f"def {name}({', '.join(arguments)}):", *indent(body)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulation.softswitch.codegen import names
+
 
 class Constants:
     """Hands out one name per object; the names are the parameters of the generated module."""
@@ -16,12 +18,8 @@ class Constants:
         """Return the name under which generated code finds `value`."""
         name = self._names.get(id(value))
         if name is None:
-            name = f"K{len(self.values)}"
+            name = names.constant(len(self.values))
             self._names[id(value)] = name
             self.values[name] = value
 
         return name
-
-    def bind(self, name: str, value: Any) -> None:
-        """Give `value` a name of the caller's choice."""
-        self.values[name] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.constants import Constants
 from emulation.softswitch.codegen.expressions import Expressions, bits_of_field
 from emulation.softswitch.codegen.flow import Block, Branch, Graph, Lines, emit, indent, topological
@@ -24,7 +25,7 @@ from emulation.softswitch.codegen.program import (
 from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.masked import NO_RANK
-from emulation.softswitch.tables import lookup_kind
+from emulation.softswitch.tables import NO_ACTION, USE_GROUP, lookup_kind
 
 
 class ControlCode:
@@ -94,7 +95,7 @@ class ControlCode:
         lines = self._primitives.action(action)
         exits = any(call["op"] == "exit" for call in action.primitives)
 
-        return [*lines, "if x:", " break"] if exits else lines
+        return [*lines, f"if {names.EXITED}:", " break"] if exits else lines
 
     def _table(self, table: TableSpec) -> Block:
         if (
@@ -105,7 +106,7 @@ class ControlCode:
         ):
             return self._fixed(table)
 
-        lines = self._lookup(table)
+        lines = [*self._lookup(table), f"{names.ACTION} = {names.ENTRY}[0]"]
         if table.splits_on_hit:
             return self._split(table, lines)
 
@@ -115,14 +116,16 @@ class ControlCode:
         ]
 
         arms.sort(key=lambda arm: not arm.lines)
-        return Block((*lines, "a = e[0]"), (*arms, Branch(None, table.next_miss)))
+        return Block(tuple(lines), (*arms, Branch(None, table.next_miss)))
 
     def _fixed(self, table: TableSpec) -> Block:
         """Return a table that always runs the same action with the same arguments."""
         action = self._program.actions[table.default_action or 0]
-        arguments = [f"p{i} = {value}" for i, value in enumerate(table.default_data)]
+        arguments = [
+            f"{names.parameter(i)} = {value}" for i, value in enumerate(table.default_data)
+        ]
         following = table.next_by_action.get(action.id, table.next_miss)
-        counted = self._direct(table, f"D{self._tables[table.name]}[0][2]")
+        counted = self._direct(table, f"{names.default(self._tables[table.name])}[0][2]")
         told = self._tracing.called(action, table.is_hidden)
 
         return Block((*counted, *arguments, *told, *self._run(action)), (Branch(None, following),))
@@ -133,31 +136,41 @@ class ControlCode:
             branch = self._arm(table, action, None)
             arms += [f"{'elif' if arms else 'if'} {branch.condition}:", *indent(branch.lines)]
 
-        body = [*lines, "a = e[0]", *arms]
-        return Block(tuple(body), (Branch("hit", table.next_hit), Branch(None, table.next_miss)))
+        return Block(
+            (*lines, *arms), (Branch(names.HIT, table.next_hit), Branch(None, table.next_miss))
+        )
 
     def _arm(self, table: TableSpec, action_id: int, following: str | None) -> Branch:
         action = self._program.actions[action_id]
-        names = [f"p{i}" for i in range(len(action.parameter_bits))]
-        unpack = [f"{', '.join(names)}, = e[1]"] if names else []
+        arguments = [names.parameter(i) for i in range(len(action.parameter_bits))]
+        unpack = [f"{', '.join(arguments)}, = {names.ENTRY}[1]"] if arguments else []
         lines = [*self._tracing.called(action), *self._run(action)]
 
-        return Branch(f"a == {action.id}", following, tuple([*unpack, *lines] if lines else ()))
+        return Branch(
+            f"{names.ACTION} == {action.id}", following, tuple([*unpack, *lines] if lines else ())
+        )
 
     def _lookup(self, table: TableSpec) -> Lines:
-        """Return what puts the entry that the packet hits, or the default entry, into `e`."""
+        """Return what puts the entry that the packet hits, or the default entry, into `names.ENTRY`."""
         number = self._tables[table.name]
         keys = [self._source(key) for key in table.key]
-        hit = ["hit = e is not None"] if table.splits_on_hit else []
+        missed = f"{names.ENTRY} = {names.default(number)}[0]"
 
         if not table.key:
-            lines = [f"e = D{number}[0]", *(["hit = False"] if hit else [])]
+            lines = [missed, *([f"{names.HIT} = False"] if table.splits_on_hit else [])]
         else:
-            search = _SEARCH[lookup_kind(table)](number, table.key, keys)
-            lines = [*search, *hit, "if e is None:", f" e = D{number}[0]", *self._on_hit(table)]
+            hit = [f"{names.HIT} = {names.ENTRY} is not None"] if table.splits_on_hit else []
+            lines = [
+                *_SEARCH[lookup_kind(table)](number, table.key, keys),
+                *hit,
+                f"if {names.ENTRY} is None:",
+                *indent([missed]),
+                *self._on_hit(table),
+            ]
 
         told = self._tracing.looked_up(table, number, keys)
-        return [*lines, *told, *self._direct(table, "e[2]"), *self._indirect(table)]
+        counted = self._direct(table, f"{names.ENTRY}[2]")
+        return [*lines, *told, *counted, *self._indirect(table)]
 
     def _source(self, key: KeyField) -> str:
         header, name = key.target
@@ -168,26 +181,34 @@ class ControlCode:
         return source if key.mask is None else f"({source} & {key.mask})"
 
     def _on_hit(self, table: TableSpec) -> Lines:
-        return ["else:", " e[2].last_hit_ps = now"] if table.supports_timeout else []
+        if not table.supports_timeout:
+            return []
+
+        return ["else:", f" {names.ENTRY}[2].last_hit_ps = {names.NOW}"]
 
     def _direct(self, table: TableSpec, record: str) -> Lines:
         """Return the updates of the entry's direct counter and meter."""
         if not table.with_counters and table.direct_meter is None:
             return []
 
-        lines = [f"r = {record}"]
+        lines = [f"{names.RECORD} = {record}"]
         if table.with_counters:
-            lines += ["r.packets += 1", "r.octets += length"]
+            lines += [
+                f"{names.RECORD}.packets += 1",
+                f"{names.RECORD}.octets += {names.PACKET_LENGTH}",
+            ]
 
         meter = next(
             (meter for meter in self._program.meters if meter.name == table.direct_meter), None
         )
         if meter is not None and meter.result is not None:
+            executed = f"{names.RECORD}.meter.execute({names.NOW}, {names.PACKET_LENGTH})"
             lines += [
-                "if r.meter is not None:",
-                f" {meter.result.var} = r.meter.execute(now, length)",
+                f"if {names.RECORD}.meter is not None:",
+                f" {meter.result.var} = {executed}",
+                "else:",
+                f" {meter.result.var} = 0",
             ]
-            lines += ["else:", f" {meter.result.var} = 0"]
 
         return lines
 
@@ -206,28 +227,32 @@ class ControlCode:
 
         if profile.algorithm is not None:
             inputs = parts_of(self._program, profile.inputs)
-            key = f"{hash_value(self._constants, profile.algorithm, inputs).source} if e[0] == -3 else 0"
+            chosen = hash_value(self._constants, profile.algorithm, inputs).source
+            key = f"{chosen} if {names.ENTRY}[0] == {USE_GROUP} else 0"
 
-        return ["if e[0] < -1:", f" e = P{number}.resolve(e, {key})"]
+        return [
+            f"if {names.ENTRY}[0] < {NO_ACTION}:",
+            f" {names.ENTRY} = {names.profile(number)}.resolve({names.ENTRY}, {key})",
+        ]
 
 
 def _search_exact(number: int, _keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
     index = sources[0] if len(sources) == 1 else f"({', '.join(sources)})"
-    return [f"e = T{number}({index})"]
+    return [f"{names.ENTRY} = {names.entries(number)}({index})"]
 
 
 def _search_prefixes(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
     masked = [
-        f"{source} & m" if key.kind == "lpm" else source
+        f"{source} & {names.MASK}" if key.kind == "lpm" else source
         for key, source in zip(keys, sources, strict=True)
     ]
 
     index = masked[0] if len(masked) == 1 else f"({', '.join(masked)})"
     return [
-        "e = None",
-        f"for m, t in T{number}:",
-        f" e = t.get({index})",
-        " if e is not None:",
+        f"{names.ENTRY} = None",
+        f"for {names.MASK}, {names.LEVEL} in {names.entries(number)}:",
+        f" {names.ENTRY} = {names.LEVEL}.get({index})",
+        f" if {names.ENTRY} is not None:",
         "  break",
     ]
 
@@ -236,35 +261,42 @@ def _search_rows(number: int, keys: Sequence[KeyField], sources: Sequence[str]) 
     pairs = list(zip(keys, sources, strict=True))
     masked = concatenate([(source, key.bits) for key, source in pairs if key.kind != "range"])
     ranges = [source for key, source in pairs if key.kind == "range"]
-    names = "".join(f"l{i}, u{i}, " for i in range(len(ranges)))
-    tests = ["k & m == w", *(f"l{i} <= {source} <= u{i}" for i, source in enumerate(ranges))]
-    loop = [
-        f"for m, w, {names}c in T{number}:",
+    ends = "".join(f"{names.low(i)}, {names.high(i)}, " for i in range(len(ranges)))
+    tests = [
+        f"{names.KEY} & {names.MASK} == {names.VALUE}",
+        *(f"{names.low(i)} <= {source} <= {names.high(i)}" for i, source in enumerate(ranges)),
+    ]
+    row = f"{names.MASK}, {names.VALUE}, {ends}{names.CANDIDATE}"
+
+    return [
+        f"{names.ENTRY} = None",
+        f"{names.KEY} = {masked}",
+        f"for {row} in {names.entries(number)}:",
         f" if {' and '.join(tests)}:",
-        "  e = c",
+        f"  {names.ENTRY} = {names.CANDIDATE}",
         "  break",
     ]
-
-    return ["e = None", f"k = {masked}", *loop]
 
 
 def _search_masked(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
     """Search by masks where that pays, as `MaskedEntries` has decided; else row by row."""
+    found = names.CANDIDATE
     step = [
-        " if z < w:",
+        f" if {names.RANK} < {names.BOUND}:",
         "  break",
-        " c = t(k & m)",
-        " if c is not None and c[0] < z:",
-        "  z, e = c",
+        f" {found} = {names.LEVEL}({names.KEY} & {names.MASK})",
+        f" if {found} is not None and {found}[0] < {names.RANK}:",
+        f"  {names.RANK}, {names.ENTRY} = {found}",
     ]
 
     start, key, *rows = _search_rows(number, keys, sources)
+    level = f"{names.BOUND}, {names.MASK}, {names.LEVEL}"
     return [
         start,
         key,
-        f"if L{number}:",
-        f" z = {NO_RANK}",
-        *indent([f"for w, m, t in L{number}:", *step]),
+        f"if {names.levels(number)}:",
+        f" {names.RANK} = {NO_RANK}",
+        *indent([f"for {level} in {names.levels(number)}:", *step]),
         "else:",
         *indent(rows),
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.layout import unsigned
 from emulation.softswitch.codegen.program import (
     VALID,
@@ -138,7 +139,8 @@ class Expressions:
 
     def _parameter(self, number: Json) -> Value:
         return Value(
-            f"p{number}", item_at(self._parameter_bits, number, "the number of a parameter")
+            names.parameter(number),
+            item_at(self._parameter_bits, number, "the number of a parameter"),
         )
 
     def field_value(self, target: Json) -> Value:
@@ -258,7 +260,7 @@ class Expressions:
 
     def _register(self, name: str, index: Value) -> Value:
         array = self.register(name)
-        cell = f"R{array.id}[{index.source}]"
+        cell = f"{names.register(array.id)}[{index.source}]"
         bounds = in_bounds(index, array.size)
 
         return Value(cell if bounds is None else f"({cell} if {bounds} else 0)", array.bits)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from emulation.softswitch.codegen import names
+
 MAX_DEPTH = 40
 MAX_STEPS = 1 << 16
 NO_CONDITION = None
@@ -42,6 +44,11 @@ Graph = Mapping[str, Block]
 def indent(lines: Iterable[str]) -> Lines:
     """Return the lines one level deeper, or `pass` where there are none."""
     return [" " + line for line in lines] or [" pass"]
+
+
+def tuple_of(sources: Iterable[str]) -> str:
+    """Return the tuple of some expressions, however many."""
+    return f"({''.join(source + ', ' for source in sources)})"
 
 
 def emit(graph: Graph, start: str | None) -> Lines:
@@ -93,12 +100,12 @@ def _dispatch(graph: Graph, start: str) -> Lines:
     body: Lines = []
     for name, number in numbers.items():
         block = graph[name]
-        body.append(f"{'elif' if body else 'if'} q == {number}:")
+        body.append(f"{'elif' if body else 'if'} {names.BLOCK} == {number}:")
         body += indent([*block.lines, *_choose(block, numbers)])
 
     return [
-        f"q = {numbers[start]}",
-        f"for _ in range({MAX_STEPS}):",
+        f"{names.BLOCK} = {numbers[start]}",
+        f"for {names.REPEAT} in range({MAX_STEPS}):",
         *indent([*body, "else:", " break"]),
     ]
 
@@ -108,9 +115,9 @@ def _choose(block: Block, numbers: Mapping[str, int], leave: Lines | None = None
 
     `leave` ends the graph.
     """
-    ending = ["q = 0"] if leave is None else leave
+    ending = [f"{names.BLOCK} = 0"] if leave is None else leave
     arms = [
-        (branch, [f"q = {numbers[branch.target]}"] if branch.target else ending)
+        (branch, [f"{names.BLOCK} = {numbers[branch.target]}"] if branch.target else ending)
         for branch in _complete(block)
     ]
 
@@ -208,17 +215,17 @@ class _Emitter:
             for name in self._reach(branch.target, stop, inclusive=False)
         }
 
-        names = sorted(inside, key=self._position.__getitem__)
-        numbers = {name: i for i, name in enumerate(names, 1)}
+        ordered = sorted(inside, key=self._position.__getitem__)
+        numbers = {name: i for i, name in enumerate(ordered, 1)}
         if stop is not None:
             numbers[stop] = 0
 
         leave = None if stop is None else ["break"]
         out = _choose(block, numbers, leave)
-        for name in names:
+        for name in ordered:
             inner = self._graph[name]
             out += [
-                f"if q == {numbers[name]}:",
+                f"if {names.BLOCK} == {numbers[name]}:",
                 *indent([*inner.lines, *_choose(inner, numbers, leave)]),
             ]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.constants import Constants
 from emulation.softswitch.codegen.expressions import Value, bits_of_field
 from emulation.softswitch.codegen.layout import CODES, concatenate
@@ -20,7 +21,7 @@ from emulation.softswitch.codegen.program import VALID, Field, Json, Program, he
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.hashes import algorithm
 
-PAYLOAD = "data[o:]"
+PAYLOAD = f"{names.DATA}[{names.POSITION}:]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,11 @@ def hash_value(constants: Constants, name: str, parts: Sequence[Part]) -> Value:
     """Return the source of the hash `name` of the parts."""
     function, bits = algorithm(name)
     if name in ("csum16", "cksum16") and _keeps_alignment(parts):
-        return Value(f"fold({_sum(parts)})", bits)
+        return Value(f"{names.FOLD}({_sum(parts)})", bits)
 
     call = constants.add(function)
-    slow = f"{call}(join_bits(({' '.join(f'({p.guard or 1}, {p.source}, {p.bits}),' for p in parts)})))"
+    listed = " ".join(f"({part.guard or 1}, {part.source}, {part.bits})," for part in parts)
+    slow = f"{call}({names.JOIN_BITS}(({listed})))"
     if not parts or any(part.bits == 0 for part in parts):
         return Value(slow, bits)
 
@@ -107,7 +109,7 @@ def _sum(parts: Sequence[Part]) -> str:
 
 def _words(part: Part, shift: int) -> str:
     if not part.bits:
-        return f"words({part.source})"
+        return f"{names.WORDS}({part.source})"
 
     return f"({part.source} << {shift})" if shift else part.source
 

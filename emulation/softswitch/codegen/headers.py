@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.expressions import HeaderRef
 from emulation.softswitch.codegen.flow import Lines, indent
-from emulation.softswitch.codegen.liveness import Liveness, raw
+from emulation.softswitch.codegen.liveness import Liveness
 from emulation.softswitch.codegen.program import Header, Program, Stack
 
 
@@ -19,7 +20,11 @@ class HeaderCode:
 
     def add(self, header: Header) -> Lines:
         """Make a header valid; its fields are 0 unless it was valid before."""
-        lines = [f"d += {header.bytes}", *self.set_valid(header), *_assign(*self._reset(header))]
+        lines = [
+            f"{names.GROWTH} += {header.bytes}",
+            *self.set_valid(header),
+            *_assign(*self._reset(header)),
+        ]
         return [f"if not {header.valid}:", *indent(lines)]
 
     def remove(self, header: Header) -> Lines:
@@ -27,7 +32,7 @@ class HeaderCode:
         varbits = "".join(f" + len({field.var})" for field in header.fields if field.is_varbit)
         return [
             f"if {header.valid}:",
-            *indent([f"d -= {header.bytes}{varbits}", *self._invalidate(header)]),
+            *indent([f"{names.GROWTH} -= {header.bytes}{varbits}", *self._invalidate(header)]),
         ]
 
     def set_valid(self, header: Header) -> Lines:
@@ -42,7 +47,7 @@ class HeaderCode:
 
     def _invalidate(self, header: Header) -> Lines:
         lines = [f"{header.valid} = 0"]
-        return [*lines, f'{raw(header)} = b""'] if self._liveness.is_pristine(header) else lines
+        return [*lines, f'{header.raw} = b""'] if self._liveness.is_pristine(header) else lines
 
     def _reset(self, header: Header) -> tuple[list[str], list[str]]:
         return self._liveness.variables(header), self._liveness.zeros(header)

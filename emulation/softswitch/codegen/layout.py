@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.program import Field, Header
 
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
@@ -38,7 +39,7 @@ class Chunk:
     def var(self) -> str:
         """The variable of an opaque chunk or varbit."""
         first = self.fields[0]
-        return first.var if first.is_varbit else f"o{first.header}_{first.index}"
+        return first.var if first.is_varbit else names.opaque(first.header, first.index)
 
     @property
     def code(self) -> str:

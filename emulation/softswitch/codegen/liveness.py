@@ -8,15 +8,13 @@ leaves as the bytes that came in.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.flow import indent
 from emulation.softswitch.codegen.layout import Chunk, chunks
 from emulation.softswitch.codegen.program import Field, Header, Program
-
-STATE = re.compile(r"^(?:(?:[fovh]|n[su])\d+(?:_\d+)?|cutoff)$")
 
 
 @dataclass(slots=True)
@@ -32,7 +30,7 @@ class Liveness:
 
     def learn(self, bodies: Sequence[str]) -> Liveness:
         """Return what the second generation needs to know, from the statements of the first."""
-        loads, stores = names(bodies)
+        loads, stores = state_used(bodies)
         used = {
             (header.type_name, item.index)
             for header in self.program.headers
@@ -85,17 +83,12 @@ class Liveness:
         return [value for chunk in self.plan(header) for value in chunk.zeros()]
 
 
-def names(body: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+def state_used(body: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the packet state variables that a function body loads and those that it stores."""
     loads = set[str]()
     stores = set[str]()
     for node in ast.walk(ast.parse("\n".join(["while True:", *indent(body)]))):
-        if isinstance(node, ast.Name) and STATE.match(node.id):
+        if isinstance(node, ast.Name) and names.is_packet_state(node.id):
             (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
 
     return frozenset(loads), frozenset(stores)
-
-
-def raw(header: Header) -> str:
-    """Return the variable that holds a pristine header's bytes, empty while it is invalid."""
-    return f"h{header.id}"

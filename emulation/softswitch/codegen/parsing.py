@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.constants import Constants
 from emulation.softswitch.codegen.expressions import (
     Expressions,
@@ -22,7 +23,7 @@ from emulation.softswitch.codegen.expressions import (
 from emulation.softswitch.codegen.flow import Block, Branch, Lines, emit, indent
 from emulation.softswitch.codegen.headers import HeaderCode
 from emulation.softswitch.codegen.layout import Chunk, slice_bits, unpack_format
-from emulation.softswitch.codegen.liveness import Liveness, raw
+from emulation.softswitch.codegen.liveness import Liveness
 from emulation.softswitch.codegen.primitives import Primitives
 from emulation.softswitch.codegen.program import (
     Header,
@@ -58,12 +59,12 @@ class Cursor:
         if self.at is not None:
             return str(self.at + size)
 
-        return f"o + {size}" if size else "o"
+        return f"{names.POSITION} + {size}" if size else names.POSITION
 
     def moved(self, size: int) -> Lines:
         """Consume a known number of bytes."""
         if self.at is None:
-            return [f"o += {size}"] if size else []
+            return [f"{names.POSITION} += {size}"] if size else []
 
         self.at += size
         return []
@@ -73,13 +74,13 @@ class Cursor:
         if self.at is None:
             return []
 
-        lines = [f"o = {self.at}"]
+        lines = [f"{names.POSITION} = {self.at}"]
         self.at = None
         return lines
 
     def stored(self) -> Lines:
         """Return what makes `o` hold the position for whoever leaves here."""
-        return [] if self.at is None else [f"o = {self.at}"]
+        return [] if self.at is None else [f"{names.POSITION} = {self.at}"]
 
 
 class ParserCode:
@@ -108,7 +109,10 @@ class ParserCode:
         offsets = self._offsets()
         graph = {name: self._block(states[name], offsets) for name in offsets}
 
-        return ["o = perr = 0", *emit(graph, self._program.parser.start)]
+        return [
+            f"{names.POSITION} = {names.PARSER_ERROR} = 0",
+            *emit(graph, self._program.parser.start),
+        ]
 
     def _offsets(self) -> dict[str, int | None]:
         """Return every reachable state's offset, None where it depends on the path."""
@@ -187,7 +191,8 @@ class ParserCode:
                 for key, bits in zip(keys, masks, strict=True)
             ]
 
-            return f"V{self._value_sets[item['value']]}.matches(({', '.join(masked)},), {tuple(masks)})"
+            members = names.value_set(self._value_sets[item["value"]])
+            return f"{members}.matches(({', '.join(masked)},), {tuple(masks)})"
 
         values = _split(hex_int(item["value"], "transition value"), widths)
         tests = [
@@ -206,8 +211,8 @@ class ParserCode:
         for i, item in enumerate(state.key):
             if item["type"] == "lookahead":
                 check, value = self._lookahead(item["value"], cursor)
-                lines += [*check, f"k{i} = {value.source}"]
-                keys.append(f"k{i}")
+                lines += [*check, f"{names.peeked(i)} = {value.source}"]
+                keys.append(names.peeked(i))
                 widths.append(item["value"][1])
             else:
                 source, bits = self._key_field(item)
@@ -270,14 +275,17 @@ class ParserCode:
         raise PipelineError(f"unknown parser operation {op['op']!r}")
 
     def _fail(self, error: str, cursor: Cursor) -> Lines:
-        told = self._tracing.at("parser_error", "error", [(Label("error", 32), "perr")])
-        return [*cursor.stored(), f"perr = {error}", *told, "break"]
+        told = self._tracing.at("parser_error", "error", [(Label("error", 32), names.PARSER_ERROR)])
+        return [*cursor.stored(), f"{names.PARSER_ERROR} = {error}", *told, "break"]
 
     def _error(self, name: str) -> str:
         return str(self._program.errors.get(name, CORE_ERRORS[name]))
 
     def _need(self, end: str, cursor: Cursor) -> Lines:
-        return [f"if n < {end}:", *indent(self._fail(self._error("PacketTooShort"), cursor))]
+        return [
+            f"if {names.SIZE} < {end}:",
+            *indent(self._fail(self._error("PacketTooShort"), cursor)),
+        ]
 
     def _set(self, parameters: Json, cursor: Cursor) -> Lines:
         target, source = parameters
@@ -292,10 +300,10 @@ class ParserCode:
         bits = natural(place[1], "the width of a lookahead")
         first = offset // 8
         end = (offset + bits + 7) // 8
-        source = f"int.from_bytes(data[{cursor.plus(first)}:{cursor.plus(end)}], 'big')"
+        source = f"int.from_bytes({names.DATA}[{cursor.plus(first)}:{cursor.plus(end)}], 'big')"
 
         if end == first + 1:
-            source = f"data[{cursor.plus(first)}]"
+            source = f"{names.DATA}[{cursor.plus(first)}]"
 
         value = slice_bits(source, end * 8 - offset - bits, bits, (end - first) * 8)
         return self._need(cursor.plus(end), cursor), Value(f"({value})", bits)
@@ -311,12 +319,17 @@ class ParserCode:
 
         lines = [
             *cursor.lost(),
-            f"w = {bits.source}",
-            "if w & 7 or w < 0:",
+            f"{names.WIDTH} = {bits.source}",
+            f"if {names.WIDTH} & 7 or {names.WIDTH} < 0:",
             *indent(self._fail(invalid, cursor)),
         ]
 
-        return [*lines, "w >>= 3", *self._need("o + w", cursor), "o += w"]
+        return [
+            *lines,
+            f"{names.WIDTH} >>= 3",
+            *self._need(f"{names.POSITION} + {names.WIDTH}", cursor),
+            f"{names.POSITION} += {names.WIDTH}",
+        ]
 
     def _extract(self, target: Json, length: Json | None, cursor: Cursor) -> Lines:
         value = target["value"]
@@ -357,7 +370,9 @@ class ParserCode:
         plan = self._liveness.plan(header)
 
         if self._liveness.is_pristine(header):
-            lines.append(f"{raw(header)} = data[{cursor.plus(0)}:{cursor.plus(header.bytes)}]")
+            lines.append(
+                f"{header.raw} = {names.DATA}[{cursor.plus(0)}:{cursor.plus(header.bytes)}]"
+            )
             lines += self._unpack(plan, cursor.plus(0), keep_opaque=False)
         else:
             lines += self._unpack(plan, cursor.plus(0), keep_opaque=True)
@@ -368,29 +383,33 @@ class ParserCode:
         if length is None:
             raise PipelineError(f"header {header.name!r} has a varbit; extract it with a length")
 
-        lines = [*cursor.lost(), f"w = {self._expressions.data(inner(length)).source}"]
+        lines = [*cursor.lost(), f"{names.WIDTH} = {self._expressions.data(inner(length)).source}"]
         lines += [
-            "if w & 7:",
+            f"if {names.WIDTH} & 7:",
             *indent(self._fail(self._error("ParserInvalidArgument"), cursor)),
-            "w >>= 3",
+            f"{names.WIDTH} >>= 3",
         ]
-        lines += [f"if w < 0 or n < o + {header.bytes} + w:"]
+        end = f"{names.POSITION} + {header.bytes} + {names.WIDTH}"
+        lines += [f"if {names.WIDTH} < 0 or {names.SIZE} < {end}:"]
         lines += indent(self._fail(self._error("PacketTooShort"), cursor))
 
         if header.max_bytes:
-            lines += [f"if {header.bytes} + w > {header.max_bytes}:"]
+            lines += [f"if {header.bytes} + {names.WIDTH} > {header.max_bytes}:"]
             lines += indent(self._fail(self._error("HeaderTooShort"), cursor))
 
         plan = self._liveness.plan(header)
         place = next((i for i, chunk in enumerate(plan) if chunk.is_varbit), None)
         if place is not None:
             before = sum(chunk.size for chunk in plan[:place])
-            lines += self._unpack(plan[:place], "o", keep_opaque=True)
-            lines.append(f"{plan[place].var} = data[o + {before}:o + {before} + w]")
-            lines += self._unpack(plan[place + 1 :], f"o + {before} + w", keep_opaque=True)
+            start = f"{names.POSITION} + {before}"
+            stop = f"{start} + {names.WIDTH}"
+            lines += self._unpack(plan[:place], names.POSITION, keep_opaque=True)
+            lines.append(f"{plan[place].var} = {names.DATA}[{start}:{stop}]")
+            lines += self._unpack(plan[place + 1 :], stop, keep_opaque=True)
 
-        told = self._tracing.extracted(header, "o")
-        return [*lines, *self._headers.set_valid(header), *told, f"o += {header.bytes} + w"]
+        told = self._tracing.extracted(header, names.POSITION)
+        moved = f"{names.POSITION} += {header.bytes} + {names.WIDTH}"
+        return [*lines, *self._headers.set_valid(header), *told, moved]
 
     def _unpack(self, plan: Sequence[Chunk], offset: str, keep_opaque: bool) -> Lines:
         """Return the statements that read the chunks found at `offset`."""
@@ -399,12 +418,16 @@ class ParserCode:
             return []
 
         targets = [
-            chunk.var if chunk.is_bytes else chunk.fields[0].var if chunk.is_plain else f"t{i}"
+            chunk.var
+            if chunk.is_bytes
+            else chunk.fields[0].var
+            if chunk.is_plain
+            else names.packed(i)
             for i, chunk in enumerate(kept)
         ]
 
         unpack = self._constants.add(struct.Struct(unpack_format(plan, keep_opaque)).unpack_from)
-        lines = [f"{', '.join(targets)}, = {unpack}(data, {offset})"]
+        lines = [f"{', '.join(targets)}, = {unpack}({names.DATA}, {offset})"]
         for target, chunk in zip(targets, kept, strict=True):
             lines += chunk.unpacked(target)
 

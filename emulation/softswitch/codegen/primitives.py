@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.constants import Constants
 from emulation.softswitch.codegen.expressions import Expressions, Value, cut, in_bounds, inner
-from emulation.softswitch.codegen.flow import Block, Branch, Lines, emit, indent
+from emulation.softswitch.codegen.flow import Block, Branch, Lines, emit, indent, tuple_of
 from emulation.softswitch.codegen.hashing import hash_value, parts_of
 from emulation.softswitch.codegen.headers import HeaderCode
 from emulation.softswitch.codegen.liveness import Liveness
@@ -43,7 +44,7 @@ class Primitives:
         self.used: set[str] = set()
 
     def action(self, action: Action) -> Lines:
-        """Return the body of an action; its parameters are in `p0`, `p1`, ..."""
+        """Return the body of an action; `names.parameter` says where its arguments are."""
         self.expressions = Expressions(self._program, action.parameter_bits)
         if any(call["op"].startswith("_jump") for call in action.primitives):
             return self._graph(action.primitives)
@@ -150,7 +151,7 @@ class Primitives:
         return _guarded(in_bounds(index, array.size), self._written(array, index, source))
 
     def _written(self, array: Array, index: Value, source: str) -> Lines:
-        cell = f"R{array.id}[{index.source}]"
+        cell = f"{names.register(array.id)}[{index.source}]"
         return [
             f"{cell} = {source}",
             *self._tracing.cell("register_write", array, index.source, cell),
@@ -204,7 +205,7 @@ class Primitives:
     def _drop(self, *_header: Json) -> Lines:
         lines = []
         for name, value in (
-            ("standard_metadata.egress_spec", "DROP"),
+            ("standard_metadata.egress_spec", names.DROP),
             ("intrinsic_metadata.mcast_grp", 0),
         ):
             field = self._program.intrinsic(name)
@@ -216,7 +217,7 @@ class Primitives:
     def _register_read(self, target: Json, register: Json, index: Json) -> Lines:
         array = self.expressions.register(inner(register)["value"])
         place = self.expressions.data(index)
-        cell = f"R{array.id}[{place.source}]"
+        cell = f"{names.register(array.id)}[{place.source}]"
         told = self._tracing.cell("register_read", array, place.source, cell)
         read = [*told, *self.store(target, Value(cell, array.bits))]
 
@@ -229,25 +230,35 @@ class Primitives:
     def _count(self, counter: Json, index: Json) -> Lines:
         array = _named(self._counters, inner(counter)["value"], "counter")
         place = self.expressions.data(index)
-        lines = [f"c = C{array.id}[{place.source}]", "c[0] += 1", "c[1] += length"]
-        lines += self._tracing.cell("counter", array, place.source, "c[0]")
+        packets = f"{names.CELL}[0]"
+        octets = f"{names.CELL}[1]"
+        lines = [
+            f"{names.CELL} = {names.counter(array.id)}[{place.source}]",
+            f"{packets} += 1",
+            f"{octets} += {names.PACKET_LENGTH}",
+            *self._tracing.cell("counter", array, place.source, packets),
+        ]
 
         return _guarded(in_bounds(place, array.size), lines)
 
     def _execute_meter(self, meter: Json, index: Json, target: Json) -> Lines:
         array = _named(self._meters, inner(meter)["value"], "meter")
         place = self.expressions.data(index)
-        color = Value(f"M{array.id}[{place.source}].execute(now, length)", 2)
-        told = self._tracing.cell("meter", array, place.source, "r")
+        cell = f"{names.meter(array.id)}[{place.source}]"
+        colored = f"{names.RESULT} = {cell}.execute({names.NOW}, {names.PACKET_LENGTH})"
+        told = self._tracing.cell("meter", array, place.source, names.RESULT)
 
         return _guarded(
             in_bounds(place, array.size),
-            ["r = " + color.source, *told, *self.store(target, Value("r", 2))],
+            [colored, *told, *self.store(target, Value(names.RESULT, 2))],
         )
 
     def _random(self, target: Json, low: Json, high: Json) -> Lines:
         bounds = self.expressions.data(low).source, self.expressions.data(high).source
-        draw = [f"r = random({bounds[0]}, {bounds[1]})", *self.store(target, Value("r", None))]
+        draw = [
+            f"{names.RESULT} = {names.RANDOM}({bounds[0]}, {bounds[1]})",
+            *self.store(target, Value(names.RESULT, None)),
+        ]
         if all(bound.isdigit() for bound in bounds):
             return draw if int(bounds[0]) <= int(bounds[1]) else []
 
@@ -268,43 +279,41 @@ class Primitives:
         return self.store(target, value)
 
     def _digest(self, _receiver: Json, digest: Json) -> Lines:
-        return [f"dg = {self.expressions.data(digest).source}"]
+        return [f"{names.DIGEST} = {self.expressions.data(digest).source}"]
 
     def _clone(self, session: Json, field_list: Json) -> Lines:
         source = self.expressions.data(session).source
-        told = self._tracing.at("clone", "clone to session", [(Label("session", 15), "cl[0]")])
-        return [
-            f"cl = ({source} & {SESSION_MASK}, {self.expressions.data(field_list).source})",
-            *told,
-        ]
+        kept = self.expressions.data(field_list).source
+        told = self._tracing.at(
+            "clone", "clone to session", [(Label("session", 15), f"{names.CLONE}[0]")]
+        )
+        return [f"{names.CLONE} = ({source} & {SESSION_MASK}, {kept})", *told]
 
     def _resubmit(self, field_list: Json) -> Lines:
-        return [f"rs = {self.expressions.data(field_list).source}"]
+        return [f"{names.RESUBMIT} = {self.expressions.data(field_list).source}"]
 
     def _recirculate(self, field_list: Json) -> Lines:
-        return [f"rc = {self.expressions.data(field_list).source}"]
+        return [f"{names.RECIRCULATE} = {self.expressions.data(field_list).source}"]
 
     def _truncate(self, size: Json) -> Lines:
-        return [f"cutoff = min(cutoff, {self.expressions.data(size).source})"]
+        limit = self.expressions.data(size).source
+        return [f"{names.CUTOFF} = min({names.CUTOFF}, {limit})"]
 
     def _exit(self) -> Lines:
-        return ["x = 1"]
+        return [f"{names.EXITED} = 1"]
 
     def _assert(self, condition: Json) -> Lines:
-        return [
-            f"if not {self._condition(condition)}:",
-            *indent(["violated()", *self._tracing.at("assert", "assertion violated")]),
-        ]
+        test = self._condition(condition)
+        told = self._tracing.at("assert", "assertion violated")
+        return [f"if not {test}:", *indent(told)] if told else []
 
     def _log(self, text: Json, values: Json) -> Lines:
         sources = [self.expressions.data(value).source for value in values["value"]]
         told = self._tracing.at(
             "log_msg", str(text["value"]), [(Label("", 0), source) for source in sources]
         )
-        return [
-            *told,
-            f"log({self._constants.add(str(text['value']))}, ({''.join(source + ', ' for source in sources)}))",
-        ]
+        said = self._constants.add(str(text["value"]))
+        return [*told, f"{names.LOG}({said}, {tuple_of(sources)})"]
 
     def _no_op(self) -> Lines:
         return []
@@ -323,9 +332,9 @@ def _guarded(condition: str | None, lines: Lines) -> Lines:
 
 def _by_index(index: str, arms: Sequence[Lines]) -> Lines:
     """Return the arm whose number is the value of `index`."""
-    out: Lines = [f"i = {index}"]
+    out: Lines = [f"{names.INDEX} = {index}"]
     for number, lines in enumerate(arms):
-        out += [f"{'elif' if number else 'if'} i == {number}:", *indent(lines)]
+        out += [f"{'elif' if number else 'if'} {names.INDEX} == {number}:", *indent(lines)]
 
     return out
 

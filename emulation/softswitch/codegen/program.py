@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.errors import PipelineError
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class Field:
     @property
     def var(self) -> str:
         """The variable that holds it in generated code."""
-        return f"f{self.header}_{self.index}"
+        return names.field(self.header, self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,12 @@ class Header:
     @property
     def valid(self) -> str:
         """The variable that holds 1 while the header is valid, else 0."""
-        return f"v{self.id}"
+        return names.valid(self.id)
+
+    @property
+    def raw(self) -> str:
+        """The variable that holds its bytes while nothing modifies them."""
+        return names.raw(self.id)
 
     @property
     def is_variable(self) -> bool:
@@ -75,7 +81,7 @@ class Stack:
     @property
     def next(self) -> str:
         """The variable that holds the index of the next element to extract."""
-        return f"n{'u' if self.of_unions else 's'}{self.id}"
+        return names.next_element(self.id, self.of_unions)
 
 
 @dataclass(frozen=True, slots=True)

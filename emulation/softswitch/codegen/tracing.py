@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.constants import Constants
-from emulation.softswitch.codegen.flow import Lines
+from emulation.softswitch.codegen.flow import Lines, tuple_of
 from emulation.softswitch.codegen.program import Action, Array, Field, Header, Program, TableSpec
 
 SCALARS = "scalars."
@@ -66,9 +67,8 @@ class Tracing:
             detail=detail,
         )
 
-        return [
-            f"trace({self.constants.add(point)}, ({''.join(source + ', ' for _, source in values)}))"
-        ]
+        told = [source for _, source in values]
+        return [f"{names.TRACE}({self.constants.add(point)}, {tuple_of(told)})"]
 
     def extracted(self, header: Header, offset: str) -> Lines:
         """Report a header with its fields, after its extraction from `offset`."""
@@ -93,7 +93,10 @@ class Tracing:
         values = [
             (Label(key.name, key.bits), source) for key, source in zip(table.key, keys, strict=True)
         ]
-        found = [(Label("entry", 0), "e"), (Label("hit", 1), f"e is not D{number}[0]")]
+        found = [
+            (Label("entry", 0), names.ENTRY),
+            (Label("hit", 1), f"{names.ENTRY} is not {names.default(number)}[0]"),
+        ]
         return self.at("table", table.name, [*values, *found], table, where=table.where)
 
     def called(self, action: Action, is_hidden: bool = False) -> Lines:
@@ -104,8 +107,10 @@ class Tracing:
         if is_hidden and "." not in action.name:
             return []
 
-        names = zip(action.parameter_names, action.parameter_bits, strict=True)
-        values = [(Label(name, bits), f"p{i}") for i, (name, bits) in enumerate(names)]
+        declared = zip(action.parameter_names, action.parameter_bits, strict=True)
+        values = [
+            (Label(name, bits), names.parameter(i)) for i, (name, bits) in enumerate(declared)
+        ]
         return self.at("action", action.name, values, where=action.where)
 
     def name_of(self, item: Field) -> str:
