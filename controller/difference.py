@@ -1,5 +1,8 @@
-"""The difference of two plans of a switch as messages, found on arrays: what both plans have in
-common costs nothing.
+"""The difference of two plans of a switch, found on arrays: what both have in common costs nothing.
+
+`reconcile.updates` finds it among any entries, one by one; the order of both is `parts.Turn`. There
+are two ways because at k = 64 the arrays of a failed core link are compared in 2 s, while only to
+make the 13 million entries of one plan takes 13 (docs/control-plane.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.entries import Change, Entry, Kind
-from controller.parts import Part, Phase, Piece, packed
+from controller.parts import Part, Piece, Turn, in_order
 from controller.plan import Block, SwitchPlan
 from fattree.forwarding import NONE
 
@@ -20,7 +23,7 @@ Int32 = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """A plan with the ids that its blocks have on the switch: that of each block's first schedule."""
+    """A plan with the id that each block's first schedule has on the switch."""
 
     plan: SwitchPlan
     blocks: Sequence[Block]
@@ -60,30 +63,38 @@ def difference(old: Placed | None, new: Placed) -> list[Part]:
     """
     wanted = new.checked_calls()
     held = np.full_like(wanted, NONE) if old is None else old.calls()
+
+    # A row is (number, schedule, length, starts) of one destination's route. A schedule's id stands
+    # for its content, so that rows that are equal lead to equal schedules.
     changed = (wanted != held).any(axis=0)
     was = held[0] != NONE
     will_be = wanted[0] != NONE
-    add = [*_schedules(Kind.INSERT, new, old), *_settings(old, new), *_ports(old, new)]
-    parts = [
-        *packed(Phase.ADD, [*add, *_routes(Kind.INSERT, new, changed & ~was)]),
-        *packed(Phase.MOVE, _routes(Kind.MODIFY, new, changed & was & will_be)),
+
+    pieces = [
+        *_schedules(Kind.INSERT, new, old),
+        *_settings(old, new),
+        *_ports(old, new),
+        *_routes(Kind.INSERT, new, changed & ~was),
+        *_routes(Kind.MODIFY, new, changed & was & will_be),
     ]
 
     if old is not None:
-        gone = [*_routes(Kind.DELETE, old, changed & ~will_be), *_schedules(Kind.DELETE, old, new)]
-        parts += packed(Phase.REMOVE, gone)
+        pieces += _routes(Kind.DELETE, old, changed & ~will_be)
+        pieces += _schedules(Kind.DELETE, old, new)
 
-    return parts
+    return list(in_order(pieces))
 
 
 def _schedules(kind: Kind, placed: Placed, other: Placed | None) -> Iterator[Piece]:
     """Yield the schedules of a plan that the other has not."""
     shared = frozenset(other.ids) if other else frozenset[int]()
     planner = placed.plan.planner
+    turn = Turn.of(kind, "schedule")
     for first, block in zip(placed.ids, placed.blocks, strict=True):
         if first not in shared:
             for order, uplinks in enumerate(block):
                 yield Piece(
+                    turn,
                     planner.rows(len(uplinks)),
                     partial(_rows, kind, placed.plan, first + order, uplinks),
                 )
@@ -97,18 +108,19 @@ def _rows(kind: Kind, plan: SwitchPlan, schedule: int, uplinks: bytes) -> Iterat
 def _settings(old: Placed | None, new: Placed) -> Iterator[Piece]:
     """Yield the settings of an empty switch: no failure changes them, and defaults exist always."""
     if old is None:
+        # P4Runtime knows no INSERT of a default entry: every table has one from the start.
         made = [
             Change(Kind.INSERT if key else Kind.MODIFY, Entry(table, key, *call))
             for (table, key), call in new.plan.settings.items()
         ]
 
-        yield Piece(len(made), partial(iter, made))
+        yield Piece(Turn.MAKE, len(made), partial(iter, made))
 
 
 def _ports(old: Placed | None, new: Placed) -> Iterator[Piece]:
     """Yield the southbound routes of an empty switch: no failure changes them."""
     if old is None:
-        yield Piece(new.plan.port_count, partial(_port_routes, new.plan))
+        yield Piece(Turn.ADD_ROUTE, new.plan.port_count, partial(_port_routes, new.plan))
 
 
 def _port_routes(plan: SwitchPlan) -> Iterator[Change]:
@@ -120,7 +132,8 @@ def _routes(kind: Kind, placed: Placed, chosen: NDArray[np.bool_]) -> Iterator[P
     """Yield the chosen destinations' routes as one piece."""
     destinations = np.flatnonzero(chosen).astype(np.int32)
     if len(destinations):
-        yield Piece(len(destinations), partial(_group_routes, kind, placed, destinations))
+        turn = Turn.of(kind, "routes")
+        yield Piece(turn, len(destinations), partial(_group_routes, kind, placed, destinations))
 
 
 def _group_routes(kind: Kind, placed: Placed, destinations: Int32) -> Iterator[Change]:

@@ -10,7 +10,7 @@ in one step; through tables it takes several, which virtual time makes one.
 from collections.abc import Iterable, Iterator
 
 from controller.entries import Call, Change, Entries, Key, Kind
-from controller.reconcile import ordered
+from controller.reconcile import updates
 from controller.session import Session
 
 Place = tuple[str, Key]
@@ -43,7 +43,7 @@ class LocalAgent:
 
     def _show(self) -> None:
         entries = repaired(self._wanted, self._dead)
-        for part in ordered(self._shown, entries):
+        for part in updates(self._shown, entries):
             self._session.write(part.changes)
 
         self._shown = entries

@@ -1,5 +1,5 @@
-"""The updates of a switch as messages: phases over the whole fabric, and changes that are made only
-when they are sent.
+"""The updates of a switch as messages: the order of make before break, and changes that are made
+only when they are sent.
 
 At k = 64 a first plan has 13 million entries, and one failed core link changes 4 million. So a
 message knows what it will hold and how much, and makes the changes when somebody looks at them.
@@ -8,11 +8,13 @@ message knows what it will hold and how much, and makes the changes when somebod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, overload
 
-from controller.entries import Batch, Change
+from controller.entries import Batch, Change, Kind
 
+# An update has some 60 B on the wire, and 4,000 take a busy software switch half a second
+# (docs/control-plane.md): far from gRPC's limit of 4 MiB a message and the session's deadline.
 MOST_UPDATES = 1_000
 
 
@@ -28,9 +30,55 @@ class Phase(IntEnum):
     REMOVE = 2
 
 
-class Piece(NamedTuple):
-    """So many changes, and what makes them."""
+class Turn(IntEnum):
+    """When a switch gets an update: the one rule of make before break.
 
+    P4Runtime promises a packet the tables as they are between two updates, never within one. So a
+    schedule is whole while anybody walks it, if all its slots are there before the first route
+    leads to it, and until the last route has left it.
+    """
+
+    MAKE = 0
+    ADD_ROUTE = 1
+    MOVE_ROUTE = 2
+    REMOVE_ROUTE = 3
+    BREAK = 4
+
+    @classmethod
+    def of(cls, kind: Kind, table: str) -> "Turn":
+        """Return the turn of an update of a table."""
+        is_route = table == "routes"
+        match kind:
+            case Kind.INSERT:
+                return cls.ADD_ROUTE if is_route else cls.MAKE
+            case Kind.MODIFY:
+                return cls.MOVE_ROUTE if is_route else cls.MAKE
+            case Kind.DELETE:
+                return cls.REMOVE_ROUTE if is_route else cls.BREAK
+
+    @property
+    def phase(self) -> Phase:
+        """Return the phase over the whole fabric that it belongs to."""
+        return PHASES[self]
+
+
+# A server may reorder the updates of one Write (p4runtime.proto, WriteRequest), though BMv2 and our
+# switch keep their order. So a route moves only when the messages with its schedule have been
+# acknowledged, which is what phases are. Routes that are added and removed may share messages with
+# their schedules: a packet without a whole path has none before an addition, or after a removal.
+PHASES = {
+    Turn.MAKE: Phase.ADD,
+    Turn.ADD_ROUTE: Phase.ADD,
+    Turn.MOVE_ROUTE: Phase.MOVE,
+    Turn.REMOVE_ROUTE: Phase.REMOVE,
+    Turn.BREAK: Phase.REMOVE,
+}
+
+
+class Piece(NamedTuple):
+    """So many changes of one turn, and what makes them."""
+
+    turn: Turn
     size: int
     make: Callable[[], Iterable[Change]]
 
@@ -70,6 +118,14 @@ class Part(NamedTuple):
     changes: Sequence[Change]
 
 
+def in_order(pieces: Iterable[Piece]) -> Iterator[Part]:
+    """Yield a switch's changes as messages in the order of their turns, whatever order they come in."""
+    # Sorting is stable, so that pieces of one turn keep their order.
+    by_turn = sorted(pieces, key=lambda piece: piece.turn)
+    for phase, own in groupby(by_turn, key=lambda piece: piece.turn.phase):
+        yield from packed(phase, own)
+
+
 def packed(phase: Phase, pieces: Iterable[Piece]) -> Iterator[Part]:
     """Pack pieces, in order, into messages that a switch takes in well within a deadline."""
     waiting: list[Piece] = []
@@ -95,7 +151,7 @@ def _slice(piece: Piece, start: int, count: int) -> Piece:
     return (
         piece
         if count == piece.size
-        else Piece(count, partial(_sliced, piece, start, start + count))
+        else Piece(piece.turn, count, partial(_sliced, piece, start, start + count))
     )
 
 

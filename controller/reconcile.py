@@ -8,12 +8,12 @@ one reads back what is there (`adopted`) and goes on from it.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from controller.difference import Placed, difference
-from controller.entries import Batch, Call, Change, Entries, Entry, Key, Kind
-from controller.parts import MOST_UPDATES, Part, Phase
+from controller.entries import Call, Change, Entries, Entry, Key, Kind
+from controller.parts import Part, Piece, Turn, in_order
 from controller.plan import Block, Planner, SwitchPlan
 
 SCHEDULE_TABLES = frozenset({"schedule", "uplinks_of"})
@@ -135,7 +135,7 @@ def reconcile(installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[P
     entries = Wanted(plan, new.ids)
     if installed.plan is None and installed.entries:
         new.checked_calls()
-        return Installed(home, keys, entries, plan), ordered(installed.entries, entries)
+        return Installed(home, keys, entries, plan), updates(installed.entries, entries)
 
     return Installed(home, keys, entries, plan), difference(_placed(installed), new)
 
@@ -176,51 +176,35 @@ def assign(
     return ids
 
 
-def ordered(old: Entries, new: Entries) -> list[Part]:
-    """Return the updates from `old` to `new`: what is new is made, routes move, what is old goes.
+def updates(old: Entries, new: Entries) -> list[Part]:
+    """Return the updates from some entries to others, make before break (`parts.Turn`).
 
     Default entries stay: they can be changed, not removed.
     """
-    made = [
-        Change(_making(old, place), _entry(place, call))
-        for place, call in new.items()
-        if old.get(place) != call
-    ]
+    turns: dict[Turn, list[Change]] = {}
+    for change in _changes(old, new):
+        turns.setdefault(Turn.of(change.kind, change.entry.table), []).append(change)
 
-    gone = [
-        Change(Kind.DELETE, _entry(place, call))
-        for place, call in old.items()
-        if place not in new and place[1]
-    ]
-
-    moved = [change for change in made if _is_route(change) and change.kind is Kind.MODIFY]
-    added = [change for change in made if not (_is_route(change) and change.kind is Kind.MODIFY)]
-    parts = {
-        Phase.ADD: sorted(added, key=_is_route),
-        Phase.MOVE: moved,
-        Phase.REMOVE: sorted(gone, key=_is_route, reverse=True),
-    }
-
-    return [Part(phase, batch) for phase, changes in parts.items() for batch in _batches(changes)]
+    return list(
+        in_order(
+            Piece(turn, len(changes), partial(iter, changes)) for turn, changes in turns.items()
+        )
+    )
 
 
-def _batches(changes: Sequence[Change]) -> Iterator[Batch]:
-    """Yield messages that a switch takes in well within a deadline."""
-    for start in range(0, len(changes), MOST_UPDATES):
-        yield tuple(changes[start : start + MOST_UPDATES])
+def _changes(old: Entries, new: Entries) -> Iterator[Change]:
+    for place, call in new.items():
+        if old.get(place) != call:
+            yield Change(_making(old, place), Entry(*place, *call))
+
+    for place, call in old.items():
+        if place not in new and place[1]:
+            yield Change(Kind.DELETE, Entry(*place, *call))
 
 
 def _making(old: Entries, place: Place) -> Kind:
     """Return how an entry comes to be: default entries always exist."""
     return Kind.MODIFY if place in old or not place[1] else Kind.INSERT
-
-
-def _is_route(change: Change) -> bool:
-    return change.entry.table == "routes"
-
-
-def _entry(place: Place, call: Call) -> Entry:
-    return Entry(*place, *call)
 
 
 def _numbers(start: int, step: int) -> Iterator[int]:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import p4src
 from controller.entries import Change, Entries, Entry, Kind
-from controller.parts import MOST_UPDATES, Changes, Part, Phase, Piece, packed
+from controller.parts import MOST_UPDATES, Changes, Part, Phase, Piece, Turn, packed
 from controller.pipeline import Pipeline
 from controller.plan import Planner
-from controller.reconcile import Installed, ordered, reconcile
+from controller.reconcile import Installed, reconcile, updates
 from fattree.experiment import Fabric, LoadBalancer, Scenario
 from fattree.forwarding import scenario_forwarding
 from fattree.policies import POLICIES
@@ -52,7 +52,7 @@ def test_plans_differ_as_their_entries_do(
     for failed in rounds:
         state = scenario_forwarding(scenario, LinkState.without(scenario.tree, failed))
         installed, parts = reconcile(installed, planner.plan(state, switch))
-        expected = ordered(held, held := dict(installed.entries))
+        expected = updates(held, held := dict(installed.entries))
         assert [of_phase(parts, phase) for phase in Phase] == [
             of_phase(expected, phase) for phase in Phase
         ]
@@ -61,7 +61,10 @@ def test_plans_differ_as_their_entries_do(
 
 
 def test_messages_are_full_and_keep_the_order() -> None:
-    pieces = [Piece(300, lambda: iter(COUNTED[:300])), Piece(2_200, lambda: iter(COUNTED[300:]))]
+    pieces = [
+        Piece(Turn.MAKE, 300, lambda: iter(COUNTED[:300])),
+        Piece(Turn.MAKE, 2_200, lambda: iter(COUNTED[300:])),
+    ]
     parts = list(packed(Phase.ADD, pieces))
     assert [len(part.changes) for part in parts] == [MOST_UPDATES, MOST_UPDATES, 500]
     assert [change for part in parts for change in part.changes] == COUNTED
@@ -69,7 +72,7 @@ def test_messages_are_full_and_keep_the_order() -> None:
 
 def test_changes_are_made_when_they_are_looked_at() -> None:
     made: list[int] = []
-    changes = Changes([Piece(3, lambda: made.append(1) or iter(COUNTED[:3]))])  # type: ignore[func-returns-value]
+    changes = Changes([Piece(Turn.MAKE, 3, lambda: made.append(1) or iter(COUNTED[:3]))])  # type: ignore[func-returns-value]
     assert (len(changes), made) == (3, [])
     assert changes[1:] == tuple(COUNTED[1:3])
     assert (changes == COUNTED[:3], changes == COUNTED[:2], made) == (True, False, [1, 1, 1])

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 import p4src
 from controller.entries import Batch, Call, Change, Entries, Entry, Key, Kind
 from controller.fabric_controller import FabricController, LinkChange
+from controller.parts import Phase
 from controller.pipeline import Pipeline
-from controller.reconcile import Phase, assign, ordered
+from controller.reconcile import assign, updates
 from fattree.experiment import Fabric, Scenario
 from fattree.policies import POLICIES
 
@@ -136,11 +137,52 @@ def test_ids_of_16_orders_do_not_overlap() -> None:
 
 def test_nothing_is_sent_where_nothing_changes() -> None:
     entries: dict[Place, Call] = {("routes", ((1, 32),)): ("to_port", (1,))}
-    assert ordered(entries, dict(entries)) == []
+    assert updates(entries, dict(entries)) == []
+
+
+ROUTED: dict[Place, Call] = {
+    ("routes", ((1, 32),)): ("to_group", (0, 7, 2, 0, 0)),
+    ("schedule", (7, 0)): ("take_port", (3,)),
+    ("schedule", (7, 1)): ("take_port", (4,)),
+}
+
+
+def test_a_schedule_is_there_before_its_route_and_goes_after_it() -> None:
+    for old, new in [({}, ROUTED), (ROUTED, {})]:
+        batches = [tuple(part.changes) for part in updates(old, new)]
+        assert len(list(applied(dict(old), batches))) == 3
+        state = dict(old)
+        assert all(is_whole(state) for _ in applied(state, batches)), batches
+        assert state == new
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+@given(
+    before=st.frozensets(st.integers(0, 31), max_size=4),
+    after=st.frozensets(st.integers(0, 31), max_size=4),
+    seeds=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+)
+@settings(max_examples=8, deadline=None)
+def test_no_packet_sees_half_a_schedule_of_a_switch_that_is_taken_over(
+    slug: str, before: frozenset[int], after: frozenset[int], seeds: tuple[int, int]
+) -> None:
+    theirs, ours = (controller(slug, seed) for seed in seeds)
+    for brain, failed in ((theirs, before), (ours, after)):
+        brain.start()
+        brain.on_event(0, LinkChange(down=failed))
+
+    for switch in range(20):
+        state = dict(theirs.entries(switch))
+        ours.adopt(switch, dict(state))
+        for step in ours.restore(0, switch):
+            for _ in applied(state, [step.changes]):
+                assert is_whole(state)
+
+        assert state == dict(ours.entries(switch))
 
 
 def test_default_entries_are_modified_even_at_first() -> None:
     call = ("mark_above", (7,))
-    assert ordered({}, {("ecn", ()): call}) == [
+    assert updates({}, {("ecn", ()): call}) == [
         (Phase.ADD, (Change(Kind.MODIFY, Entry("ecn", (), *call)),))
     ]
