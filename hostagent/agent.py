@@ -2,12 +2,16 @@
 
 It speaks JSON lines over a socket with whoever started it:
 
-    {"hosts": [[host, pid, interface], ...]}       opens the sockets, inside namespaces   -> {"ready": hosts}
-    {"run": scenario, ...}                         builds its part of a run               -> {"armed": flows}
-    {"start_ns": instant}                          runs it   -> {"finished", "flows", "counts"}, when it has ended
-    {"failed": [link, ...]}                        routes hold for these links being down, from now on
-    {"stop": true}                                 ends the run early
-    {"progress": true}                             -> {"progress": [[flow, acknowledged, start_ps, done_ps], ...]}, during a run
+    {"hosts": [[host, pid, interface], ...]}   opens the sockets, inside namespaces
+        -> {"ready": hosts}
+    {"run": scenario, ...}                     builds its part of a run
+        -> {"armed": flows}
+    {"start_ns": instant}                      runs it
+        -> {"finished", "flows", "freezes", "counts"}, when it has ended
+    {"failed": [link, ...]}                    routes hold for these links being down, from now on
+    {"stop": true}                             ends the run early
+    {"progress": true}                         asks how far a run is
+        -> {"progress": [[flow, acknowledged, start_ps, done_ps], ...]}
 
 What it refuses it answers with {"error": one line}.
 
@@ -37,6 +41,7 @@ from hostagent.nic import Counts, Nic, link_times, open_link
 from hostagent.process import die_with_parent, wake_on_time
 from hostagent.state import NEVER
 
+# A tenth of a second: how late the end of a run may be noticed when no packet comes any more.
 LONGEST_SLEEP_PS = 10**11
 LINE_BYTES = 1 << 16
 
@@ -55,9 +60,7 @@ class Channel:
 
     @property
     def has_message(self) -> bool:
-        """Return whether a whole message has been read already, which waiting for the descriptor
-        would not show.
-        """
+        """Return whether a whole message has been read already: its descriptor does not tell."""
         return bool(self._lines)
 
     def send(self, message: dict[str, Any]) -> None:
@@ -91,9 +94,7 @@ class Order:
 
 
 class Run:
-    """The event loop of one run: a heap of (due, host) with one valid entry a host, and the
-    sockets.
-    """
+    """The event loop of one run: a heap of (due, host) with one valid entry a host, and sockets."""
 
     def __init__(self, order: Order, links: dict[int, socket.socket], channel: Channel) -> None:
         self._order = order
@@ -120,10 +121,9 @@ class Run:
         return (time.monotonic_ns() - self._start_ns) * PS_PER_NS
 
     def loop(self, start_ns: int) -> None:
-        """Run from an instant until all flows are done and stragglers are in, the limit has passed,
-        or a message says stop.
-        """
+        """Run from an instant until all flows are done and quiet, the limit, or a stop message."""
         self._start_ns = start_ns
+
         with select.epoll() as sockets:
             for descriptor in self._by_descriptor:
                 sockets.register(descriptor, select.EPOLLIN)
@@ -131,6 +131,7 @@ class Run:
             for host in self.nics:
                 self._requeue(host)
 
+            # What is due goes first: a flood of arrivals must not starve the links.
             while not self._is_over():
                 self._act()
                 self._wait(sockets)
@@ -166,6 +167,7 @@ class Run:
         )
 
     def _is_over(self) -> bool:
+        # `quiet_ps`: flows that end here have senders elsewhere, which may still need our ACKs.
         now = self.now_ps()
         if self._is_stopped or now > self._order.limit_ps:
             return True
@@ -175,6 +177,7 @@ class Run:
     def _act(self) -> None:
         heap = self._heap
         due = self._due
+        # Time is read once: a host that is due again and again does not keep the sockets waiting.
         now = self.now_ps()
 
         while heap and heap[0][0] <= now:
@@ -195,6 +198,9 @@ class Run:
         """Sleep until the next deadline, a packet or a message."""
         next_ps = self._heap[0][0] - self.now_ps() if self._heap else LONGEST_SLEEP_PS
         seconds = max(0, min(next_ps, LONGEST_SLEEP_PS)) / PS_PER_SECOND
+
+        # Two descriptors, of which the epoll stands for the sockets of all hosts. It is select that
+        # sleeps, because epoll_wait counts in milliseconds.
         waited: list[Any] = [sockets, self._channel]
         ready, _, _ = select.select(waited, [], [], 0 if self._channel.has_message else seconds)
 
@@ -257,6 +263,8 @@ def _armed(order: Order, links: dict[int, socket.socket], channel: Channel) -> R
 
 def main() -> None:
     """Serve over the socket whose descriptor is the only argument."""
+    # The collector would stop all hosts of this agent at once, in search of cycles that a run hardly
+    # makes.
     die_with_parent(signal.SIGKILL)
     wake_on_time()
     gc.disable()

@@ -24,8 +24,10 @@ from hostagent.source_routes import SourceRoutes
 def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
     """Return every flow's gap in ps.
 
-    Links that are down at the start make it longer (design, "Pacing").
+    Links that are down at the start make it longer (load balancers, "Pacing").
     """
+    # The paper's rho_max is of one state of the links. Here it is that of time 0: what fails or
+    # comes back later does not change a pace (a choice).
     links = LinkState.without(scenario.tree, timeline(scenario, flows).down_at_start)
     return traffic.gaps(scenario, flows, rho_max(scenario.tree, links, flows))
 
@@ -62,6 +64,7 @@ def endpoints(scenario: Scenario, flows: Flows, hosts: Collection[int]) -> dict[
     payload = scenario.packets.payload_bytes
     of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
 
+    # A flow between two of these hosts is planned at both, as each has a part in it.
     for plan in plans(scenario, flows):
         for host in {plan.source, plan.destination} & of_host.keys():
             of_host[host].append(plan)

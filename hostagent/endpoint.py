@@ -83,6 +83,7 @@ class _Receiving:
             self.received += 1
             return self.frames.frame(packet.label, packet.psn, packet.marked, self.received)
 
+        # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
         self._slide(unwrapped_psn(packet.psn, self.lowest))
         return self.frames.frame(packet.label, packet.psn, packet.marked, self.lowest, self.window)
 
@@ -90,6 +91,9 @@ class _Receiving:
         if psn < self.lowest or self.window >> (psn - self.lowest) & 1:
             return
 
+        # Bit 0, the lowest missing number, is never set when this returns: the ones at the window's
+        # end have arrived in sequence. No bitmap outgrows an ACK, as the sender's ring starts at
+        # its own lowest hole, which is not above this one.
         self.received += 1
         self.window |= 1 << (psn - self.lowest)
         arrived = (~self.window & (self.window + 1)).bit_length() - 1
@@ -120,6 +124,7 @@ class Endpoint:
         self._acks: deque[tuple[_Receiving, bytes]] = deque()
         self._last_was_ack = True
 
+        # Scapy builds the frames of all flows here, before the run.
         for plan in flows:
             there = plan.destination if plan.source == host else plan.source
             if plan.source == host:
@@ -137,14 +142,13 @@ class Endpoint:
                 self._start(flow, sending.plan.start_ps)
 
     def wake_ps(self) -> int:
-        """Return from when on `send` has something for a free link, NEVER if nothing until a packet
-        arrives.
-        """
+        """Return from when on `send` has a frame, NEVER if not before a packet arrives."""
         return 0 if self._acks else self._data_ready_ps()
 
     def send(self, now_ps: int) -> Departure | None:
-        """Return the frame for a link that is free now: data and ACKs alternate while both wait,
-        data first.
+        """Return the frame for a link that is free now.
+
+        Data and ACKs alternate while both wait, data first (design, decision 3).
         """
         is_data_ready = self._data_ready_ps() <= now_ps
         if self._acks and not (is_data_ready and self._last_was_ack):
@@ -155,6 +159,8 @@ class Endpoint:
         if not is_data_ready:
             return None
 
+        # Label, number and waypoint are chosen only now that the link takes the packet: hosts have
+        # no queue of data in which a choice could grow old.
         self._last_was_ack = False
         plan = self._sending[self._ready[0][1]].plan
         return Departure(
@@ -176,6 +182,8 @@ class Endpoint:
         if not is_complete:
             return None
 
+        # What waits for this flow begins or ends here as well (design, decision 9), so each end
+        # starts its own and nobody needs to be told.
         self._unblock(packet.flow, now_ps)
         return packet.flow
 
@@ -193,6 +201,7 @@ class Endpoint:
 
     def _data_ready_ps(self) -> int:
         """Return when the first flow is ready to send, and leave it on top of the heap."""
+        # A flow may have several entries in the heap: the one with its key is valid.
         ready = self._ready
         while ready and self._sending[ready[0][1]].key_ps != ready[0][0]:
             heappop(ready)
@@ -275,6 +284,7 @@ class Endpoint:
     def _acknowledge(
         self, sender: SimpleNamespace, packets: list[SimpleNamespace], ack: Packet
     ) -> None:
+        # All below the receiver's lowest missing number has arrived, whatever became of its ACKs.
         lowest = unwrapped_psn(ack.msn, sender.lowest)
         for psn in range(sender.lowest, lowest):
             transport.acknowledge(sender, packets, psn)

@@ -1,5 +1,4 @@
-"""Which flow label (UDP source port) a packet carries: fixed, fresh, PLB, REPS (load balancers,
-"Hosts").
+"""Which flow label (UDP source port) a packet carries (load balancers, "Hosts").
 
 `next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before
 `transport.on_ack`. Labels have 16 bits.
@@ -18,6 +17,8 @@ REPS = int(LabelRule.REPS)
 LABEL = int(Stream.LABEL)
 PATIENCE = int(Stream.PLB)
 ACKED = int(PacketState.ACKED)
+
+# No 16-bit label is negative.
 NO_LABEL = -1
 
 
@@ -35,6 +36,7 @@ def start(sender, rules):
 @register_jitable
 def random_label(sender, rules):
     """Return the flow's next random label."""
+    # Numbered by the flow's own draws, not by time: every network draws the same labels.
     label = mix(rules.seed, component(LABEL, sender.flow), sender.draws) & 0xFFFF
     sender.draws += 1
     return label
@@ -70,6 +72,8 @@ def expire(sender, rules, packets, now_ps, forget):
 
     `forget` their labels.
     """
+    # `oldest` never goes back, so each packet is looked at about once in its life. Times grow with
+    # the packet numbers; a resent packet is younger and holds up those behind it for a while.
     expired = 0
     limit_ps = timeout_ps(sender, rules)
     while sender.oldest < sender.sent:
@@ -100,6 +104,8 @@ def judge_path(sender, rules, marked, now_ps):
     for bit in range(rules.plb_acks):
         marks += (sender.history >> bit) & 1
 
+    # The paper's PLB has no RPC boundaries to wait for: "at most every alpha packets" instead
+    # ("Leading Contenders", 3), which is the patience here.
     if marks * 100 < rules.plb_percent * sender.acks_seen or sender.good_ps < 0:
         sender.good_ps = now_ps
     elif now_ps - max(sender.good_ps, sender.changed_ps) > sender.patience_ps:
@@ -117,15 +123,15 @@ def change_label(sender, rules, now_ps):
 @register_jitable
 def draw_patience(sender, rules):
     """PLB: `plb_gaps` packet gaps and up to two more, at random."""
+    # Random, so that flows that met on a bad path do not move on together. A label is drawn before
+    # every patience, so `draws` numbers patiences as well.
     draw = mix(rules.seed, component(PATIENCE, sender.flow), sender.draws)
     sender.patience_ps = rules.plb_gaps * sender.gap_ps + below(draw, 2 * sender.gap_ps)
 
 
 @register_jitable
 def recycled_label(sender, rules, packets, now_ps):
-    """REPS: explore, or (frozen) cycle through the ring, or reuse the oldest fresh label, or draw
-    one.
-    """
+    """REPS: explore; or, frozen, cycle the ring; or reuse the oldest fresh label; or draw one."""
     if sender.frozen_until_ps > 0 and now_ps >= sender.frozen_until_ps:
         thaw(sender, rules)
 
@@ -142,6 +148,8 @@ def recycled_label(sender, rules, packets, now_ps):
         sender.explore -= 1
         return random_label(sender, rules)
 
+    # The head is where the next label goes, so the first valid entry from there on is the oldest.
+    # Without one labels are random: that is how a new flow finds its first paths.
     is_frozen = sender.frozen_until_ps > 0
     first = sender.frozen_head if is_frozen else sender.head
     for step in range(RING if is_frozen or sender.fresh > 0 else 0):
@@ -159,6 +167,7 @@ def recycled_label(sender, rules, packets, now_ps):
 @register_jitable
 def thaw(sender, rules):
     """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
+    # What the ring knows is from before the failure; links may have come back since.
     sender.frozen_until_ps = 0
     sender.explore = rules.bdp_packets
     sender.fresh = 0

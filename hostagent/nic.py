@@ -16,14 +16,21 @@ from fattree.experiment import Scenario
 from hostagent.endpoint import Endpoint, MisdeliveryError
 from hostagent.process import inside
 
+# Of <linux/if_ether.h>, <linux/if_packet.h> and <asm-generic/socket.h>.
 ETH_P_ALL = 3
 SOL_PACKET = 263
 PACKET_STATISTICS = 6
 PACKET_IGNORE_OUTGOING = 23
 SO_SNDBUFFORCE = 32
 SO_RCVBUFFORCE = 33
+
+# Room for about a thousand data packets of 4 KiB while the agent serves its other hosts.
 BUFFER_BYTES = 4 << 20
+
+# Jumbo frames of 9,000 bytes, and headers.
 FRAME_BYTES = 9_200
+
+# A flood at one host must not keep the agent from the deadlines of the others.
 BATCH = 64
 
 
@@ -83,9 +90,9 @@ class Nic:
         return min(due, self._wire[0][0]) if self._wire else due
 
     def act(self) -> None:
-        """Do what is due: start packets on the link, and hand over those whose last bit has
-        arrived.
-        """
+        """Do what is due: start packets, and hand over those whose last bit has arrived."""
+        # A start that is late by less than a slot is dated when it was due, so that the rate is the
+        # model's. One that is later begins now: the missed slots are not caught up with.
         now = self.clock()
         while (due := max(self._free_ps, self.endpoint.wake_ps(), self._now_ps)) <= now:
             self._start(due if now - due <= self.times.slot_ps[0] else now)
@@ -94,6 +101,7 @@ class Nic:
             self._hand_over(self._wire.popleft()[1])
 
     def _start(self, start_ps: int) -> None:
+        # The endpoint's time never runs backwards, though starts are dated back.
         self._now_ps = start_ps
         departure = self.endpoint.send(start_ps)
         if departure is None:
@@ -135,6 +143,7 @@ class Nic:
 
     def final_counts(self) -> Counts:
         """Return the counts with what the kernel has dropped since the last call."""
+        # Reading resets the kernel's two counters, packets and drops (packet(7)).
         dropped = struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
         self.counts.missed += dropped
         return self.counts
@@ -145,6 +154,8 @@ def open_link(pid: int, interface: str) -> socket.socket:
 
     Raises OSError.
     """
+    # Protocol 0, "none": before the bind nothing arrives from any interface (packet(7)). FORCE
+    # passes over rmem_max and wmem_max.
     with inside(pid):
         link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         link.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)

@@ -1,8 +1,8 @@
-"""The packets that hosts send: Scapy builds one frame of each flow and one of its ACKs, and every
-packet is that frame with some bytes patched.
+"""The packets that hosts send: Scapy builds a flow's first frame, all others are patches of it.
 
-What is patched: label, packet number, mark, MSN and bitmap, the lengths and the checksum that the
-bitmap changes, and the ICRC. `hostagent.roce` says what the bytes mean.
+The same holds for its ACKs. What is patched: label, packet number, mark, MSN and bitmap, the
+lengths and the checksum that the bitmap changes, and the ICRC. `hostagent.roce` says what the bytes
+mean.
 """
 
 import struct
@@ -60,10 +60,12 @@ class Ends(NamedTuple):
 class _Layers:
     """Scapy's layers of one kind of packet; a flow fills in its addresses and number.
 
-    They are made once and filled anew for every flow, with label, PSN and ICRC 0, which takes 80 us.
-    Layers of its own, joined by `/`, would take 800 us: 26 s for the 16,256 flows, and as many ACKs,
-    of an all-to-all of k = 8.
+    Label, PSN and ICRC are 0.
     """
+
+    # Made once and filled anew: 80 us a flow. New layers for each, joined by `/`, take 800 us: 26 s
+    # for the 16,256 flows of an all-to-all of k = 8 and their ACKs. It happens before a run begins,
+    # as on Mininet it would delay the first packets.
 
     def __init__(self, opcode: int, ecn: int, ack_request: int, body: Packet) -> None:
         self._ethernet = Ether(type=ETHERTYPE_IPV4)
@@ -111,11 +113,9 @@ def _ipv4(protocol: int, ecn: int = 0) -> Packet:
 
 
 def _built(packet: Packet) -> bytes:
-    """Return a packet's bytes.
-
-    A layer that is `explicit` has one value in each field. Scapy takes a layer for a set of packets
-    after every assignment, and copies all layers to draw the first one from it.
-    """
+    """Return a packet's bytes."""
+    # After any assignment Scapy takes a layer for a set of packets (a field may be a range), and
+    # copies the first of them, layer by layer. An `explicit` layer is a single packet.
     layer = packet
     while not isinstance(layer, NoPayload):
         layer.explicit = 1
@@ -201,9 +201,7 @@ def _change_ipv4(frame: bytearray, at: int, more_bytes: int, ecn: int = 0) -> No
 
 
 def bitmap_bytes(sacked: int) -> bytes:
-    """Return a bitmap, least significant bit first, in the fewest 32-bit words that hold it (1,024
-    bits at most).
-    """
+    """Return a bitmap, least significant bit first, in as few 32-bit words as hold it."""
     words = -(-sacked.bit_length() // 32)
     if words * 32 > MAX_SACK_BITS:
         raise ValueError(

@@ -1,12 +1,11 @@
-"""What a process of ours asks of the kernel: to die with its parent, to wake on time, to open
-sockets elsewhere.
-"""
+"""What a process asks of the kernel: to die with its parent, to wake on time, to move namespace."""
 
 import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Of <linux/sched.h> and <linux/prctl.h>. Python 3.10 has neither setns nor prctl.
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
@@ -19,6 +18,8 @@ def die_with_parent(signal: int) -> None:
     """Ask the kernel to end this process with `signal` as soon as its parent is gone."""
     parent = os.getppid()
     libc.prctl(PR_SET_PDEATHSIG, signal)
+
+    # A parent that went before the request was made sends nothing any more.
     if os.getppid() != parent:
         os.kill(os.getpid(), signal)
 
@@ -38,6 +39,7 @@ def check(what: str, result: int) -> None:
 @contextmanager
 def back_in_this_namespace() -> Iterator[None]:
     """Return this thread to its present network namespace at the end, whatever happens."""
+    # setns moves the calling thread only; a socket stays in the namespace that it was opened in.
     here = os.open(THIS_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield

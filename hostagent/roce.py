@@ -11,8 +11,8 @@ import struct
 from typing import NamedTuple
 from zlib import crc32
 
-# The opcodes are a reliable connection's in the InfiniBand Architecture Specification, volume 1; its
-# annex A17 is RoCEv2. ECN's codepoints are RFC 3168's.
+# The opcodes are a reliable connection's in the InfiniBand Architecture Specification, volume 1,
+# whose annex A17 is RoCEv2. ECN's codepoints are RFC 3168's.
 ROCE_PORT = 4791
 SEND_ONLY = 0x04
 ACKNOWLEDGE = 0x11
@@ -145,9 +145,7 @@ def is_intact(frame: bytes) -> bool:
 
 
 def icrc(frame: bytes | bytearray, ip_at: int, end: int) -> bytes:
-    """Return the ICRC of the packet whose IPv4 header is at `ip_at` and whose payload ends at
-    `end`.
-    """
+    """Return the ICRC of the packet from `ip_at`, its IPv4 header, to `end`, its payload's end."""
     body_at = ip_at + IPV4 + UDP + BTH
     headers = bytearray(frame[ip_at:body_at])
 

@@ -1,5 +1,7 @@
-"""Host DR at a host: through which switch each packet goes (`fattree.waypoints`), from pointers
-that advance per packet.
+"""Host DR at a host: through which switch each packet goes.
+
+A pointer per (destination host, class) walks `fattree.waypoints`, a step a packet (the paper's
+"Host DR"; DRB).
 """
 
 import numpy as np
@@ -13,7 +15,7 @@ from fattree.wecmp import LinkState
 
 
 class SourceRoutes:
-    """The pointers of one host, one per (destination host, class).
+    """The pointers of one host.
 
     A cell is the next position + 1, 0 before its first use.
     """
@@ -28,17 +30,18 @@ class SourceRoutes:
 
     def converge(self, failed: Links) -> None:
         """Take note that routes now hold for `failed` links being down; pointers stay."""
+        # "All hosts have full knowledge of the topology" (the paper): each computes its own routes.
         self._links = LinkState.without(self._tree, failed)
         self._addresses.clear()
 
     def next_waypoint(self, peer: int, is_ack: bool) -> int | None:
-        """Return the address through which the next packet to a host goes, None where it needs
-        none.
-        """
+        """Return the address through which the next packet to a host goes, None without one."""
         addresses = self._addresses_to(self._tree.edge_of_host(peer))
         if not addresses:
             return None
 
+        # As in switches (p4src/include/pointer.p4): a pointer that a change of routes has left
+        # beyond the end starts over at 0.
         cell = self._cells.get((peer, is_ack), 0)
         position = cell - 1 if cell else self._start(peer, is_ack, len(addresses))
         position = 0 if position >= len(addresses) else position
@@ -61,8 +64,9 @@ class SourceRoutes:
 def waypoint_addresses(
     tree: FatTree, links: LinkState, source: int, destination: int
 ) -> tuple[int, ...]:
-    """Return the addresses of the waypoints between two edges, in order: cores, or aggs inside a
-    pod.
+    """Return the addresses of the waypoints between two edges, in order.
+
+    They are cores, or aggs inside a pod.
     """
     steps = waypoints(tree, links, np.array([source]), np.array([destination])).sequence(0).tolist()
     pod = source // tree.half

@@ -1,5 +1,4 @@
-"""What a host remembers: one record per sending flow, one per packet of it, and the rules that hold
-for all flows.
+"""What a host remembers: a record per sending flow, one per packet of it, and the rules for all.
 
 The rules in `labels` and `transport` read and write attributes only, so they run on these records
 inside numba kernels and on `blank` objects in plain Python.
@@ -12,9 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# Later than any time, and a time may be added to it without leaving int64.
 NEVER = 2**62
+
+# REPS's ring of labels, as published.
 RING = 8
+
+# The most packet numbers between a hole and the newest packet: as many as an ACK's bitmap has bits.
 PSN_WINDOW = 1024
+
+# Links between hosts of two pods: up to a core and down again.
 LONGEST_PATH = 6
 
 
@@ -107,8 +113,9 @@ PACKET = np.dtype(
 
 
 def blank(dtype: np.dtype[np.void]) -> SimpleNamespace:
-    """Return a plain object with the fields of a record, all zero: the same rules, without numpy's
-    cost a field.
+    """Return a plain object with a record's fields, all zero.
+
+    In plain Python a field of a numpy record costs many times as much as an attribute.
     """
     fields: Mapping[str, Any] = dtype.fields or {}
     return SimpleNamespace(

@@ -1,5 +1,7 @@
-"""MSwift: Swift's window over the median of recent delays, with Lazy TCP's patience (load
-balancers, "Transport").
+"""MSwift: Swift's window, fed with the median of recent delays and as patient as Lazy TCP.
+
+Rules and constants are Swift's (2020), MSwift's and LTCP's; the paper's appendix H scales them to
+800 Gb/s (load balancers, "Transport").
 
 Windows are packets times 2**16 and delays integer nanoseconds: no floating point, so that all
 networks agree.
@@ -7,18 +9,20 @@ networks agree.
 
 from numba.extending import register_jitable
 
+from fattree.units import PS_PER_NS
 from hostagent.state import LONGEST_PATH, PSN_WINDOW
 
 ONE = 1 << 16
+
+# LTCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
 LATE_HOLES = 5
-NS = 1000
 
 
 @register_jitable
 def start(sender, rules, hops):
-    """Give a new flow the target delay of its path, and that target's worth of packets as its
-    window.
-    """
+    """Give a flow its path's target delay, and that target's worth of packets as its window."""
+    # Appendix H: "proportional to the number of hops", "the initial congestion window is set to
+    # this target". A window beyond PSN_WINDOW would never fill, as SACK sends no more.
     sender.target_ps = rules.target_ps * hops // LONGEST_PATH
     sender.window = min(max(sender.target_ps * ONE // sender.gap_ps, ONE), PSN_WINDOW * ONE)
 
@@ -31,20 +35,20 @@ def in_window(sender):
 
 @register_jitable
 def on_ack(sender, packets, delay_ps, now_ps):
-    """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share, half
-    at most.
-    """
+    """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share."""
     acked = sender.acked - sender.counted
     sender.counted = sender.acked
     if delay_ps >= 0:
-        packets[sender.samples & (len(packets) - 1)].delay_ns = delay_ps // NS
+        packets[sender.samples & (len(packets) - 1)].delay_ns = delay_ps // PS_PER_NS
         sender.samples += 1
 
     if sender.samples == 0:
         return
 
     delay_ns = median_ns(sender, packets)
-    target_ns = sender.target_ps // NS
+    target_ns = sender.target_ps // PS_PER_NS
+
+    # Swift's algorithm 1 with ai = 1 and beta = 4/5; multiplied out the products stay below 2**60.
     if delay_ns < target_ns:
         sender.window = min(sender.window + acked * ONE * ONE // sender.window, PSN_WINDOW * ONE)
     else:
@@ -53,7 +57,7 @@ def on_ack(sender, packets, delay_ps, now_ps):
 
 @register_jitable
 def cut(sender, amount, now_ps):
-    """Shrink the window by `amount`, at most by half, unless it was cut within the last round trip."""
+    """Shrink the window by `amount`, half of it at most, and no more than once a round trip."""
     if now_ps - sender.decreased_ps < sender.srtt_ps:
         return
 
@@ -72,12 +76,13 @@ def on_late_hole(sender, now_ps):
 
 @register_jitable
 def median_ns(sender, packets):
-    """Return the median of the last max(window / 2, 1) delays, the mean of the middle two for an
-    even number.
+    """Return the median of the last max(window / 2, 1) delays, in ns.
 
-    The search starts at the last median and moves one value at a time: few steps, as one sample
-    changes few ranks.
+    Of an even number it is the mean of the middle two. The search starts at the last median and
+    moves one value at a time: few steps, as one sample changes few ranks.
     """
+    # `window >> 17` is half the window in packets, half a round trip of samples. A median, because
+    # under spraying one slow path among many must not set the rate (MSwift).
     count = min(max(sender.window >> 17, 1), sender.samples, len(packets))
     rank = (count - 1) // 2
     value = sender.median_ns
@@ -93,9 +98,8 @@ def median_ns(sender, packets):
 
 @register_jitable
 def ranks(sender, packets, count, value):
-    """Return how many of the last `count` delays are below and up to a value, and the values next
-    to it.
-    """
+    """Return how many of the last delays are below and up to a value, and its neighbours."""
+    # No delay is below 0 or, as an int32, as large as 2**40.
     below = 0
     upto = 0
     lower = -1

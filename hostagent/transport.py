@@ -1,5 +1,4 @@
-"""When a flow may send, what it sends, and what an acknowledgement changes (load balancers,
-"Transport").
+"""When a flow may send, what it sends, and what an ACK changes (load balancers, "Transport").
 
 Every function takes records (or `state.blank` objects) and integers, changes them in place and
 reads no clock, so that the agents, the virtual network and the simulator's kernels share it. A host
@@ -14,16 +13,21 @@ from fattree.draws import Stream, below, component, mix, scramble
 from hostagent import swift
 from hostagent.state import NEVER, PSN_WINDOW, Congestion, PacketState, Recovery, Rules
 
+# `fattree` knows no numba; kernels that draw must know these, too.
 for rule in (scramble, mix, below, component):
     register_jitable(rule)
 
+# Plain integers: kernels compare them with the fields of records.
 ERASURE = int(Recovery.ERASURE)
 MSWIFT = int(Congestion.MSWIFT)
 JITTER = int(Stream.JITTER)
-REORDERING_GAPS = 4
 OUT = int(PacketState.OUT)
 RESENT = int(PacketState.RESENT)
 ACKED = int(PacketState.ACKED)
+
+# How many gaps a hole must last to be a loss and not a packet that came through a longer queue; it
+# matters in the last BDP only (a choice: the paper's footnote says "only sends more if necessary").
+REORDERING_GAPS = 4
 
 
 def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
@@ -32,15 +36,15 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
     Twice the message, or what a flow of this gap sends in 16 zero-load RTTs, and 16, if that is
     less.
     """
+    # Erasure overwrites what is older than the ring (`on_ack` then takes no RTT sample); with SACK
+    # nothing is sent that would not fit (`has_new`), nor would the ACK's bitmap hold more.
     enough = min(2 * packets, 16 + 16 * rules.zero_load_rtt_ps // gap_ps)
     return min(1 << (enough - 1).bit_length(), PSN_WINDOW)
 
 
 @register_jitable
 def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
-    """Make a zeroed record the sender of `packets` packets over `hops` links, due from `due_ps` on,
-    `gap_ps` apart.
-    """
+    """Make a zeroed record the sender of `packets` packets, a gap apart, due from `due_ps` on."""
     sender.flow = flow
     sender.packets = packets
     sender.gap_ps = gap_ps
@@ -58,8 +62,9 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
 
 @register_jitable
 def timeout_ps(sender, rules):
-    """Return when a label times out: srtt + 4 rttvar, before the first sample three zero-load RTTs,
-    at least the rules' floor.
+    """Return after how long a label times out: srtt + 4 rttvar (RFC 6298), or the rules' floor.
+
+    Before the first sample it is three zero-load RTTs.
     """
     if sender.srtt_ps < 0:
         return max(3 * rules.zero_load_rtt_ps, rules.label_timeout_ps)
@@ -87,6 +92,8 @@ def sample_rtt(sender, rtt_ps):
         sender.rttvar_ps = rtt_ps >> 1
         return
 
+    # rttvar sees the error against the srtt before this sample (RFC 6298, 2.3). The shifts round
+    # down, below zero too, in Python as in kernels: all networks have the same timers.
     error = rtt_ps - sender.srtt_ps
     sender.rttvar_ps += (abs(error) - sender.rttvar_ps) >> 2
     sender.srtt_ps += error >> 3
@@ -94,9 +101,7 @@ def sample_rtt(sender, rtt_ps):
 
 @register_jitable
 def ready_ps(sender, rules, packets):
-    """Return when the flow may send its next packet if nothing arrives until then, NEVER if it will
-    not.
-    """
+    """Return when the flow may send if nothing arrives until then, NEVER if it will not."""
     if sender.done_ps != NEVER:
         return NEVER
 
@@ -130,6 +135,7 @@ def next_psn(sender, rules, packets, label, now_ps):
     sender.transmissions += 1
     sender.due_ps = now_ps + sender.gap_ps
 
+    # Numbered by transmission, which counts resent packets as well: no two share a draw.
     if rules.jitter_permille > 0:
         draw = mix(rules.seed, component(JITTER, sender.flow), sender.transmissions)
         sender.due_ps += below(draw, sender.gap_ps * rules.jitter_permille // 1000)
@@ -153,6 +159,8 @@ def next_symbol(sender, rules, packets, now_ps):
 
     After a whole pause all that is not acknowledged counts as lost.
     """
+    # The pause lasts a round trip: what was in the air when it began has been acknowledged by now,
+    # or else it, or its ACK, is gone.
     if now_ps >= sender.resume_ps:
         sender.lost = sender.sent - sender.acked
 
@@ -172,6 +180,9 @@ def pause_or_go_on(sender, rules, now_ps):
     """
     if sender.sent - sender.lost >= sender.packets:
         sender.repair_ps = NEVER
+
+        # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
+        # footnote). ACKs that arrive in a pause do not prolong it.
         if sender.resume_ps == NEVER:
             sender.resume_ps = now_ps + (
                 sender.srtt_ps if sender.srtt_ps >= 0 else retransmission_ps(sender, rules)
@@ -182,8 +193,9 @@ def pause_or_go_on(sender, rules, now_ps):
 
 @register_jitable
 def has_new(sender, rules, packets):
-    """SACK: tell whether a packet that was never sent may go (the ring, like the bitmap, starts at
-    the lowest hole).
+    """SACK: tell whether a packet that was never sent may go.
+
+    The ring, like the bitmap, starts at the lowest hole.
     """
     if sender.sent >= sender.packets or sender.sent >= sender.lowest + len(packets):
         return False
@@ -200,13 +212,15 @@ def deadline_ps(sender, rules, packets):
     if sender.lowest >= sender.sent:
         return NEVER
 
+    # 2**16 timeouts are longer than any run; more would in the end leave int64.
     wait_ps = retransmission_ps(sender, rules) << min(sender.backoff, 16)
     return packets[sender.lowest & (len(packets) - 1)].sent_ps + wait_ps
 
 
 @register_jitable
 def next_hole_or_new(sender, rules, packets, now_ps):
-    """SACK: resend the holes of the round, else what has timed out, else send the next new packet."""
+    """SACK: resend the round's holes, else what has timed out, else send the next new packet."""
+    # The deadline is this timeout or, backed off, later: the lowest hole at least is in the round.
     if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
         start_round(sender, packets, sender.sent, now_ps - retransmission_ps(sender, rules))
         sender.backoff += 1
@@ -236,6 +250,7 @@ def start_round(sender, packets, end, before_ps):
 @register_jitable
 def skip_to_hole(sender, packets):
     """SACK: move the round on to its next hole, or to its end."""
+    # A hole that was resent after the round's instant is on its way: it waits for the next round.
     while sender.round_next < sender.round_end:
         packet = packets[sender.round_next & (len(packets) - 1)]
         if not packet.state & ACKED and packet.sent_ps <= sender.round_before_ps:
@@ -274,6 +289,7 @@ def on_ack(sender, rules, packets, psn, now_ps):
 
     packet = packets[psn & (len(packets) - 1)]
     is_known = psn + len(packets) >= sender.sent
+    # Karn: an ACK of a packet that was sent twice tells no round-trip time (RFC 6298, section 3).
     rtt_ps = now_ps - packet.sent_ps if is_known and not packet.state & RESENT else -1
 
     if rtt_ps >= 0:
@@ -294,6 +310,7 @@ def on_ack(sender, rules, packets, psn, now_ps):
 @register_jitable
 def count_symbol(sender, rules, packets, psn, now_ps):
     """Erasure: what is missing below the highest acknowledged symbol counts as lost."""
+    # Beyond the ring the entry is another packet's by now.
     if psn + len(packets) >= sender.sent:
         packets[psn & (len(packets) - 1)].state = ACKED
 
@@ -307,10 +324,14 @@ def count_symbol(sender, rules, packets, psn, now_ps):
 def repair(sender, rules, packets, rtt_ps, now_ps):
     """SACK: start a round of retransmissions when the lowest hole is late, and adapt the window."""
     skip_to_hole(sender, packets)
+    # The paper's threshold: 6 for an all-to-all, 32 for a permutation, between resending what is
+    # merely reordered and leaving all to timeouts ("Sensitivity Analysis", loss recovery).
     late = sender.highest - sender.lowest > rules.sack_threshold
     if sender.highest < sender.lowest:
         sender.late_holes = 0
 
+    # One round for what was missing when it began, as `recover` has it in RFC 6582: a hole that is
+    # resent and lost again is the timeout's.
     if late and sender.round_next >= sender.round_end and sender.lowest >= sender.recover:
         sender.recover = sender.highest
         start_round(sender, packets, sender.highest, now_ps)
