@@ -1,4 +1,4 @@
-"""`ofan p4 compile`: the compiler on the command line, with the options of p4c-bm2-ss that matter."""
+"""`ofan p4 compile`: the compiler on the command line, with the options of p4c that matter."""
 
 from __future__ import annotations
 

@@ -53,8 +53,9 @@ class Source:
 
 
 def _original_column(expanded: str, original: str, column: int) -> int:
-    """Undo a macro expansion: what stands before or after it keeps its place, what it produced
-    points at its name.
+    """Undo a macro expansion in a line.
+
+    What stands before or after it keeps its place, what it produced points at its name.
     """
     if expanded == original:
         return column

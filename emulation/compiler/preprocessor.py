@@ -1,6 +1,4 @@
-"""The C preprocessor that P4 prescribes (specification, 6.2), by the library pcpp, with every
-line's origin kept.
-"""
+"""The C preprocessor that P4 prescribes, by the library pcpp, with every line's origin kept."""
 
 from __future__ import annotations
 
@@ -61,9 +59,7 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
-    """pcpp with errors raised, comments kept (they hold the columns in place) and file texts
-    remembered.
-    """
+    """pcpp with errors raised, file texts remembered, and comments kept, which hold the columns."""
 
     def __init__(self, include_dirs: Sequence[str | Path], defines: Mapping[str, str]) -> None:
         super().__init__()
@@ -126,10 +122,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     def on_directive_unknown(
         self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any
     ) -> Any:
-        """Raise what `#error` says.
-
-        Other directives that C does not have are wrong too, but for `#warning`.
-        """
+        """Raise what `#error` says, or that C has no such directive; `#warning` passes."""
         text = "".join(
             token.value for token in toks if not token.value.startswith(("//", "/*"))
         ).strip()
@@ -149,9 +142,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
 
 def _display_name(path: str) -> str:
-    """Return how a file is named in messages: the shipped ones by their bare name, others relative
-    to here if below.
-    """
+    """Return how messages name a file: the shipped ones bare, others relative to here if below."""
     if Path(path).parent == P4INCLUDE:
         return Path(path).name
 

@@ -1,13 +1,13 @@
-"""Tests of P4 programs in the STF format of the P4 compiler's own suite, run on our compiler and
-our switch.
+"""STF tests of P4 programs, in the format of p4c's own suite, on our compiler and our switch.
 
     verdict = run_case(Path("router.p4"), Path("router.stf"))
     verdict.status      "passed", "failed" or "unsupported"
     verdict.detail      why, with the line of the script
 
-One module each: `script` reads the format, `bench` does what a script says, `matching` writes
-matches as the tables keep them, `compare` and `dissect` say where a packet differs, `cases` judges
-one test and `worker` many, each within a time limit.
+One module each: `script` reads the format, `bench` does what a script says (with `names`,
+`matching` and `multicast`, which know how the switch keeps what scripts write), `compare` and
+`dissect` say where a packet differs, `cases` judges one test and `worker` many, each within a time
+limit. `cli` and `trace_command` are the two commands.
 """
 
 from emulation.stf.cases import Verdict, find_cases, run_case

@@ -231,7 +231,8 @@ class Bench:
         if not COMPARE[command.condition](found, command.value):
             wanted = f"{command.unit} {command.condition} {command.value}"
             raise CheckFailed(
-                f"line {command.line}: {command.name}({command.index}) has {found} {command.unit}, expected {wanted}"
+                f"line {command.line}: {command.name}({command.index}) has {found} {command.unit}, "
+                f"expected {wanted}"
             )
 
     def _count(self, line: int, name: str, index: str) -> tuple[int, int]:
@@ -297,7 +298,8 @@ class Bench:
         found = self._counter(line, arguments[0], index)
         if wanted and wanted != found[: len(wanted)]:
             raise CheckFailed(
-                f"line {line}: {arguments[0]}({index}) has {found[0]} packets and {found[1]} bytes, expected {wanted}"
+                f"line {line}: {arguments[0]}({index}) has {found[0]} packets and {found[1]} bytes, "
+                f"expected {wanted}"
             )
 
     def _counter_write(self, line: int, arguments: tuple[str, ...]) -> None:
@@ -410,9 +412,7 @@ HANDLERS: dict[str, Callable[[Bench, int, tuple[str, ...]], None]] = {
 
 
 def _index_and_value(line: int, arguments: tuple[str, ...]) -> list[int]:
-    """Return the numbers behind an array's name: a cell, and what it should hold where that is
-    said.
-    """
+    """Return the numbers behind an array's name: a cell, and what it should hold, if said."""
     found = numbers(line, [argument for argument in arguments[1:] if argument != "=="])
     if not found:
         raise ScriptError(line, f"which cell of {arguments[0]}?")

@@ -26,9 +26,7 @@ class Verdict:
 
 
 def find_cases(folder: Path) -> list[tuple[Path, Path]]:
-    """Return the (program, script) pairs `NAME.p4`, `NAME.stf` in a folder and its sub-folders, by
-    name.
-    """
+    """Return the pairs `NAME.p4`, `NAME.stf` in a folder and its sub-folders, by name."""
     scripts = sorted(folder.rglob("*.stf"))
     return [
         (script.with_suffix(".p4"), script)

@@ -15,10 +15,7 @@ Sent = Mapping[int, Sequence[bytes]]
 def first_difference(
     program: Mapping[str, Any], expected: Sequence[Expect], sent: Sent
 ) -> str | None:
-    """Return a description of the first packet that is missing, too many or not as expected.
-
-    None if all are right.
-    """
+    """Describe the first packet that is missing, too many or wrong; None if all are right."""
     for port in sorted({item.port for item in expected} | set(sent)):
         wanted = [item for item in expected if item.port == port]
         if any(item.digits is None for item in wanted):
@@ -43,14 +40,21 @@ def _port_difference(
     for number, (item, frame) in enumerate(zip(wanted, frames, strict=False)):
         at = differs_at(item, frame)
         if at is not None:
-            return f"line {item.line}: packet {number} on port {port} {describe(program, item, frame, at)}"
+            what = describe(program, item, frame, at)
+            return f"line {item.line}: packet {number} on port {port} {what}"
 
     if len(frames) < len(wanted):
         missing = wanted[len(frames)]
-        return f"line {missing.line}: expected {len(wanted)} packets on port {port}, {len(frames)} left: {missing.digits}"
+        return (
+            f"line {missing.line}: expected {len(wanted)} packets on port {port}, "
+            f"{len(frames)} left: {missing.digits}"
+        )
 
     if len(frames) > len(wanted):
-        return f"port {port}: expected {len(wanted)} packets, {len(frames)} left; the first one too many: {frames[len(wanted)].hex()}"
+        return (
+            f"port {port}: expected {len(wanted)} packets, {len(frames)} left; "
+            f"the first one too many: {frames[len(wanted)].hex()}"
+        )
 
     return None
 
@@ -70,9 +74,7 @@ def differs_at(item: Expect, frame: bytes) -> int | None:
 
 
 def describe(program: Mapping[str, Any], item: Expect, frame: bytes, at: int) -> str:
-    """Say which field differs first, then show both packets with a caret under the first different
-    digit.
-    """
+    """Say which field differs first, then show both packets with a caret under the digit."""
     digits = item.digits or ""
     found = frame.hex()
     parts = dissect(program, frame)
@@ -81,14 +83,22 @@ def describe(program: Mapping[str, Any], item: Expect, frame: bytes, at: int) ->
         head = f"has {len(found) / 2:g} bytes, expected {len(digits) / 2:g}"
     else:
         part = _part_at(parts, at * 4)
-        head = f"differs at byte {at // 2}, in {part.name} (bits {part.offset} to {part.offset + part.bits - 1})"
+        head = f"differs at byte {at // 2}, in {part.name} "
+        head += f"(bits {part.offset} to {part.offset + part.bits - 1})"
         head += f": expected {_slice(digits, part)}, found {_slice(found, part)}"
 
     cuts = _cuts(parts)
     caret = " " * (at + sum(1 for cut in cuts if cut <= at)) + "^"
     headers = " ".join(dict.fromkeys(part.name.rpartition(".")[0] or part.name for part in parts))
 
-    return f"{head}\n  expected {_spaced(digits, cuts)}\n  found    {_spaced(found, cuts)}\n           {caret}\n  headers  {headers}"
+    lines = [
+        head,
+        f"  expected {_spaced(digits, cuts)}",
+        f"  found    {_spaced(found, cuts)}",
+        f"           {caret}",
+        f"  headers  {headers}",
+    ]
+    return "\n".join(lines)
 
 
 def _part_at(parts: Sequence[Part], bit: int) -> Part:

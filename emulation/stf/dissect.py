@@ -1,8 +1,7 @@
-"""The header fields of a frame, as a program's own parser sees them: what gives names to the bytes
-of a difference.
+"""The header fields of a frame, as a program's own parser sees them.
 
-Only the part of the parser that depends on the frame alone is followed; where a choice depends on
-something else, the rest is called payload.
+They give names to the bytes of a difference. Only the part of the parser that depends on the frame
+alone is followed; where a choice depends on something else, the rest is called payload.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Multicast groups and clone sessions, as the commands of the switch's own command line make them."""
+"""Multicast groups and clone sessions, by the commands of the switch's own command line."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ class Multicast:
         return node
 
     def _refresh(self) -> None:
-        """Write the groups, and the sessions that clone to groups, as the replication engine keeps
-        them.
-        """
+        """Write groups, and sessions that clone to groups, as the replication engine keeps them."""
         replication = self._switch.replication
         for group, nodes in self._members.items():
             # The switch that the format was made for puts the latest node first.

@@ -28,8 +28,9 @@ def find_named(line: int, kind: str, name: str, named: Iterable[tuple[str, Any]]
 
 
 def key_name(line: int, names: list[str], name: str) -> str:
-    """Return the key that a script means: `$0` is `[0]`, `valid` a validity bit, and leading parts
-    may be left out.
+    """Return the key that a script means.
+
+    `$0` is `[0]`, `valid` a validity bit, and leading parts may be left out.
     """
     head, mark, tail = name.partition("$")
     digits = tail[: len(tail) - len(tail.lstrip("0123456789"))]

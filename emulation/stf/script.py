@@ -1,19 +1,24 @@
 """The STF format: one command per line, `#` begins a comment.
 
     packet PORT HEX...                        a frame comes in
-    expect PORT [HEX...] [$]                  a frame goes out: `*` is any digit, `$` says that nothing follows it;
-                                              without digits, any number of frames leaves through this port
-    no_packet                                 nothing more is expected (what a script does not expect always fails)
+    expect PORT [HEX...] [$]                  a frame goes out: `*` is any digit, `$` says that
+                                              nothing follows it; without digits, any number of
+                                              frames leaves through this port
+    no_packet                                 nothing more is expected (what a script does not
+                                              expect always fails)
     add TABLE [PRIORITY] KEY:MATCH... ACTION(NAME:VALUE, ...) [= ID]
     remove all | remove ID | remove TABLE [PRIORITY] KEY:MATCH...
     setdefault TABLE ACTION(NAME:VALUE, ...)
     check_counter NAME(INDEX | $ID) [packets|bytes CONDITION NUMBER]
     wait                                      one second passes
-    mirroring_add SESSION PORT, mirroring_add_mc SESSION GROUP, mirroring_delete SESSION, mirroring_get SESSION
-    mc_mgrp_create GROUP, mc_node_create RID PORT..., mc_node_update NODE PORT..., mc_node_associate GROUP NODE
+    mirroring_add SESSION PORT, mirroring_add_mc SESSION GROUP, mirroring_delete SESSION,
+    mirroring_get SESSION
+    mc_mgrp_create GROUP, mc_node_create RID PORT..., mc_node_update NODE PORT...,
+    mc_node_associate GROUP NODE
     counter_read NAME INDEX, counter_write NAME INDEX PACKETS BYTES
     register_read NAME INDEX, register_write NAME INDEX VALUE, register_reset NAME
-    meter_set_rates NAME INDEX RATE:BURST RATE:BURST, meter_array_set_rates NAME RATE:BURST RATE:BURST, meter_get_rates
+    meter_set_rates NAME INDEX RATE:BURST RATE:BURST, meter_array_set_rates NAME RATE:BURST
+    RATE:BURST, meter_get_rates NAME INDEX
 
 A MATCH is a number, `VALUE/LENGTH`, digits with `*`, and, beyond what the format's first users
 have, `VALUE&&&MASK` and `LOW->HIGH`. Also beyond them: several actions in one `add` are the members

@@ -1,6 +1,4 @@
-"""`ofan p4 trace`: the walk of packets through a program, state by state, table by table, with
-source lines.
-"""
+"""`ofan p4 trace`: the walk of packets through a program, table by table, with source lines."""
 
 from __future__ import annotations
 
@@ -171,9 +169,7 @@ def _primary(switch: Switch) -> P4RuntimeService:
 
 
 def is_protobuf(text: str) -> bool:
-    """Return whether an entries file is a P4Runtime message in text format, not STF: its first word
-    opens a message.
-    """
+    """Say whether an entries file is P4Runtime text: then its first word opens a message."""
     for line in text.splitlines():
         words = line.partition("#")[0].replace("{", " { ").replace(":", " : ").split()
         if words:
@@ -267,9 +263,7 @@ def load(
 
 
 def rendered(traced: Traced, number: int, folder: Path) -> list[str]:
-    """Return the lines that show a packet's walk: where in the source, seen from the program's
-    folder, and what happened.
-    """
+    """Return the lines that show a packet's walk, with places seen from the program's folder."""
     prefixes = (f"{folder}/", f"{os.path.relpath(folder)}/")
     places = [
         step.where.removeprefix(prefixes[0]).removeprefix(prefixes[1]) for step in traced.steps

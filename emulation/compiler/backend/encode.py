@@ -115,8 +115,9 @@ def _valid(value: ir.Valid) -> Json:
 
 
 def rvalue(value: ir.Value) -> Json:
-    """Return a value as an argument that is read: numbers and fields plainly, the rest as a wrapped
-    expression.
+    """Return a value as an argument that is read.
+
+    Numbers and fields stand plainly, the rest is a wrapped expression.
     """
     if bits_of(value.type) == ty.BOOL:
         return wrapped(operation("b2d", None, expression(value)))

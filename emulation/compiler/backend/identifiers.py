@@ -1,5 +1,4 @@
-"""P4Runtime's ids and aliases, by the rules that p4c follows, so that both compilers give one
-program the same ids.
+"""P4Runtime's ids and aliases, by the rules of p4c: both compilers give a program the same ids.
 
 An id is an 8-bit kind and 24 bits from `@id` or from Jenkins' one-at-a-time hash of the name; the
 names of a kind are hashed in alphabetical order and a taken id moves on to the next free one. An
@@ -112,7 +111,7 @@ def _alias(parts: list[str], counts: Counter[tuple[str, ...]]) -> str:
 
 
 def field_ids(given: list[int | None]) -> list[int]:
-    """Return the ids of fields or parameters: those of annotations, the others counted around them."""
+    """Return the ids of fields or parameters: those of annotations, and numbers around them."""
     taken = {own for own in given if own is not None}
     ids: list[int] = []
     following = 1

@@ -1,4 +1,4 @@
-"""P4Info: what the control plane needs to know of a program (P4Runtime specification, chapter 6)."""
+"""P4Info: what the control plane needs to know of a program (P4Runtime 1.3, chapter 6)."""
 
 from __future__ import annotations
 
@@ -102,10 +102,7 @@ class _Writer:
         self.symbols.resolve()
 
     def _actions(self) -> list[ir.Action]:
-        """Return every visible action once.
-
-        Those with bound arguments exist several times under one name.
-        """
+        """Return every visible action once; one with bound arguments exists several times."""
         found = {action.name: action for table in self.tables for action in table.actions}
         found |= {action.name: action for action in self.switch.called if action.name not in found}
         return [

@@ -21,9 +21,7 @@ HEAD = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P
 
 
 def p4info_bytes(info: p4info_pb2.P4Info, suffix: str) -> bytes:
-    """Return the content of a P4Info file: binary for .bin and .pb, JSON for .json, protobuf text
-    for other suffixes.
-    """
+    """Return a P4Info file: binary for .bin and .pb, JSON for .json, else protobuf text."""
     if suffix in BINARY_SUFFIXES:
         return bytes(info.SerializeToString(deterministic=True))
 

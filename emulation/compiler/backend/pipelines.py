@@ -177,9 +177,12 @@ class _Linker:
 
         if present is not None:
             if {key: present[key] for key in following} != following:
-                message = f"table '{table.source.name}' is applied more than once, which the target cannot do"
+                # Flow is walked backwards, so the later application may be the one seen first.
+                later = max(item.span, self.applied[table.name], key=lambda span: span.start)
                 raise CompileError(
-                    message, max(item.span, self.applied[table.name], key=lambda span: span.start)
+                    f"table '{table.source.name}' is applied more than once, "
+                    "which the target cannot do",
+                    later,
                 )
 
             return table.name
@@ -286,9 +289,7 @@ class _Linker:
 
 
 def _is_loop(item: ir.Item) -> bool:
-    """Say whether an item is a loop that runs within one action: the graph of a pipeline has no way
-    back.
-    """
+    """Say whether an item loops and so must run within an action: the graph has no way back."""
     if isinstance(item, ir.Repeat):
         return True
 

@@ -60,10 +60,7 @@ class _Builder:
         return f"{base}_{len(self.states)}"
 
     def add_all(self, flow: ir.Flow, state: Json, base: str) -> Json | None:
-        """Add a flow to an open state.
-
-        Return the state that is open afterwards, None if the flow jumped away.
-        """
+        """Add a flow to a state; return the one open afterwards, None if the flow jumped away."""
         current: Json | None = state
         for item in flow:
             if current is None:
@@ -142,9 +139,7 @@ class _Builder:
         state["transitions"] = _transitions(source.cases, widths)
 
     def _key(self, key: ir.Value, state: Json, span: Span) -> ir.Value:
-        """Return a key that the target can select on: a field, or a temporary with the computed
-        value.
-        """
+        """Return what the target can select on: a field, or a temporary with the computed value."""
         if isinstance(key, ir.FieldRef | ir.LastField):
             return key
 
@@ -168,9 +163,7 @@ def expression_key(key: ir.Value) -> Json:
 
 
 def _transitions(cases: tuple[ir.Case, ...], widths: list[int]) -> list[Json]:
-    """Return the transitions up to the first that always applies: the target tries its default
-    last.
-    """
+    """Return the transitions up to the first that always applies, for the target tries it last."""
     made: list[Json] = []
     for case in cases:
         if case.value_set is not None:

@@ -1,3 +1,1 @@
-"""Typed tree to the intermediate representation: everything inlined, variables become fields, calls
-become steps.
-"""
+"""Typed tree to intermediate representation: calls are inlined, variables become fields."""

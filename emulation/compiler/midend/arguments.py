@@ -19,9 +19,7 @@ from emulation.compiler.semantics.walk import paths
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A result to be copied to its argument: the place of that was fixed before the call, unless it
-    is a slice.
-    """
+    """A result to copy to its argument; the place was fixed before the call, unless a slice."""
 
     target: t.Expression
     place: ir.Operand
@@ -87,9 +85,7 @@ def _writable(
     span: Span,
     frame: Frame,
 ) -> ir.Operand:
-    """Return the argument's own place, or a copy if it is part of a field or shared with another
-    argument.
-    """
+    """Return the argument's own place, or a copy if it is part of a field or shared."""
     own = isinstance(operand, ir.FieldRef | ir.Place) and not any(
         overlap(operand, other) for other in others
     )

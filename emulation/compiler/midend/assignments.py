@@ -21,10 +21,7 @@ def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> N
 
 
 def in_bounds(place: ir.Operand) -> ir.Value | None:
-    """Return whether the element of a stack exists that a place is or lies in.
-
-    None where it surely does.
-    """
+    """Return whether the element that a place is, or lies in, exists; None where it surely does."""
     match place:
         case ir.ElementAt(stack, index):
             size = len(stack.elements)
@@ -38,9 +35,7 @@ def in_bounds(place: ir.Operand) -> ir.Value | None:
 
 @contextmanager
 def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
-    """Emit what the body emits, to be run only where the place exists: the target would end with a
-    wrong index.
-    """
+    """Emit what the body emits, run only where the place exists: a wrong index ends the target."""
     condition = in_bounds(place)
     if condition is None:
         yield frame

@@ -1,6 +1,4 @@
-"""Calls, inlined: parameters are bound to the arguments themselves, or to copies where the
-arguments overlap.
-"""
+"""Calls: functions and actions are inlined, the rest goes to the module for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Expressions to operands.
-
-What has effects is emitted into the frame's flow on the way, left to right.
-"""
+"""Expressions to operands; what has effects goes into the frame's flow, left to right."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the lowering knows while it walks the typed tree: bindings, names, and what it has made so
-far.
-"""
+"""What the lowering knows as it walks the typed tree: bindings, names, and what it has made."""
 
 from __future__ import annotations
 
@@ -76,8 +74,9 @@ class Builder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """One inlined block: `where` is `parser`, `ingress`, `egress`, `deparser`, `verify` or
-    `compute`.
+    """One inlined block.
+
+    `where` is `parser`, `ingress`, `egress`, `deparser`, `verify` or `compute`.
     """
 
     builder: Builder
@@ -113,9 +112,7 @@ class Frame:
         yield replace(self, out=[], **changes)  # type: ignore[arg-type]
 
     def qualify(self, name: str, annotations: Annotations) -> str:
-        """Return the control plane name of something declared here: `@name`, or the path and its
-        own name.
-        """
+        """Return the control plane's name of a declaration: `@name`, or path and own name."""
         given = string_annotation(annotations, "name") or name
         if given.startswith("."):
             return given[1:]

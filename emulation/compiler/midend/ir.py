@@ -370,10 +370,7 @@ def leaves(item: Item, label: Label) -> bool:
 
 
 def close(label: Label, items: list[Item]) -> tuple[Item, ...]:
-    """Return flow whose label ends here.
-
-    Without a scope when nothing jumps to the label from the middle.
-    """
+    """Return flow whose label ends here, without a scope where nothing jumps from the middle."""
     if items and items[-1] == Leave(label):
         items = items[:-1]
 
@@ -430,7 +427,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Object:
-    """An extern instance with its control plane name and evaluated constructor arguments by name."""
+    """An extern instance: its control plane name, and its constructor arguments by name."""
 
     name: str
     source: t.Instance
@@ -536,9 +533,7 @@ class HeaderInstance:
 
 @dataclass(slots=True)
 class Layout:
-    """All storage of a program: scalars in one metadata header, and named headers, stacks and
-    unions.
-    """
+    """All storage of a program: scalars in one metadata header, headers, stacks and unions."""
 
     scalars: dict[str, Type] = field(default_factory=dict)
     headers: dict[str, HeaderInstance] = field(default_factory=dict)

@@ -1,6 +1,4 @@
-"""Where values live: every scalar a field of the `scalars` metadata, every header an instance of
-its own.
-"""
+"""Where values live: a scalar is a field of the metadata `scalars`, a header an instance."""
 
 from __future__ import annotations
 
@@ -95,9 +93,7 @@ def _stack(layout: ir.Layout, name: str, stack: ty.Stack) -> ir.StackAt:
 
 
 def _varbit(layout: ir.Layout, name: str, type_: ty.Varbit, span: Span) -> ir.FieldRef:
-    """Give a varbit a metadata header of its own: the target allows one in a header, and none in a
-    struct.
-    """
+    """Give a varbit a metadata header: the target allows one in a header, and none in a struct."""
     if type_.width % 8:
         fail(f"the target stores whole bytes, not varbit<{type_.width}>", span)
 

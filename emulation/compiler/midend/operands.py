@@ -1,5 +1,4 @@
-"""Arithmetic on operands: computed now where possible, else expressions whose results stay in the
-range of their type.
+"""Arithmetic on operands: computed now, or expressions whose results stay in their type.
 
 BMv2 computes with unlimited precision, so whatever can leave the range is reduced: by a mask, or,
 for signed types, by the operation two_comp_mod.
@@ -16,7 +15,7 @@ from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
 
 MAX_SHIFT_WIDTH = 8
-"""Shifts by wider run-time amounts are guarded, since the target would really build the huge number."""
+"""Wider run-time shifts are guarded, since the target would really build the huge number."""
 
 
 def number(value: int, type_: ty.Type) -> ir.Num:
@@ -163,7 +162,8 @@ def _division(op: str, left: ir.Value, right: ir.Value, type_: ty.Type, span: Sp
 
     if right.value <= 0 or right.value & (right.value - 1):
         fail(
-            f"the target can compute '{op}' of run-time values only with a power of two on the right",
+            f"the target can compute '{op}' of run-time values only with a power of two "
+            "on the right",
             span,
         )
 

@@ -210,7 +210,7 @@ def _counter(node: t.For) -> t.Variable | None:
 
 
 def _values(node: t.For, counter: t.Variable, frame: Frame) -> list[ir.Operand] | None:
-    """Return the counter's values in turn, or None where they depend on the packet or are too many."""
+    """Return the counter's values, or None where they depend on the packet or are too many."""
     (update,) = node.update
     if counter.value is None or not isinstance(update, t.Assign | t.Update):
         return None
@@ -253,9 +253,7 @@ def _is_known(node: t.Expression, known: set[t.Variable], frame: Frame) -> bool:
 
 
 def _assigns(node: object, variable: t.Variable) -> bool:
-    """Say whether code may write to a variable: an assignment to it or a part of it, or an argument
-    of a call.
-    """
+    """Say whether code may write to a variable, by an assignment or as an argument of a call."""
     match node:
         case t.Assign(_, target) | t.Update(_, target) if _is_of(target, variable):
             return True

@@ -110,10 +110,7 @@ def _parser_call(statement: t.Statement) -> t.BlockApply | None:
 def _apply_parser(
     call: t.BlockApply, after: str, parser: _Parser, frame: Frame, following: Frame
 ) -> str:
-    """Add the states of an applied parser, which goes on with `after`.
-
-    Return the name of its first state.
-    """
+    """Add the states of an applied parser that goes on with `after`; return its first one."""
     block = frame.bindings.get(call.instance)
     if not isinstance(block, BlockObject) or not isinstance(block.source, t.ParserBlock):
         fail(f"'{call.instance.name}' cannot be applied here", call.span)
@@ -171,9 +168,7 @@ def _matches_all(case: ir.Case) -> bool:
 
 
 def _no_match(name: str, span: Span, parser: _Parser) -> ir.State:
-    """A select without a case for a packet raises error.NoMatch, which the target does not do by
-    itself.
-    """
+    """Return the state that raises error.NoMatch, which the target does not do by itself."""
     errors = parser.frame.builder.switch.program.errors
     if NO_MATCH not in errors:
         fail("this select needs a default case, since error.NoMatch is not declared", span)

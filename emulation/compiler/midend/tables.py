@@ -228,9 +228,7 @@ def _entries(
 
 
 def _refuse_twins(entries: Sequence[ir.Entry], have_priorities: bool) -> None:
-    """The target does not start with two entries that match the same, unless they have different
-    priorities.
-    """
+    """Refuse two entries that match the same, with which the target does not start."""
     seen: dict[tuple[tuple[ir.Match, ...], int], ir.Entry] = {}
     for entry in entries:
         twin = seen.setdefault((entry.matches, entry.priority if have_priorities else 0), entry)

@@ -224,9 +224,7 @@ def _member_call(node: n.Call, member: n.Member, context: Context) -> t.Expressi
 def _symbol_call(
     node: n.Call, member: n.Member, symbol: Symbol | None, context: Context
 ) -> t.Expression | None:
-    """Calls on something that is not a value: a table, an instance, a control, an extern parameter,
-    a type.
-    """
+    """Type a call on what is no value: a table, an instance, a control, a type; None for others."""
     match symbol:
         case t.Table() if member.name == "apply":
             return _table_apply(node, symbol, context)

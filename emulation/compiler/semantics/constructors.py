@@ -1,6 +1,4 @@
-"""Constructors: externs, controls, parsers and packages made at compile time, and what is known by
-then.
-"""
+"""Constructors: externs, controls, parsers and packages that are made at compile time."""
 
 from __future__ import annotations
 
@@ -156,7 +154,8 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
     own: Bound = dict.fromkeys(definition.type_params, ty.DONT_CARE)
     if len(made.type.params) != len(definition.params):
         fail(
-            f"{made.type.name} has {len(made.type.params)} parameters, {definition.name} {len(definition.params)}",
+            f"{made.type.name} has {len(made.type.params)} parameters, "
+            f"{definition.name} {len(definition.params)}",
             span,
         )
 
@@ -167,8 +166,6 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
 
     for pattern, variable in zip(param.type.args, definition.type_params, strict=True):
         if not unify(pattern, own[variable], bound):
+            found = ty.show(own[variable])
             wanted_type = ty.show(ty.substitute(pattern, bound))
-            fail(
-                f"{made.type.name} uses {ty.show(own[variable])} where the others use {wanted_type}",
-                span,
-            )
+            fail(f"{made.type.name} uses {found} where the others use {wanted_type}", span)

@@ -1,6 +1,4 @@
-"""Implicit conversions, explicit casts and the inference of type arguments (P4_16 specification,
-8.9 to 8.12, 8.20).
-"""
+"""Implicit conversions, explicit casts and the inference of type arguments."""
 
 from __future__ import annotations
 

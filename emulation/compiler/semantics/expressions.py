@@ -349,10 +349,8 @@ def _concatenation(span: Span, left: t.Expression, right: t.Expression) -> t.Exp
         return t.Literal(span, ty.STRING, f"{left.value}{right.value}")
 
     if not isinstance(left.type, ty.Bits) or not isinstance(right.type, ty.Bits):
-        fail(
-            f"'++' needs operands with a width, found {ty.show(left.type)} and {ty.show(right.type)}",
-            span,
-        )
+        found = f"{ty.show(left.type)} and {ty.show(right.type)}"
+        fail(f"'++' needs operands with a width, found {found}", span)
 
     joined = ty.Bits(left.type.width + right.type.width, left.type.signed)
     if isinstance(left, t.Literal) and isinstance(right, t.Literal):

@@ -128,10 +128,11 @@ class Globals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Where the checker is: `place` is `top`, `control`, `parser`, `action`, `function` or `table`.
+    """Where the checker is.
 
-    `checker` types expressions. It is passed in because everything needs it and it needs everything:
-    an expression holds types (casts) and calls, a type holds expressions (`bit<W + 1>`).
+    `place` is `top`, `control`, `parser`, `action`, `function` or `table`. `checker` types
+    expressions. It is passed in because everything needs it and it needs everything: an expression
+    holds types (casts) and calls, a type holds expressions (`bit<W + 1>`).
     """
 
     scope: Scope

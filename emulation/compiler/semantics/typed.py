@@ -28,9 +28,7 @@ from emulation.compiler.syntax.nodes import Annotations
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal(Typed):
-    """A value known now: an integer or bool, or the name of a member of an enum or of `error`, or a
-    string.
-    """
+    """A value known now: an integer, a bool or a string, or a member of an enum or of `error`."""
 
     value: int | str
 
@@ -145,9 +143,7 @@ class ExternCall(Typed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodCall(Typed):
-    """A call of a method of an extern object, which is an instance or a parameter such as
-    `packet_in`.
-    """
+    """A call of a method of an instance, or of a parameter such as `packet_in`."""
 
     object: Instance | Parameter
     method: Signature
@@ -169,10 +165,7 @@ class ActionCall(Typed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeaderMethod(Typed):
-    """`isValid`, `setValid`, `setInvalid`, `push_front` or `pop_front`.
-
-    The count of the last two in `amount`.
-    """
+    """`isValid`, `setValid`, `setInvalid`, or `push_front` and `pop_front` with their `amount`."""
 
     base: Expression
     name: str
@@ -243,9 +236,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Update:
-    """`target op= ...`: the target is evaluated once, and `value` knows what it holds as the
-    variable `old`.
-    """
+    """`target op= ...`, evaluated once: `value` knows what the target holds as `old`."""
 
     span: Span
     target: Expression
@@ -548,9 +539,9 @@ InstanceType = Extern | Control | ParserBlock | BlockDefinition
 
 @dataclass(frozen=True)
 class Program:
-    """A checked program: `main` and what the control plane can see without it.
+    """A checked program: `main`, and what the control plane can see without it.
 
-    `spans` of struct declarations.
+    `spans` are those of struct declarations.
     """
 
     main: Instance

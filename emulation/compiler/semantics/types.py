@@ -132,10 +132,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
-    """`constructor` parameters are known at compile time.
-
-    So are the others of an extern without direction.
-    """
+    """A parameter; those of a `constructor` are known at compile time."""
 
     span: Span
     name: str

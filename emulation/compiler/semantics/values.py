@@ -24,9 +24,9 @@ def check_as(node: n.Expression, target: ty.Type, context: Context) -> t.Express
 
 
 def check_set(node: n.Expression, element: ty.Type, context: Context) -> t.Expression:
-    """Type what a select case or table entry matches: a value, `value &&& mask`, `low ..
+    """Type what a select case or an entry matches.
 
-    High`, a value set, `_`.
+    That is a value, `value &&& mask`, `low .. high`, a value set, or `_`.
     """
     match node:
         case n.DefaultExpression(span):

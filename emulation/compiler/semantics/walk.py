@@ -12,10 +12,7 @@ DECLARATIONS = (ty.Parameter, t.Table, t.Instance, t.ValueSet, t.Function, t.Con
 
 
 def paths(node: object) -> Iterator[t.Expression]:  # noqa: C901 one case for each kind of node
-    """Yield the names and members that a body reads or writes, each at its full length.
-
-    Calls of actions included.
-    """
+    """Yield the names and members that a body reads or writes, also through calls of actions."""
     match node:
         case tuple():
             for item in node:

@@ -17,9 +17,7 @@ MAX_DEPTH = 150
 
 @dataclass
 class Cursor:
-    """Tokens, where the parser stands, and the names known to be types (the grammar of P4_16 needs
-    to know them).
-    """
+    """Tokens, where the parser stands, and the names known to be types, as the grammar needs."""
 
     tokens: list[Token]
     position: int = 0

@@ -10,7 +10,7 @@ from emulation.compiler.syntax.lexer import Kind, number, string
 BASE_TYPES = ("bool", "error", "void", "match_kind")
 SIZED_TYPES = ("bit", "int", "varbit")
 MAX_CHAIN = 150
-"""Operators in one expression without parentheses; the tree leans to the left and is walked recursively."""
+"""Operators in one expression without parentheses; the tree leans left and is walked recursively."""
 
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",),
@@ -24,7 +24,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("++", "+", "-", "|+|", "|-|"),
     ("*", "/", "%"),
 )
-"""Binary operators from loose to tight, all left associative; unlike in C, `a & b == c` is `(a & b) == c`."""
+"""Binary operators from loose to tight; unlike in C, `a & b == c` is `(a & b) == c`."""
 LEVEL_OF = {op: level for level, ops in enumerate(LEVELS) for op in ops}
 
 

@@ -28,11 +28,11 @@ class Token(NamedTuple):
 
 
 KEYWORDS = frozenset(
-    """abstract action bit bool break const continue control default else enum error exit extern false for header
-    header_union if in inout int match_kind out package parser return select string struct switch table this transition
-    true tuple typedef value_set varbit void""".split()  # noqa: SIM905
+    """abstract action bit bool break const continue control default else enum error exit extern
+    false for header header_union if in inout int match_kind out package parser return select
+    string struct switch table this transition true tuple typedef value_set varbit void""".split()  # noqa: SIM905
 )
-"""Words that are never names. The others (`apply`, `key`, `state`, ...) mean something in their place only."""
+"""Words that are never names; others (`apply`, `key`, `state`) mean something in their place only."""
 
 # `>` is always a token of its own: `bit<bit<8>>` and `a >> 2` are told apart by the parser.
 _TOKEN = re.compile(
@@ -78,9 +78,7 @@ def tokenize(source: Source) -> list[Token]:
 
 
 def _annotation_depth(depth: int, written: str, before: list[Token]) -> int:
-    """Return how many parentheses of `@name(...)` are open after a token: between them, any
-    character is a token.
-    """
+    """Return how many parentheses of `@name(...)` are open after a token."""
     if depth:
         return depth + {"(": 1, ")": -1}.get(written, 0)
 

@@ -73,9 +73,7 @@ def _annotated(cursor: Cursor) -> n.Statement:
 
 
 def at_declaration(cursor: Cursor) -> bool:
-    """Say whether a variable declaration begins here: a type, or an unknown name that is followed
-    by a name.
-    """
+    """Say whether a variable declaration begins here: a type, or two names in a row."""
     if cursor.at("error"):
         return cursor.peek().kind is Kind.NAME
     if starts_type(cursor):

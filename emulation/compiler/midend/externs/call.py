@@ -66,10 +66,7 @@ def owner(call: Call) -> ir.Object:
 
 
 def to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> None:
-    """Run a step that writes an out argument.
-
-    The target writes to fields only, so others get a copy afterwards.
-    """
+    """Run a step that writes an out argument, through a copy where that is no single field."""
     arg = call.args[index]
     is_place = arg is not None and not isinstance(arg, t.Slice)
     place = (
@@ -97,9 +94,7 @@ def to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> Non
 
 
 def _with_sign(field: ir.FieldRef, call: Call) -> None:
-    """Bring a signed field into its range: what the target writes there, from a register or a hash,
-    has no sign.
-    """
+    """Bring a signed field into its range: what a register or a hash writes has no sign."""
     if is_signed(field.type):
         call.frame.emit(ir.Assign(field, reduce_to(field, field.type), call.span))
 

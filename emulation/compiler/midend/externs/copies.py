@@ -59,9 +59,7 @@ def preserving(call: Call) -> None:
 
 
 def _data_list(call: Call, index: int) -> int:
-    """Return the id of a field list of the fields that an old call names, under an index that no
-    annotation has.
-    """
+    """Return the id of a list of the fields that an old call names."""
     fields = []
     for value in flatten(lower(call.arg(index), call.frame), call.arg(index).span):
         if not isinstance(value, ir.FieldRef) or value.header not in (SCALARS, STANDARD_METADATA):

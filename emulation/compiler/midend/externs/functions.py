@@ -67,7 +67,7 @@ def _random(call: Call) -> None:
 
 
 def _digest(call: Call) -> None:
-    """The target sends the fields when the pipeline ends, so what the digest holds now is copied."""
+    """Emit a digest; the target sends it when the pipeline ends, so its fields are copied now."""
     data = lower(call.arg(1), call.frame)
     fields = tuple(
         as_value(freeze_value(value, call.span, call.frame), call.span)

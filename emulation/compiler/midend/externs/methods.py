@@ -117,9 +117,7 @@ def _execute_meter(call: Call) -> None:
 
 
 def _meter_read(call: Call) -> None:
-    """The target runs a direct meter when its table is applied, and always writes to the same
-    field.
-    """
+    """The target runs a direct meter when it applies its table, and writes to one field only."""
     place = None if call.args[0] is None else lower(call.arg(0), call.frame)
     if not isinstance(place, ir.FieldRef):
         fail("the target needs a field for the colour of a direct meter", call.span)

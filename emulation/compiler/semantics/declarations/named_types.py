@@ -1,4 +1,4 @@
-"""Types with a name: typedefs, structs and headers, enums, and the lists of errors and match kinds."""
+"""Types with a name: typedefs, structs, headers, enums, and the lists of errors."""
 
 from __future__ import annotations
 

@@ -62,9 +62,7 @@ def check_program(program: n.Program) -> t.Program:
 
 
 def _error_order(name: str) -> int:
-    """Sort the errors of core.p4 first, wherever it is included: the target says 0 where there was
-    no error.
-    """
+    """Sort the errors of core.p4 first, wherever it is included."""
     return CORE_ERRORS.index(name) if name in CORE_ERRORS else len(CORE_ERRORS)
 
 

@@ -51,10 +51,7 @@ def check_entries(
 
 
 def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expression | None]:
-    """Return in which order the target tries entries with priorities, the lowest first.
-
-    Nothing if they have none.
-    """
+    """Return the rank of every entry, the lowest tried first; nothing if none has a priority."""
     if all(entry.priority is None for entry in entries.entries):
         return []
 

@@ -39,9 +39,7 @@ def check_key(node: n.KeyElement, context: Context) -> t.Key:
 
 
 def _key_name(node: n.Expression, context: Context) -> str | None:
-    """Return the control plane's name of a key, as p4c forms it: the text of a path, with `$valid$`
-    for isValid().
-    """
+    """Return the control plane's name of a key as p4c forms it: the text of a path."""
     match node:
         case n.Name(_, name):
             return name
