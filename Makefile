@@ -7,7 +7,7 @@ LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate
 STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean support
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean support sample
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ p4info: setup  ## write p4src/p4info/ again after a change of a program's API
 
 support: setup  ## write docs/p4-support.md again after a change of the language cases
 	@$(BIN)/python tests/emulation/compiler/support.py
+
+sample: setup  ## write docs/generated-ofan.py.txt again after a change of the program or generator
+	@$(BIN)/python tests/emulation/softswitch/sample.py
 
 bench: setup  ## the benchmarks (minutes)
 	@for b in benchmarks/*.py; do $(BIN)/python $$b; done

@@ -343,7 +343,7 @@ def value_of(field: Field) -> Value:
 def cut(field: Field, value: Value) -> str:
     """Return the source of what a field holds after the value is assigned to it."""
     if field.is_signed:
-        return f"wrap({value.source}, {field.bits})"
+        return f"{names.WRAP}({value.source}, {field.bits})"
     if field.is_varbit or (value.bits is not None and value.bits <= field.bits):
         return value.source
 
@@ -410,17 +410,17 @@ _ARITHMETIC = {
     "^": _or_bits,
 }
 _CALLS = {
-    "/": "div",
-    "%": "mod",
-    "two_comp_mod": "wrap",
-    "usat_cast": "saturate",
-    "sat_cast": "saturate_signed",
+    "/": names.DIV,
+    "%": names.MOD,
+    "two_comp_mod": names.WRAP,
+    "usat_cast": names.SATURATE,
+    "sat_cast": names.SATURATE_SIGNED,
 }
 
 
 def _shift(op: str, left: Value, right: Value) -> Value:
     if not right.source.isdigit() or int(right.source) > MAX_SHIFT:
-        name = "shift_left" if op == "<<" else "shift_right"
+        name = names.SHIFT_LEFT if op == "<<" else names.SHIFT_RIGHT
         return Value(f"{name}({left.source}, {right.source})", left.bits if op == ">>" else None)
 
     amount = int(right.source)

@@ -85,7 +85,14 @@ LOG = "log"
 FOLD = "fold"
 WORDS = "words"
 JOIN_BITS = "join_bits"
-ARITHMETIC = ("div", "mod", "wrap", "saturate", "saturate_signed", "shift_left", "shift_right")
+DIV = "div"
+MOD = "mod"
+WRAP = "wrap"
+SATURATE = "saturate"
+SATURATE_SIGNED = "saturate_signed"
+SHIFT_LEFT = "shift_left"
+SHIFT_RIGHT = "shift_right"
+ARITHMETIC = (DIV, MOD, WRAP, SATURATE, SATURATE_SIGNED, SHIFT_LEFT, SHIFT_RIGHT)
 
 
 def field(header: int, index: int) -> str:
@@ -231,7 +238,13 @@ OBJECTS = (
     Term(FOLD, "the Internet checksum of a sum of 16-bit words"),
     Term(WORDS, "bytes as a number with the same checksum"),
     Term(JOIN_BITS, "(present, value, width) parts as bytes"),
-    *(Term(name, "an operator that Python lacks or has otherwise") for name in ARITHMETIC),
+    Term(DIV, "the quotient rounded towards zero; 0 by zero"),
+    Term(MOD, "the remainder with the sign of the dividend; 0 by zero"),
+    Term(WRAP, "a number as two's complement of so many bits"),
+    Term(SATURATE, "a number limited to so many unsigned bits"),
+    Term(SATURATE_SIGNED, "a number limited to so many signed bits"),
+    Term(SHIFT_LEFT, "<< by an amount of any size"),
+    Term(SHIFT_RIGHT, ">> by an amount of any size"),
 )
 VARIABLES = (
     Term(SIZE, "the number of bytes that came in"),
