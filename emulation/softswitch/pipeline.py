@@ -77,13 +77,11 @@ class Pipeline:
         self.value_sets = [ValueSetState() for _ in self.program.value_sets]
         self.log: Callable[[str], None] = lambda _text: None
         install_constants(self.program, self.tables)
-        self.text = ""
         self.ingress, self.egress = self._compile(random, drop_port)
 
     def _compile(
         self, random: Random, drop_port: int
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        self.text = self._assembly.source
         namespace = {
             **self._names(),
             **self._assembly.constants,

@@ -145,11 +145,6 @@ class Walk:
         """Return the name of a parser error."""
         return self._errors.get(number, str(number))
 
-    def action_name(self, number: int) -> str:
-        """Return the name of an action of the program."""
-        assert self._program is not None
-        return self._program.actions[number].name
-
     def action_call(self, number: int, data: Sequence[int]) -> str:
         """Return what an entry runs: `action(name=value, ...)`, a member or a group."""
         if number == USE_GROUP and data[0] < 0:

@@ -168,7 +168,6 @@ def _header(index: int, item: Json, kind: Json) -> Header:
         is_metadata=is_metadata,
         fields=fields,
         max_bytes=int(kind.get("max_length") or 0),
-        length_bits=kind.get("length_exp"),
     )
 
 
@@ -303,8 +302,6 @@ def _table(item: Json, actions: Mapping[int, Action], resolve: _FieldResolver) -
     return TableSpec(
         id=_int(item, "id"),
         name=_str(item["name"]),
-        match_type=_str(item.get("match_type", "exact")),
-        implementation=_str(item.get("type", "simple")),
         profile=item.get("action_profile"),
         size=int(item.get("max_size", 1024)),
         with_counters=bool(item.get("with_counters", False)),
@@ -379,7 +376,6 @@ def _array(item: Json, index: int, resolve: _FieldResolver) -> Array:
         size=size,
         bits=int(item.get("bitwidth", 0)),
         is_direct=bool(item.get("is_direct", False)),
-        binding=item.get("binding"),
         kind=_str(item.get("type", "")),
         result=resolve(result) if result else None,
     )

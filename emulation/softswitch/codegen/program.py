@@ -46,7 +46,6 @@ class Header:
     is_metadata: bool
     fields: tuple[Field, ...]
     max_bytes: int
-    length_bits: Json
 
     @property
     def valid(self) -> str:
@@ -145,8 +144,6 @@ class TableSpec:
 
     id: int
     name: str
-    match_type: str
-    implementation: str
     profile: str | None
     size: int
     with_counters: bool
@@ -248,7 +245,6 @@ class Array:
     size: int
     bits: int = 0
     is_direct: bool = False
-    binding: str | None = None
     kind: str = ""
     result: Field | None = None
 

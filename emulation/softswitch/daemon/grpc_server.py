@@ -178,12 +178,10 @@ class Outbox:
         self._loop = loop
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self.failure: StatusError | None = None
-        self.dropped = 0
 
     def put(self, message: Any) -> None:
         """Send a message; called on the dataplane's thread, never blocks."""
         if self._queue.qsize() >= MAX_UNSENT:
-            self.dropped += 1
             return
 
         self._loop.call_soon_threadsafe(self._queue.put_nowait, message)

@@ -21,14 +21,3 @@ def decode(value: bytes, bits: int, what: str) -> int:
 def encode(number: int) -> bytes:
     """Return the shortest string of an unsigned integer."""
     return number.to_bytes(max(1, (number.bit_length() + 7) // 8), "big")
-
-
-def decode_signed(value: bytes, bits: int, what: str) -> int:
-    """Return the bits of an int<bits> value, given in two's complement of any length."""
-    number = int.from_bytes(value, "big", signed=True)
-    if not value or not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise EntryError(
-            Code.OUT_OF_RANGE, f"{what}: 0x{value.hex()} is not a signed value of {bits} bits"
-        )
-
-    return number & (1 << bits) - 1

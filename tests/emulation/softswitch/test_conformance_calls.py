@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from emulation.softswitch.errors import Code, EntryError
-from emulation.softswitch.p4rt.bytestrings import decode, decode_signed, encode
+from emulation.softswitch.p4rt.bytestrings import decode, encode
 from emulation.softswitch.p4runtime import StatusError
 from tests.emulation.softswitch.conformance import (
     CPU,
@@ -595,16 +595,7 @@ UNSIGNED = [
     (16, "003064", 12388),
     (12, "000063", 99),
 ]
-SIGNED = [
-    (8, "63", 99),
-    (8, "9d", -99),
-    (8, "ff9d", -99),
-    (12, "fd1d", -739),
-    (16, "0000", 0),
-    (16, "00", 0),
-]
 BAD_UNSIGNED = [(8, "0163"), (8, ""), (16, "010063"), (12, "1063"), (12, "010063"), (12, "004063")]
-BAD_SIGNED = [(8, "009d"), (12, "8d1d"), (16, "")]
 
 
 @pytest.mark.parametrize(("bits", "text", "value"), UNSIGNED)
@@ -613,25 +604,11 @@ def test_valid_unsigned_bytestrings(bits: int, text: str, value: int) -> None:
     assert decode(bytes.fromhex(text), bits, "x") == value
 
 
-@pytest.mark.parametrize(("bits", "text", "value"), SIGNED)
-def test_valid_signed_bytestrings(bits: int, text: str, value: int) -> None:
-    """8.4, table of valid encodings: int<W>."""
-    assert decode_signed(bytes.fromhex(text), bits, "x") == value & (1 << bits) - 1
-
-
 @pytest.mark.parametrize(("bits", "text"), BAD_UNSIGNED)
 def test_invalid_unsigned_bytestrings(bits: int, text: str) -> None:
     """8.4, table of invalid encodings: bit<W>, OUT_OF_RANGE."""
     with pytest.raises(EntryError) as caught:
         decode(bytes.fromhex(text), bits, "x")
-    assert caught.value.code == Code.OUT_OF_RANGE
-
-
-@pytest.mark.parametrize(("bits", "text"), BAD_SIGNED)
-def test_invalid_signed_bytestrings(bits: int, text: str) -> None:
-    """8.4, table of invalid encodings: int<W>, OUT_OF_RANGE."""
-    with pytest.raises(EntryError) as caught:
-        decode_signed(bytes.fromhex(text), bits, "x")
     assert caught.value.code == Code.OUT_OF_RANGE
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from emulation.compiler import compile_file, compile_source
-from emulation.softswitch.pipeline import Pipeline
+from emulation.softswitch.codegen.assembly import assemble
+from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.switch import CloneSession, Replica, Switch
 from emulation.softswitch.trace import Step, Walk
 from emulation.stf.bench import Bench
@@ -143,10 +144,9 @@ def test_a_port_that_is_not_there_is_told() -> None:
 
 def test_without_a_listener_nothing_is_generated_for_it() -> None:
     source = json.dumps(compile_source(PROGRAM, "small.p4").json).encode()
-    plain = Pipeline(source, lambda low, _high: low)
-    traced = Pipeline(source, lambda low, _high: low, walk=Walk(lambda _step: None))
-    assert "trace" not in plain.text
-    assert "trace(" in traced.text
+    program = load(source)
+    assert "trace" not in assemble(program).source
+    assert "trace(" in assemble(program, is_traced=True).source
 
 
 def noise(rng: random.Random) -> bytes:
