@@ -11,7 +11,7 @@ from fattree.experiment import Scenario
 from sim.report import style
 from sim.report.claims import decide
 from sim.report.figure import HOLDS, Data, Figure, Preset, Verdict, grid
-from sim.report.measures.anchored import measure
+from sim.report.measures.anchored import silenced_flows
 from sim.report.schemes import KIB, MIB, seeds_of, where
 from sim.report.statistics import Estimate, estimate
 
@@ -54,7 +54,7 @@ def shares(frame: pl.DataFrame) -> dict[str, Estimate]:
     rows = frame.filter((pl.col("policy") == MAIN) & pl.col("slowed").is_not_null())
     slowed = np.array(rows["slowed"].to_list())
     each = np.array(rows["slowed_each"].to_list())
-    lost = np.array(frame.filter(pl.col("policy") == MAIN)["share"].to_list())
+    lost = np.array(where(frame, policy=MAIN)["share"].to_list())
 
     return {
         "full rate": estimate(lost[:, 0]),
@@ -73,7 +73,6 @@ def draw(data: Data) -> dict[str, Any]:
         rows = data.named(name)
         found = shares(rows) if len(rows) else {}
         for place, share in enumerate(found.values()):
-            half = 0 if share.half != share.half else 100 * share.half
             look = {
                 "color": style.colour(MAIN),
                 "hatch": hatch,
@@ -82,12 +81,17 @@ def draw(data: Data) -> dict[str, Any]:
             }
 
             text = f"k = {name[1:]}" if place == 0 else None
-            axes.bar(place + shift, 100 * share.mean, yerr=half, width=0.38, label=text, **look)
+            axes.bar(
+                place + shift,
+                100 * share.mean,
+                yerr=100 * share.whisker,
+                width=0.38,
+                label=text,
+                **look,
+            )
 
         if found:
-            axes.set_xticks(
-                range(len(found)), list(found), rotation=30, ha="right", rotation_mode="anchor"
-            )
+            style.slanted(axes, list(found), degrees=30)
 
     axes.set_ylim(bottom=0)
     axes.set_ylabel("silenced flows (%)")
@@ -173,5 +177,5 @@ FIGURE = Figure(
     scenarios=scenarios,
     draw=draw,
     claims=claims,
-    measure=measure,
+    measure=silenced_flows,
 )

@@ -8,7 +8,7 @@ from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import MIB, MODELLED, listed, mean_of
+from sim.report.schemes import MIB, MODELLED, listed, mean_of, where
 from sim.report.statistics import Estimate
 
 SMALL = "1 MB"
@@ -80,7 +80,7 @@ def loss(large: pl.DataFrame, small: pl.DataFrame, policy: str) -> Estimate:
     """Return by how many points a scheme's increase in the first frame is above that in the second,
     over the seeds of both.
     """
-    own = [frame.filter(pl.col("policy") == policy) for frame in (large, small)]
+    own = [where(frame, policy=policy) for frame in (large, small)]
     return schemes.paired_by_seed(own[0], own[1])
 
 

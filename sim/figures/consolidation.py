@@ -14,7 +14,7 @@ from fattree.forwarding import LEVELS, Consolidation
 from sim.figures.pointers import uses
 from sim.report import style
 from sim.report.figure import Data, Figure, Preset, grid
-from sim.report.schemes import INTER_POD, KIB, MIB
+from sim.report.schemes import INTER_POD, KIB, MIB, where
 from sim.report.statistics import estimate
 
 K = 16
@@ -41,10 +41,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw CCT increase and max queue by level, for both message sizes."""
-    return {
-        name: _panels(data.frame.filter(pl.col("message_bytes") == size))
-        for name, size in MESSAGES.items()
-    }
+    return {name: _panels(where(data.frame, message_bytes=size)) for name, size in MESSAGES.items()}
 
 
 def _panels(frame: pl.DataFrame) -> Any:
@@ -63,7 +60,7 @@ def _panels(frame: pl.DataFrame) -> Any:
                 width=0.85,
             )
 
-        reference = estimate(frame.filter(pl.col("policy") == "host_dr")[column]).mean
+        reference = estimate(where(frame, policy="host_dr")[column]).mean
         axes.axhline(scale * reference, color=style.colour("host_dr"), linewidth=1)
         axes.set_xticks([1, 4.6, 8.2], [f"per {level}" for level in LEVELS])
         axes.set_xlabel("pointers at edges")
@@ -113,7 +110,7 @@ def table(data: Data) -> pl.DataFrame:
         }
 
         for name, size in MESSAGES.items():
-            runs = _of(data.frame.filter(pl.col("message_bytes") == size), edge, agg)
+            runs = _of(where(data.frame, message_bytes=size), edge, agg)
             row[f"CCT increase, {name} (%)"] = (
                 f"{100 * estimate(runs['increase']).mean:.2f} ± "
                 f"{100 * estimate(runs['increase']).half:.2f}"

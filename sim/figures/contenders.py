@@ -1,22 +1,23 @@
-"""The load balancers of the paper, as tables: the contenders and the modelled ones (tables 1 to 3)."""
-
-from typing import Any
+"""The paper's load balancers as one table: contenders and models (tables 1 to 3)."""
 
 import polars as pl
 
 from fattree.policies import POLICIES
-from sim.report.figure import Data, Figure, Preset
+from sim.report.figure import Data, Figure
 
+# Table "models" of section 5.1: what each model leaves out of the contender that it stands for.
 SIMPLIFIES = {
     "simple_rr": "Switch Pkt without a new order",
     "jsq": "Switch Pkt AR without quantisation",
     "rsq": "Switch Pkt AR with one quantum",
 }
+# Theorems 1 to 4; `fattree.policies` has none for schemes that no theorem is about.
 LAWS = {"linear": "Θ(m)", "sqrt(m)": "Ω(√m)", "constant": "Θ(1)", "": ""}
 
 
 def table(data: Data) -> pl.DataFrame:
     """Return a row for each load balancer."""
+    # Rows are those of the code that runs, so the table cannot promise a scheme that is not there.
     return pl.DataFrame(
         [
             {
@@ -32,11 +33,6 @@ def table(data: Data) -> pl.DataFrame:
     )
 
 
-def scenarios(preset: Preset) -> list[Any]:
-    """Return nothing: the table is that of `fattree.policies`."""
-    return []
-
-
 FIGURE = Figure(
     name="contenders",
     title="The load balancers",
@@ -45,7 +41,5 @@ FIGURE = Figure(
         "What chooses a packet's path and what it remembers; growth of the average queue by "
         "theorems 1 to 4."
     ),
-    scenarios=scenarios,
-    draw=lambda data: {},
     table=table,
 )

@@ -12,7 +12,7 @@ from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import FAILS, HOLDS, PARTLY, Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import FAILED_LINKS, MIB, NEVER, mean_of, percent
+from sim.report.schemes import FAILED_LINKS, MIB, NEVER, mean_of, percent, where
 from sim.report.statistics import Estimate
 
 ATA = "all-to-all"
@@ -93,7 +93,7 @@ def claims(data: Data) -> list[Verdict]:
     points = {panel: by_delay(frame) for panel, frame in frames.items()}
     ratios = {panel: by_delay(frame, schemes.log_ratio) for panel, frame in frames.items()}
     ends = (
-        mean_of(frames[ATA].filter(pl.col("convergence_rtt") == max(ATA_RTTS)), SWITCH),
+        mean_of(where(frames[ATA], convergence_rtt=max(ATA_RTTS)), SWITCH),
         mean_of(frames[ATA].filter(pl.col("convergence_rtt").is_infinite()), HOST),
     )
 
@@ -117,10 +117,7 @@ def by_delay(
 ) -> dict[float, Estimate]:
     """Return Switch Pkt AR against Host Pkt AR for each G, infinity included."""
     delays = sorted(frame["convergence_rtt"].unique())
-    return {
-        delay: compare(frame.filter(pl.col("convergence_rtt") == delay), SWITCH, HOST)
-        for delay in delays
-    }
+    return {delay: compare(where(frame, convergence_rtt=delay), SWITCH, HOST) for delay in delays}
 
 
 def first_difference(differences: Mapping[float, Estimate]) -> float:
@@ -249,10 +246,7 @@ def tolerated(frame: pl.DataFrame) -> float:
     G = 0.
     """
     delays: list[float] = sorted(frame["convergence_rtt"].unique())
-    means = {
-        delay: mean_of(frame.filter(pl.col("convergence_rtt") == delay), SWITCH).mean
-        for delay in delays
-    }
+    means = {delay: mean_of(where(frame, convergence_rtt=delay), SWITCH).mean for delay in delays}
 
     return max(delay for delay in delays if means[delay] - means[0] < COSTLY)
 

@@ -9,7 +9,7 @@ from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import PACKET, names, percent
+from sim.report.schemes import PACKET, names, percent, where
 from sim.report.statistics import Estimate, estimate, paired
 
 RATES = (0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05)
@@ -24,7 +24,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def normalised(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the CCT over the failure-free bound, minus 1."""
-    free = frame.filter(pl.col("failure_rate") == 0)["bound_ps"].min()
+    free = where(frame, failure_rate=0)["bound_ps"].min()
     return frame.with_columns((pl.col("cct_ps") / free - 1).alias(FREE))
 
 
@@ -44,8 +44,8 @@ def draw(data: Data) -> dict[str, Any]:
 def claims(data: Data) -> list[Verdict]:
     """Decide C07."""
     frame = normalised(data.frame)
-    slopes = {policy: slope(frame.filter(pl.col("policy") == policy)) for policy in PACKET}
-    gaps = {rate: gap(frame.filter(pl.col("failure_rate") == rate)) for rate in RATES}
+    slopes = {policy: slope(where(frame, policy=policy)) for policy in PACKET}
+    gaps = {rate: gap(where(frame, failure_rate=rate)) for rate in RATES}
     rises = [found.low > 0 for found in slopes.values()]
     stays = unchanged(gaps)
     pairs = pair_changes(frame)
@@ -104,7 +104,7 @@ def pair_changes(frame: pl.DataFrame) -> str:
     """Return how the paired gap of each scheme to Switch Pkt AR changes from no failures to the
     highest rate.
     """
-    ends = [frame.filter(pl.col("failure_rate") == rate) for rate in (0, max(RATES))]
+    ends = [where(frame, failure_rate=rate) for rate in (0, max(RATES))]
     parts = []
     for policy in PACKET[:3]:
         change = paired(*(_gap_values(end, policy) for end in reversed(ends)))

@@ -9,7 +9,7 @@ from fattree.topology import SWITCH_LAYERS
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import BEST, listed, mean_of, of_policy
+from sim.report.schemes import BEST, listed, mean_of, of_policy, where
 from sim.report.statistics import estimate
 
 MODELS = {"llama-7b": "7B", "llama-70b": "70B", "llama-405b": "405B"}
@@ -33,7 +33,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 
 def _model(frame: pl.DataFrame, model: str) -> pl.DataFrame:
-    return frame.filter(pl.col("collective.model") == model)
+    return where(frame, collective__model=model)
 
 
 def draw(data: Data) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _layers(frame: pl.DataFrame, column: str, scale: float, text: str, log: bool
         ]
 
         spots = [layer + 0.27 * (place - 1) for layer in range(len(SWITCH_LAYERS))]
-        halves = [0 if value.half != value.half else value.half for value in values]
+        halves = [value.whisker for value in values]
         look = {
             "color": style.colour(policy),
             "edgecolor": "#333333",

@@ -11,7 +11,7 @@ from fattree.experiment import DEFAULT_QUEUE_BYTES, Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import MIB, MODELLED, mean_of, names, sentence
+from sim.report.schemes import MIB, MODELLED, mean_of, names, sentence, where
 from sim.report.statistics import Estimate, exponent, rank_correlation
 
 GROUPS = {
@@ -86,9 +86,7 @@ def draw(data: Data) -> dict[str, Any]:
     without = data.named(NO_ACKS).with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
 
     for policy in GROUPS["linear"]:
-        points = style.estimates(
-            without.filter(pl.col("policy") == policy), "max_queue_packets", "size"
-        )
+        points = style.estimates(where(without, policy=policy), "max_queue_packets", "size")
         style.line(row[2], policy, points, linestyle=":", markerfacecolor="white")
 
     row[1].set_ylim(row[2].get_ylim())
@@ -157,7 +155,7 @@ def exponents(frame: pl.DataFrame, least: int, most: int) -> dict[str, Estimate]
     rows = frame.filter(pl.col("size").is_between(least, most))
     fits = {}
     for policy in MODELLED:
-        own = rows.filter(pl.col("policy") == policy)
+        own = where(rows, policy=policy)
         fits[policy] = exponent(own["size"].to_numpy(), own["max_queue_packets"].to_numpy())
 
     return fits
@@ -180,7 +178,7 @@ def correlation(frame: pl.DataFrame) -> float:
     sizes = sorted(frame["message_bytes"].unique())
     found = []
     for size in sizes:
-        rows = frame.filter(pl.col("message_bytes") == size)
+        rows = where(frame, message_bytes=size)
         increases, queues = (
             [mean_of(rows, policy, column).mean for policy in MODELLED]
             for column in ("increase", "max_queue_packets")
@@ -195,7 +193,7 @@ def _without_acks(data: Data) -> str:
     rows = data.named(NO_ACKS)
     fits = []
     for policy in GROUPS["linear"]:
-        own = rows.filter(pl.col("policy") == policy)
+        own = where(rows, policy=policy)
         fits.append(
             f"{style.label(policy)} "
             f"{exponent(own['message_bytes'].to_numpy(), own['max_queue_packets'].to_numpy()):.2f}"
@@ -209,7 +207,7 @@ def _exponents(fits: Mapping[str, Estimate]) -> str:
 
 
 def _longest(frame: pl.DataFrame) -> str:
-    rows = frame.filter(pl.col("size") == frame["size"].max())
+    rows = where(frame, size=frame["size"].max())
     return ", ".join(
         f"{style.label(policy)} {mean_of(rows, policy, 'max_queue_packets').mean:.0f}"
         for policy in MODELLED

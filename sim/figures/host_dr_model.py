@@ -4,7 +4,7 @@ from sim.figures import layer_models
 from sim.figures.layer_models import CORE_LAYERS, TOLERANCE, K, layers, off
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Verdict
-from sim.report.measures.queues import measure_layers
+from sim.report.measures.queues import queues_while_sending
 from sim.theory import host_dr_queue
 
 POLICY = "host_dr"
@@ -52,5 +52,5 @@ FIGURE = Figure(
     scenarios=lambda preset: layer_models.scenarios(preset, POLICY),
     draw=lambda data: layer_models.draw(data.frame, POLICY),
     claims=claims,
-    measure=measure_layers,
+    measure=queues_while_sending,
 )

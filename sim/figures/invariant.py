@@ -11,8 +11,8 @@ from fattree.experiment import Scenario
 from sim.report import style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.measures.balance import measure
-from sim.report.schemes import INTER_POD, seeds_of
+from sim.report.measures.balance import link_spreads
+from sim.report.schemes import INTER_POD, seeds_of, where
 from sim.report.statistics import estimate
 
 MAIN = "ofan"
@@ -31,7 +31,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def worst(frame: pl.DataFrame, policy: str, column: str) -> tuple[float, float]:
     """Return the largest spread in packets over all seeds, C>A and A>E."""
-    aggs, edges = np.array(frame.filter(pl.col("policy") == policy)[column].to_list()).max(axis=0)
+    aggs, edges = np.array(where(frame, policy=policy)[column].to_list()).max(axis=0)
     return float(aggs), float(edges)
 
 
@@ -49,11 +49,7 @@ def draw(data: Data) -> dict[str, Any]:
         style.bars(axes, shares, scale=100)
         axes.set_ylim(
             0,
-            125
-            * max(
-                share.mean + (0 if share.half != share.half else share.half)
-                for share in shares.values()
-            ),
+            125 * max(share.mean + share.whisker for share in shares.values()),
         )
 
         axes.set_title(name, fontsize=8.5)
@@ -63,7 +59,7 @@ def draw(data: Data) -> dict[str, Any]:
 
 
 def _both(frame: pl.DataFrame, policy: str) -> list[tuple[list[float], list[float]]]:
-    rows = frame.filter(pl.col("policy") == policy)
+    rows = where(frame, policy=policy)
     return list(zip(rows["together"].to_list(), rows["load"].to_list(), strict=True))
 
 
@@ -72,9 +68,7 @@ def claims(data: Data) -> list[Verdict]:
     alone, together, pointers = (
         worst(data.frame, MAIN, column) for column in ("alone", "together", "pointers")
     )
-    pods = max(
-        values[0] for values in data.frame.filter(pl.col("policy") == MAIN)["pods"].to_list()
-    )
+    pods = max(values[0] for values in where(data.frame, policy=MAIN)["pods"].to_list())
     checks = [equal_rates(alone, together, pointers), pods <= ROUNDING]
     load = float(np.mean([load[0] for load in data.frame["load"].to_list()]))
     spreads = ", ".join(
@@ -126,5 +120,5 @@ FIGURE = Figure(
     scenarios=scenarios,
     draw=draw,
     claims=claims,
-    measure=measure,
+    measure=link_spreads,
 )

@@ -10,7 +10,7 @@ from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import PARTLY, Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import BEST, KIB, MIB, mean_of, names, percent
+from sim.report.schemes import BEST, KIB, MIB, mean_of, names, percent, where
 
 ATA = "all-to-all"
 PERMUTATION = "permutation"
@@ -157,8 +157,7 @@ def _changed(found: Mapping[int, Mapping[str, float]], patient: Mapping[int, Any
 
 def _sizes(frame: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
     return [
-        (size, frame.filter(pl.col("message_bytes") == size))
-        for size in sorted(frame["message_bytes"].unique())
+        (size, where(frame, message_bytes=size)) for size in sorted(frame["message_bytes"].unique())
     ]
 
 

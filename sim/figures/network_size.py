@@ -9,7 +9,7 @@ from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import BEST, mean_of, names, percent
+from sim.report.schemes import BEST, mean_of, names, percent, where
 
 ATA = "all-to-all"
 PERMUTATION = "permutation"
@@ -89,16 +89,14 @@ def claims(data: Data) -> list[Verdict]:
 
 def _largest(data: Data) -> pl.DataFrame:
     frame = data.named(PERMUTATION)
-    return frame.filter(pl.col("hosts") == frame["hosts"].max())
+    return where(frame, hosts=frame["hosts"].max())
 
 
 def by_size(frame: pl.DataFrame) -> dict[int, dict[str, float]]:
     """Return the mean increase of every scheme for each number of hosts."""
     sizes = sorted(frame["hosts"].unique())
     return {
-        hosts: {
-            policy: mean_of(frame.filter(pl.col("hosts") == hosts), policy).mean for policy in BEST
-        }
+        hosts: {policy: mean_of(where(frame, hosts=hosts), policy).mean for policy in BEST}
         for hosts in sizes
     }
 

@@ -8,7 +8,7 @@ from sim.figures import layer_models
 from sim.figures.layer_models import CORE_LAYERS, TOLERANCE, K, layers, off
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Verdict
-from sim.report.measures.queues import measure_layers
+from sim.report.measures.queues import queues_while_sending
 from sim.report.statistics import estimate
 from sim.theory import expected_pointers_of_edge, ofan_queue, pointers_of_agg
 
@@ -58,5 +58,5 @@ FIGURE = Figure(
     scenarios=lambda preset: layer_models.scenarios(preset, POLICY),
     draw=lambda data: layer_models.draw(data.frame, POLICY),
     claims=claims,
-    measure=measure_layers,
+    measure=queues_while_sending,
 )

@@ -12,7 +12,7 @@ from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
 from sim.report.measures.overload import STAGES, worst_overload
-from sim.report.schemes import KIB, MIB, MODELLED, names
+from sim.report.schemes import KIB, MIB, MODELLED, names, where
 from sim.report.statistics import Estimate, estimate
 
 LARGE = "1 MB"
@@ -109,11 +109,11 @@ def worst(
     """Return every scheme's worst overload of the uplink stages and of the downlink stages at a
     packet size.
     """
-    rows = frame.filter(pl.col("packets.payload_bytes") == payload)
+    rows = where(frame, packets__payload_bytes=payload)
     return {
         policy: (
-            _worst(rows.filter(pl.col("policy") == policy), UPLINKS),
-            _worst(rows.filter(pl.col("policy") == policy), DOWNLINKS),
+            _worst(where(rows, policy=policy), UPLINKS),
+            _worst(where(rows, policy=policy), DOWNLINKS),
         )
         for policy in SHOWN
     }

@@ -11,7 +11,7 @@ from sim import theory
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import BEST, KIB, MIB, mean_of, sentence
+from sim.report.schemes import BEST, KIB, MIB, mean_of, sentence, where
 
 SMALL = "0.5 MB"
 LARGE = "16 MB"
@@ -129,7 +129,7 @@ def optimum(frame: pl.DataFrame, policy: str) -> float:
     neighbours, in log2 of the " "size.
     """
     rows = (
-        frame.filter(pl.col("policy") == policy)
+        where(frame, policy=policy)
         .group_by("packets.payload_bytes")
         .agg(pl.col("over").mean())
         .sort("packets.payload_bytes")
@@ -153,8 +153,7 @@ def swing(frame: pl.DataFrame) -> float:
     """
     sizes = sorted(frame["packets.payload_bytes"].unique())[1:-1]
     means = [
-        mean_of(frame.filter(pl.col("packets.payload_bytes") == size), "ofan", "over").mean
-        for size in sizes
+        mean_of(where(frame, packets__payload_bytes=size), "ofan", "over").mean for size in sizes
     ]
 
     return schemes.spread(means)

@@ -14,7 +14,7 @@ from fattree.topology import FatTree
 from sim.report import style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.measures.pairs import measure
+from sim.report.measures.pairs import count_pairs
 from sim.report.schemes import of_policy, percent, seeds_of, where
 from sim.report.statistics import Estimate, estimate, paired
 from sim.theory import any_pair_probability, expected_pairs
@@ -253,5 +253,5 @@ FIGURE = Figure(
     scenarios=scenarios,
     draw=draw,
     claims=claims,
-    measure=measure,
+    measure=count_pairs,
 )

@@ -15,7 +15,7 @@ from fattree.policies import POLICIES
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState
 from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict
+from sim.report.figure import Data, Figure, Verdict
 from sim.theory import consolidation_gain, most_pointers_of_edge, pointers_of_agg, schedule_saving
 
 SIZES = (4, 8, 16, 32, 64)
@@ -143,11 +143,6 @@ def _ports(ports: Any) -> str:
     return ",".join(f"P{port}" for port in ports)
 
 
-def scenarios(preset: Preset) -> list[Any]:
-    """Return nothing: everything is counted."""
-    return []
-
-
 FIGURE = Figure(
     name="pointers",
     title="Pointers and schedules",
@@ -156,8 +151,6 @@ FIGURE = Figure(
         "Counted in the groups and schedules that controller and simulator take from the same "
         "arrays; pointers are per class of packets."
     ),
-    scenarios=scenarios,
-    draw=lambda data: {},
     claims=claims,
     table=table,
 )

@@ -13,7 +13,7 @@ from fattree.topology import FatTree
 from sim.report import style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.measures.queues import PACKETS, measure_growth
+from sim.report.measures.queues import PACKETS, queues_as_packets_arrive
 from sim.report.schemes import seeds_of
 from sim.report.statistics import Estimate, estimate
 from sim.theory import no_internal_traffic_bound, northbound_probability, random_queue_packets
@@ -141,5 +141,5 @@ FIGURE = Figure(
     scenarios=scenarios,
     draw=draw,
     claims=claims,
-    measure=measure_growth,
+    measure=queues_as_packets_arrive,
 )

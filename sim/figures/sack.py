@@ -10,7 +10,7 @@ from sim import theory
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import PACKET, listed
+from sim.report.schemes import PACKET, listed, where
 from sim.report.statistics import Estimate
 
 ATA = "all-to-all"
@@ -64,7 +64,7 @@ def draw(data: Data) -> dict[str, Any]:
 
 def at_threshold(frame: pl.DataFrame, threshold: int) -> pl.DataFrame:
     """Return the rows with a threshold."""
-    return frame.filter(pl.col("transport.sack_threshold") == threshold)
+    return where(frame, transport__sack_threshold=threshold)
 
 
 def claims(data: Data) -> list[Verdict]:
@@ -120,7 +120,7 @@ def good(found: Mapping[int, Estimate]) -> tuple[int, ...]:
     point of it.
     """
     least = min(found.values(), key=lambda value: value.mean)
-    reach = max(0.005, 0 if least.half != least.half else least.half)
+    reach = max(0.005, least.whisker)
     return tuple(size for size, value in found.items() if value.mean <= least.mean + reach)
 
 

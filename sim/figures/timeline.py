@@ -15,7 +15,8 @@ from fattree.units import PS_PER_US
 from sim.report import style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.measures.opposite import BLOCK, measure
+from sim.report.measures.opposite import BLOCK, fastest_run
+from sim.report.schemes import where
 from sim.theory import (
     Timing,
     ack_times_ps,
@@ -132,7 +133,7 @@ def _timeline(frame: pl.DataFrame) -> Any:
 
 
 def _best(frame: pl.DataFrame) -> Any:
-    excess = {k: best_excess(frame.filter(pl.col("k") == k)) for k in SIZES}
+    excess = {k: best_excess(where(frame, k=k)) for k in SIZES}
     policies = [policy for policy in POLICIES if policy in excess[SIZES[0]]]
     picture, axes = style.panel(4.6, 3.2)
 
@@ -184,7 +185,7 @@ def claims(data: Data) -> list[Verdict]:
         for k in SIZES
     }
 
-    excess = {k: best_excess(data.frame.filter(pl.col("k") == k)) for k in SIZES}
+    excess = {k: best_excess(where(data.frame, k=k)) for k in SIZES}
     checks = [printed == PRINTED, *(0 <= excess[k][MAIN] <= CLOSE for k in SIZES)]
     bound = f"bound {printed[0] / PS_PER_US:.5f} µs, {printed[1]} packets, ACK {printed[2]}"
 
@@ -224,5 +225,5 @@ FIGURE = Figure(
     scenarios=scenarios,
     draw=draw,
     claims=claims,
-    measure=measure,
+    measure=fastest_run,
 )

@@ -1,1 +1,1 @@
-"""`ofan report`: the paper's evaluation, run or resumed, as one self-contained page with its data."""
+"""`ofan report`: the paper's evaluation, run or resumed, as one page with its data."""

@@ -1,4 +1,4 @@
-"""`ofan report`: run or resume the paper's evaluation, draw it, decide its claims, write the page."""
+"""`ofan report`: run or resume the evaluation, draw it, decide the claims, write the page."""
 
 import json
 import sys
@@ -42,10 +42,8 @@ MILLION = 1e6
 
 @contextmanager
 def reporting() -> Iterator[Report]:
-    """Show what runs, how much is done and the time left, in packet-hops.
-
-    On a terminal as a bar, else every tenth as a line.
-    """
+    """Show how much is done and the time left: a bar on a terminal, else a line every tenth."""
+    # In packet-hops, as runs are too different to count: one may have a thousand times another's.
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -57,6 +55,8 @@ def reporting() -> Iterator[Report]:
         TextColumn("{task.percentage:.0f} %"),
     )
 
+    # A long period: with runs of a hundredth of a second and of a minute the speed of the last few
+    # seconds says little about what is left.
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(
         *columns, *times, console=Console(stderr=True), transient=True, speed_estimate_period=600
@@ -129,7 +129,7 @@ def report(
     draw_only: bool,
     as_json: bool,
 ) -> None:
-    """Reproduce the paper: run every figure, decide every claim, write one HTML page and its data."""
+    """Reproduce the paper: run every figure, decide every claim, write one page and its data."""
     with one_line_errors():
         preset = Preset(level or "default", seed)
         figures = [figure(name) for name in FIGURES if not names or name in names]
@@ -146,6 +146,7 @@ def report(
             for chosen, data in _data(figures, preset, output)
         ]
 
+        # All figures are judged together: a claim may have its verdict from several.
         judged = judge(drawn)
         page = files.write(output, drawn, judged, preset=preset, effort=effort(drawn, wall_s))
 
@@ -154,6 +155,7 @@ def report(
 
 def simulate(figures: Sequence[Figure], preset: Preset, folder: Path, machines: Machines) -> int:
     """Run what the figures need and the stores lack; return how many runs that were."""
+    # Compiled here, once: processes that start together would each compile the engine.
     if machines.scheduler is None:
         prepare()
 
@@ -169,6 +171,8 @@ def _data(figures: Sequence[Figure], preset: Preset, output: Path) -> Iterator[t
 
 def effort(drawn: Sequence[Drawn], wall_s: float) -> Effort:
     """Return what the runs cost that the report shows, each counted once."""
+    # Figures share runs under names of their own: what was measured and the rest of the scenario
+    # tell which are the same.
     runs = {
         (
             part.figure.measure_id,

@@ -1,12 +1,12 @@
-"""The contents of the report: the figures in the order of the page, imported when they are asked
-for.
-"""
+"""The report's figures in the order of the page, imported when they are asked for."""
 
 from importlib import import_module
 
 from sim.report.figure import Figure
 
-# name on the command line -> module of `sim.figures`; the order of the page.
+# Name on the command line -> module of `sim.figures`. Names, not modules: figures import the report
+# and the report no figure, and one figure does not wait until all others are imported.
+# The order is the paper's: sections 3 to 7, then the appendices; what goes beyond it comes last.
 FIGURES: dict[str, str] = {
     "contenders": "contenders",
     "baseline": "baseline",
@@ -38,6 +38,7 @@ FIGURES: dict[str, str] = {
 
 def figure(name: str) -> Figure:
     """Return a figure by its name; raises KeyError."""
+    # A name of the table, never a user's text: the command line offers these and no others.
     found = import_module(f"sim.figures.{FIGURES[name]}").FIGURE
     assert isinstance(found, Figure)
     return found

@@ -14,14 +14,13 @@ import polars as pl
 from sim.report.figure import Data, Figure, Verdict, slug
 from sim.report.style import STYLE
 
+# SVG goes into the page, PNG is for whoever wants one picture in another text.
 FORMATS = ("png", "svg")
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure's part of the page: its pictures' files by panel, its rows, its verdicts, and why
-    any of that is not there.
-    """
+    """A figure's part of the page, and in `problem` why some of it is missing."""
 
     figure: Figure
     data: Data
@@ -51,6 +50,9 @@ def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
 
         for verdict in figure.claims(data):
             verdicts.append(verdict)  # one by one: what was decided before an error counts
+
+    # Figures need not be written for holes in their data. With all runs there, an error is a fault
+    # of ours and must not become a line on a page.
     except Exception as error:
         if not data.missing:
             raise
@@ -58,7 +60,9 @@ def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
         place = traceback.extract_tb(error.__traceback__)[-1]
         drawn = replace(
             drawn,
-            problem=f"{data.missing} of its runs are missing ({type(error).__name__} in {place.name})",
+            problem=(
+                f"{data.missing} of its runs are missing ({type(error).__name__} in {place.name})"
+            ),
         )
 
     return replace(drawn, verdicts=tuple(verdicts))
@@ -77,6 +81,7 @@ def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
     """Write a picture in all FORMATS; return the path of its SVG."""
     stem = f"{name}-{slug(panel)}" if panel else name
     for kind in FORMATS:
+        # No date inside: the same runs give the same file, and a diff shows what has changed.
         settings = {"metadata": {"Date": None}} if kind == "svg" else {}
         picture.savefig(folder / f"{stem}.{kind}", **settings)
         picture.set_layout_engine("none")  # laid out once is enough

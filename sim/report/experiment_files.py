@@ -1,5 +1,4 @@
-"""Write experiments/paper: the scenarios of every figure as files that `ofan sim run` and `ofan sim
-sweep` take.
+"""Write experiments/paper: the scenarios of every figure as files for `ofan sim run` and `sweep`.
 
 A figure's runs become as few files as its parts allow: one where they are all combinations of a few
 keys' values, load balancers and seeds. `python -m sim.report.experiment_files` writes them again
@@ -18,8 +17,10 @@ from sim.report.figure import Figure, Preset
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "experiments" / "paper"
 PRESET = Preset("default")
+# What a figure's measure does beyond its scenarios, which the files cannot say.
 NOTES = {"timeline": "The report takes the best of 100 seeds from each of these on."}
 UNITS = (("MiB", 1 << 20), ("KiB", 1 << 10))
+# Of a line of TOML; longer lists have an item a line.
 WIDTH = 120
 # An experiment must be whole before a sweep changes it, and FSDP needs a model.
 NEEDED = "collective.model"
@@ -86,22 +87,22 @@ def _axes(rows: Sequence[Values]) -> dict[str, list[Any]]:
 
 
 def _unique(values: Sequence[Any]) -> list[Any]:
+    # By their text, since lists and tables have no hash; the first of each stays in its place.
     return list({repr(value): value for value in values}.values())
 
 
 def _blocks(rows: Sequence[Values]) -> list[list[Values]]:
-    """Split runs into groups each of which is all combinations of its keys' values.
-
-    At the key that leaves the fewest groups.
-    """
+    """Split runs into groups each of which is all combinations of its keys' values."""
     axes = _axes(rows)
     if len(rows) == math.prod(map(len, axes.values())):
         return [list(rows)]
 
+    # A file can only sweep whole grids. Every key is tried and the one kept that leaves the fewest
+    # groups: all ways are gone through, which is cheap, as figures have a handful of keys.
     splits = []
     for key, values in axes.items():
         parts = _by_rest(rows, key)
-        if len(parts) == 1:
+        if len(parts) == 1:  # all values have the same runs otherwise, so each goes alone
             parts = [[row for row in rows if row[key] == value] for value in values]
 
         splits.append([block for part in parts for block in _blocks(part)])
@@ -126,12 +127,14 @@ def _by_rest(rows: Sequence[Values], key: str) -> list[list[Values]]:
 
 
 def _text(shown: Figure, name: str, rows: Sequence[Values]) -> str:
-    """Return the TOML text of a block of runs: what differs from the defaults, and the swept keys."""
+    """Return the TOML text of a block of runs: what differs from the defaults, and the sweep."""
     axes = _axes(rows)
     policies = axes.pop("policy", [rows[0]["policy"]])
     seeds = axes.pop("seed", [rows[0]["seed"]])
     consecutive = seeds == list(range(seeds[0], seeds[0] + len(seeds)))
 
+    # `seed` and `seeds` name a range; others, as of a figure with a seed for every hundred tries,
+    # are a swept key like any other.
     if not consecutive:
         axes = {"seed": seeds, **axes}
 
@@ -172,9 +175,7 @@ def _listed(key: str, values: Sequence[str], quote: str = '"') -> list[str]:
 
 
 def _tables(row: Values, axes: Mapping[str, Any]) -> list[str]:
-    """Return the tables with the values that are not swept: those that every file shows, and what
-    differs from the defaults.
-    """
+    """Return the tables with the values that are not swept: what matters, and what is unusual."""
     usual = _flat(next(Experiment().scenarios()))
     lines = list[str]()
     table = ""
@@ -197,6 +198,7 @@ def _tables(row: Values, axes: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+# What anybody asks first about a run is written even where it is the default.
 def _is_shown(key: str, row: Values) -> bool:
     is_sized = row["collective.matrix"] != "fsdp"
     return key in ("fabric.k", "collective.matrix") or (

@@ -1,5 +1,4 @@
-"""What a figure of the report is: scenarios to run, pictures to draw from their results, claims
-that these decide.
+"""What a figure of the report is: scenarios to run, pictures to draw, claims to decide.
 
 A figure's module defines one `FIGURE`. The report gathers the scenarios of all figures, runs each
 distinct one once, and hands every figure the runs that it asked for. What a `Record` does not hold
@@ -36,6 +35,12 @@ class Measured(Record):
     """A record with what a figure's own function has measured besides: lists of numbers by name."""
 
     values: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: Record, **values: Iterable[float]) -> "Measured":
+        """Return a run's record with measured values."""
+        numbers = {name: tuple(map(float, given)) for name, given in values.items()}
+        return cls(**record.model_dump(), values=numbers)
 
 
 Measure: TypeAlias = Callable[[Scenario], Measured]
@@ -74,11 +79,11 @@ class Data:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """Return one row per run: dotted scenario keys (`fabric.queue_bytes`), the record's fields,
-        `values` of a `Measured`.
-        """
+        """Return a row per run: dotted scenario keys, the record's fields, what was measured."""
         runs = zip(self.scenarios, self.records, strict=True)
         rows = [{**dict(dotted(plain(scenario))), **_fields(record)} for scenario, record in runs]
+        # All rows decide a column's type: the first hundred may lack what later ones have measured,
+        # or have whole numbers where later ones have not.
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
     def named(self, *names: str) -> pl.DataFrame:
@@ -86,9 +91,8 @@ class Data:
         return self.frame.filter(pl.col("name").is_in([slug(name) for name in names]))
 
     def parts(self, *names: str) -> dict[str, pl.DataFrame]:
-        """Return the rows of each of these parts that has any: a report that was interrupted may
-        lack some.
-        """
+        """Return the rows of each of these parts that has any."""
+        # A report that was interrupted may lack some: the others are drawn all the same.
         found = {name: self.named(name) for name in names}
         return {name: rows for name, rows in found.items() if len(rows)}
 
@@ -131,30 +135,29 @@ class Verdict:
 class Figure:
     """One figure (or table) of the report.
 
-    `draw` returns pictures by panel name ("a", "b" or "" if there is one only).
-
-    `table` returns rows for an HTML table instead of or beside pictures. `measure` runs on workers;
-    its module's text is part of the cache key, so keep it apart from drawing code.
+    `draw` returns pictures by panel name ("a", "b" or "" if there is one only); `table` rows for an
+    HTML table, instead of pictures or beside them. `measure` runs on workers.
     """
 
     name: str
     title: str
     paper: str
     caption: str
-    scenarios: Callable[[Preset], Sequence[Scenario]]
-    draw: Callable[[Data], Mapping[str, Any]]
+    scenarios: Callable[[Preset], Sequence[Scenario]] = lambda preset: ()
+    draw: Callable[[Data], Mapping[str, Any]] = lambda data: {}
     claims: Callable[[Data], Iterable[Verdict]] = lambda data: ()
     table: Callable[[Data], pl.DataFrame] | None = None
     measure: Measure | None = None
 
     @property
     def measure_id(self) -> str | None:
-        """Return the name under which the results of `measure` are kept: its module, its name and
-        its module's text.
-        """
+        """Return the name under which results of `measure` are kept."""
         if self.measure is None:
             return None
 
+        # A run's key has scenario and model, not what was measured of it: the text of the module is
+        # part of the name, so that a changed measure finds no old numbers. Hence modules of their
+        # own: what is only drawn must not cost the runs again.
         text = Path(inspect.getsourcefile(self.measure) or "").read_bytes()
         name = f"{self.measure.__module__.rpartition('.')[2]}-{self.measure.__name__}"
         return f"{name}-{hashlib.sha256(text).hexdigest()[:12]}"
@@ -168,6 +171,7 @@ def grid(
     Keys of `base` and `axes` are dotted with `__` for the dot (`fabric__k=(4, 8)`); `name` is the
     part of the figure.
     """
+    # Seeds outside policies: an interrupted sweep has whole seeds, and these can be compared.
     points = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     return [
         Scenario.model_validate(nested({**base, **point, "policy": policy, "seed": seed}))

@@ -1,7 +1,7 @@
-"""Run what the figures need: every distinct scenario once, early seeds and small runs first, each
-kept as soon as it is finished.
+"""Run what the figures need: each distinct scenario once, kept as soon as it is finished.
 
-So a report that was interrupted has all figures with fewer seeds, not fewer figures.
+Early seeds and small runs come first, so a report that was interrupted has all figures with fewer
+seeds, not fewer figures.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,10 +18,16 @@ from sim.cluster import connected
 from sim.report.figure import Data, Figure, Measured, Preset
 from sim.store import Store, run_key
 
+# Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
 HOPS = 12
+# Between a permutation of 16 MB on 128 hosts, with 6 million packet-hops, and their all-to-all of
+# 1 MB, with 50 million.
 LARGE_RUN = 15_000_000
+# Small runs have three seeds, enough for a first interval, before a large one has its first.
 SEEDS_BEFORE_LARGE = 3
+# Where a pass over all figures ends and the next begins, in seeds from the first.
 PASSES = (3, 6)
+# The store of runs that no figure measures more of: figures share them.
 PLAIN = "runs"
 
 # report(what, done, total): in packet-hops, roughly.
@@ -47,18 +53,18 @@ class Machines:
 
 
 def batches(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str, Batch]:
-    """Return the figures' scenarios by the function that runs them, without repetition, early seeds
-    and small runs first.
-    """
+    """Return the figures' distinct scenarios by the function that runs them, in running order."""
     runs: dict[str, sweeps.Run] = {}
     wanted: dict[str, dict[str, Scenario]] = {}
     for figure in figures:
         name = figure.measure_id or PLAIN
         runs[name] = figure.measure or sweeps.simulate
+        # By key: the same run under the names of several figures' parts is computed once.
         wanted.setdefault(name, {}).update(
             (run_key(scenario), scenario) for scenario in figure.scenarios(preset)
         )
 
+    # The cheapest store first: after a minute most figures have something to show.
     return {
         name: Batch(
             store=folder / f"{name}.sqlite",
@@ -72,9 +78,7 @@ def batches(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str
 
 
 def priority(scenario: Scenario) -> tuple[int, int]:
-    """Return what to run first: the first seeds of small runs, then the next seeds of these and the
-    first of large ones.
-    """
+    """Return the rank of a run: by its seed, with large runs some seeds behind; then by cost."""
     cost = packet_hops(scenario)
     return scenario.seed + (SEEDS_BEFORE_LARGE if cost > LARGE_RUN else 0), cost
 
@@ -118,9 +122,7 @@ def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> 
 
 
 def _passes(scenarios: Sequence[Scenario]) -> list[range]:
-    """Return the ranks of the first seeds, of some more, and of the rest: each is a pass over all
-    figures.
-    """
+    """Return the ranks of the first seeds, of some more, and of the rest."""
     ranks = [priority(scenario)[0] for scenario in scenarios]
     first = min(ranks)
     end = max(ranks) + 1
@@ -139,19 +141,17 @@ def _sweep(
 def _counting(
     name: str, due: Sequence[Scenario], before: int, total: int, progress: Progress
 ) -> sweeps.Report:
-    """Return a report of finished runs that tells `progress` packet-hops, as if runs finished in
-    their order.
-    """
+    """Return a report of finished runs that tells `progress` packet-hops."""
+    # A sweep counts finished runs without naming them. As if they finished in order: wrong by the
+    # few that are running, and right at the end.
     costs = [0, *accumulate(map(packet_hops, due))]
     return lambda finished, _of: progress(name, before + costs[finished], total)
 
 
 @contextmanager
 def _workers(machines: Machines) -> Iterator[Machines]:
-    """Start the processes once for all sweeps, as a scheduler of our own.
-
-    A given scheduler and a single job stay as they are.
-    """
+    """Start the processes once for all sweeps; a given scheduler and one job stay as they are."""
+    # A new process loads the engine first; sweeps' own would do so again for each store and pass.
     if machines.scheduler or machines.jobs == 1:
         yield machines
         return
@@ -188,6 +188,8 @@ def _data(figure: Figure, preset: Preset, folder: Path) -> Data:
         with Store(path, kind=Measured if figure.measure else Record) as store:
             records = store.find(dict.fromkeys(keys))
 
+    # Criteria pair schemes by seed, and a mean over other seeds than its neighbour's misleads: a
+    # seed counts in a part of a figure when all of its runs there are finished.
     unfinished = {
         (scenario.name, scenario.seed)
         for key, scenario in zip(keys, scenarios, strict=True)
@@ -203,6 +205,7 @@ def _data(figure: Figure, preset: Preset, folder: Path) -> Data:
     return Data(
         preset=preset,
         scenarios=tuple(scenario for scenario, _ in kept),
+        # A stored run has the name that it was first asked for under; here it is this figure's.
         records=tuple(
             record.model_copy(update={"name": scenario.name}) for scenario, record in kept
         ),

@@ -1,7 +1,4 @@
-"""The report as one HTML page: the claims with their verdicts on top, then every figure.
-
-All pictures are inside the page.
-"""
+"""The report as one HTML page, pictures inside: claims with verdicts on top, then all figures."""
 
 import base64
 import os
@@ -35,9 +32,7 @@ SLUGS: dict[Outcome, str] = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", O
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What the report cost: wall time of all its calls that ran something, CPU time of the runs
-    that it shows.
-    """
+    """What the report cost: wall time of the calls that ran something, CPU time of its runs."""
 
     wall_s: float
     cpu_s: float
@@ -60,10 +55,8 @@ class Judged:
 
 
 def judge(drawn: Sequence[Drawn]) -> list[Judged]:
-    """Return every claim of the paper, in order, with the verdicts of the figures.
-
-    None is dropped.
-    """
+    """Return every claim of the paper, in order, with the verdicts of the figures."""
+    # From CLAIMS, not from the verdicts: a claim that nothing decides shows as not decided.
     said: dict[str, list[tuple[str, Verdict]]] = {number: [] for number in CLAIMS}
     for part in drawn:
         for verdict in part.verdicts:
@@ -88,7 +81,7 @@ def render(drawn: Sequence[Drawn], judged: Sequence[Judged], preset: Preset, eff
     environment = Environment(
         loader=PackageLoader("sim.report"),
         autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a wrong name is an error, not a hole in the page
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -118,6 +111,7 @@ def surroundings() -> Mapping[str, str]:
     """Return what the report was made with and on."""
     return {
         "ofan": version("ofan"),
+        # Names the exact simulator: two pages with one model may be compared number by number.
         "model": model_version()[:16],
         "Python": platform.python_version(),
         **{name: version(name) for name in LIBRARIES},
@@ -128,6 +122,7 @@ def surroundings() -> Mapping[str, str]:
 
 def embedded(path: Path) -> str:
     """Return an SVG file as a data URI."""
+    # As an image, not inline: ids inside of SVGs would meet each other on one page.
     return MIME + base64.b64encode(path.read_bytes()).decode()
 
 
@@ -163,6 +158,7 @@ def claims_frame(judged: Sequence[Judged]) -> pl.DataFrame:
             "evidence": verdict.evidence,
         }
         for claim in judged
+        # A claim that no figure has decided has a row too: the table always has all of them.
         for figure, verdict in (claim.verdicts or (("", Verdict(claim.number, OPEN, "")),))
     ]
 

@@ -1,6 +1,4 @@
-"""Which load balancers figures show, the paper's default settings, and how a figure's rows become
-numbers per seed.
-"""
+"""The load balancers and settings that figures share, and how rows become numbers per seed."""
 
 from collections.abc import Iterable, Sequence
 from math import isnan
@@ -13,11 +11,15 @@ from numpy.typing import NDArray
 from sim.report.statistics import Estimate, estimate, paired
 from sim.report.style import label
 
+# Section 4's seven contenders: what is chosen once for many packets, and what sprays.
 COARSE = ("flow", "subflow", "host_flowlet_ar")
 PACKET = ("host_pkt", "switch_pkt", "host_pkt_ar", "switch_pkt_ar")
 CONTENDERS = (*COARSE, *PACKET)
+# Destination-based rotation, at hosts and in switches (sections 5.1 and 6).
 ROTATION = ("host_dr", "ofan")
+# What section 7 shows: the best in practice and the best in theory.
 BEST = ("switch_pkt_ar", "host_pkt_ar", "ofan")
+# Figure "growth": the models of table 3 and the packet schemes that they simplify.
 MODELLED = (
     "simple_rr",
     "jsq",
@@ -32,20 +34,23 @@ MODELLED = (
 
 KIB = 1 << 10
 MIB = 1 << 20
+# Section 4's other settings are the defaults (k = 8, 800 Gb/s, 800 KB buffers). It names no message
+# size: 1 MiB is the 256 packets of appendix B's example, with the bound that it prints.
 PERMUTATION = {"collective__matrix": "permutation", "collective__message_bytes": MIB}
 INTER_POD = {"collective__matrix": "inter_pod_permutation", "collective__message_bytes": MIB}
 ALL_TO_ALL = {"collective__matrix": "all_to_all", "collective__message_bytes": MIB}
+# Section 4.2's probability of an edge-aggregation or aggregation-core link.
 FAILED_LINKS = 0.01
 NEVER = float("inf")
 # An all-to-all run costs a hundred times a permutation's and hardly varies with the seed, so
-# defaults have fewer.
+# defaults have fewer; with random failures it does vary.
 ATA_SEEDS = {"quick": 3, "default": 3, "full": 10}
 ATA_FAILURE_SEEDS = {"quick": 3, "default": 8, "full": 10}
 
 
 def of_policy(frame: pl.DataFrame, policy: str, column: str = "increase") -> NDArray[Any]:
     """Return a column's values of one load balancer in the order of the seeds."""
-    return frame.filter(pl.col("policy") == policy).sort("seed")[column].to_numpy()
+    return where(frame, policy=policy).sort("seed")[column].to_numpy()
 
 
 def mean_of(frame: pl.DataFrame, policy: str, column: str = "increase") -> Estimate:
@@ -55,13 +60,12 @@ def mean_of(frame: pl.DataFrame, policy: str, column: str = "increase") -> Estim
 
 def difference(frame: pl.DataFrame, first: str, second: str, column: str = "increase") -> Estimate:
     """Return first - second, paired by seed."""
-    return paired_by_seed(
-        frame.filter(pl.col("policy") == first), frame.filter(pl.col("policy") == second), column
-    )
+    return paired_by_seed(where(frame, policy=first), where(frame, policy=second), column)
 
 
 def paired_by_seed(first: pl.DataFrame, second: pl.DataFrame, column: str = "increase") -> Estimate:
     """Return first - second over the seeds that both frames have."""
+    # Interrupted reports may lack a seed of one of them.
     both = (
         first.select("seed", column)
         .join(second.select("seed", column), on="seed", suffix="_second")
@@ -72,9 +76,8 @@ def paired_by_seed(first: pl.DataFrame, second: pl.DataFrame, column: str = "inc
 
 
 def log_ratio(frame: pl.DataFrame, first: str, second: str) -> Estimate:
-    """Return log2 of the completion time of first over that of second, paired by seed: failures
-    change both by factors.
-    """
+    """Return log2 of the completion time of first over that of second, paired by seed."""
+    # Failures change the times of both by a factor: in logarithms it cancels, in differences not.
     times = [
         np.log2(of_policy(frame, policy, "cct_ps").astype(float)) for policy in (first, second)
     ]
@@ -82,9 +85,7 @@ def log_ratio(frame: pl.DataFrame, first: str, second: str) -> Estimate:
 
 
 def below(frame: pl.DataFrame, first: str, second: str, column: str = "increase") -> bool:
-    """Return whether the first load balancer's values are lower: the interval of paired differences
-    lies below 0.
-    """
+    """Return whether the first's values are lower: paired differences' interval is below 0."""
     return difference(frame, first, second, column).high < 0
 
 

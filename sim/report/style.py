@@ -1,10 +1,6 @@
-"""One look for every picture: a colour, marker and line for each load balancer, readable in print
-and by the colour-blind.
-"""
+"""One look for every picture, readable in print and by the colour-blind."""
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
-from math import isnan
 from typing import Any
 
 import matplotlib as mpl
@@ -14,6 +10,7 @@ from matplotlib.figure import Figure as Picture
 from fattree.policies import POLICIES
 from sim.report.statistics import Estimate, estimate
 
+# The ids inside an SVG are random without it, and the same runs would give another file each time.
 mpl.rcParams["svg.hashsalt"] = "ofan"
 
 # Okabe and Ito's palette, then darker neighbours for the rarely drawn; shape and line tell apart
@@ -34,8 +31,9 @@ LOOK: dict[str, tuple[str, str, str]] = {
     "ofan_fib": ("#B58AD0", "h", ":"),
     "ofan_jsq_start": ("#3D0F52", "*", ":"),
 }
-OTHERS = cycle(("#444444", "#999999"))
+# Bounds, laws and models, in every picture.
 BOUND = "#c00000"
+# Behind a bar's number, which its whisker would cross out.
 PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 PANEL = (3.6, 2.7)
 STYLE: dict[str, Any] = {
@@ -54,6 +52,7 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 7.5,
     "figure.constrained_layout.use": True,
+    # Text as outlines: the page has the same look wherever it is opened, and needs no font.
     "svg.fonttype": "path",
     "figure.dpi": 100,
     "savefig.dpi": 200,
@@ -65,6 +64,7 @@ def panel(
     width: float = PANEL[0], height: float = PANEL[1], columns: int = 1
 ) -> tuple[Picture, Any]:
     """Return a new picture and its axes (an array if there are several columns), in our style."""
+    # A picture of its own, not pyplot's: nothing to close, and no display to look for.
     with mpl.rc_context(STYLE):
         picture = Picture(figsize=(width * columns, height))
         axes = picture.subplots(1, columns)
@@ -74,12 +74,12 @@ def panel(
 
 def label(policy: str) -> str:
     """Return the paper's name of a load balancer."""
-    return POLICIES[policy].label if policy in POLICIES else policy
+    return POLICIES[policy].label
 
 
 def colour(policy: str) -> str:
     """Return a load balancer's colour."""
-    return LOOK[policy][0] if policy in LOOK else next(OTHERS)
+    return LOOK[policy][0]
 
 
 def estimates(frame: pl.DataFrame, value: str, by: str) -> dict[Any, Estimate]:
@@ -97,7 +97,7 @@ def line(
     **look: Any,
 ) -> None:
     """Draw a load balancer's line with 95 % intervals."""
-    ink, marker, dashes = LOOK.get(policy, (next(OTHERS), ".", "-"))
+    ink, marker, dashes = LOOK[policy]
     edge = {"markeredgecolor": "#333333", "markeredgewidth": 0.4}
     settings = {
         "color": ink,
@@ -109,12 +109,8 @@ def line(
     }
 
     means = [scale * point.mean for point in points.values()]
-    halves = [_half(point, scale) for point in points.values()]
+    halves = [scale * point.whisker for point in points.values()]
     axes.errorbar(list(points), means, yerr=halves, elinewidth=0.8, **settings)
-
-
-def _half(point: Estimate, scale: float) -> float:
-    return 0 if isnan(point.half) else scale * point.half
 
 
 def lines(
@@ -129,13 +125,13 @@ def lines(
 
 def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: int = 1) -> None:
     """Draw a bar per load balancer with its 95 % interval and value."""
+    # A long whisker may leave the picture: it would flatten the bars of all other schemes.
     top = max(
-        scale * point.mean + min(_half(point, scale), 0.6 * scale * point.mean)
-        for point in points.values()
+        scale * (point.mean + min(point.whisker, 0.6 * point.mean)) for point in points.values()
     )
 
     for place, (policy, point) in enumerate(points.items()):
-        half = _half(point, scale)
+        half = scale * point.whisker
         axes.bar(
             place,
             scale * point.mean,
@@ -159,13 +155,12 @@ def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: in
         )
 
     axes.set_ylim(0, top * 1.1)
-    axes.set_xticks(
-        range(len(points)),
-        [label(policy) for policy in points],
-        rotation=40,
-        ha="right",
-        rotation_mode="anchor",
-    )
+    slanted(axes, [label(policy) for policy in points])
+
+
+def slanted(axes: Any, names: Sequence[str], degrees: float = 40) -> None:
+    """Write names under the places 0, 1, ... of the x axis, slanted, each ending at its place."""
+    axes.set_xticks(range(len(names)), names, rotation=degrees, ha="right", rotation_mode="anchor")
 
 
 def increase_bars(
@@ -181,7 +176,7 @@ def increase_bars(
 
 
 def increase_lines(frame: pl.DataFrame, x: str, text: str, policies: Sequence[str]) -> Picture:
-    """Return the load balancers' CCT increase over a column of powers of two, which `text` names."""
+    """Return CCT increases over a column of powers of two, which `text` names."""
     picture, axes = panel()
     lines(axes, frame, x, y="increase", policies=policies, scale=100)
     powers_of_two(axes, sorted(frame[x].unique()))
@@ -196,6 +191,7 @@ def increase_lines(frame: pl.DataFrame, x: str, text: str, policies: Sequence[st
 def powers_of_two(axes: Any, ticks: Sequence[int], names: Sequence[str] | None = None) -> None:
     """Make the x axis logarithmic with these ticks and no others."""
     axes.set_xscale("log", base=2)
+    # Ticks stand where there are runs; a logarithmic axis would add powers of its own.
     axes.set_xticks(list(ticks), list(names or map(str, ticks)))
     axes.minorticks_off()
 
@@ -203,5 +199,6 @@ def powers_of_two(axes: Any, ticks: Sequence[int], names: Sequence[str] | None =
 def legend_above(picture: Picture, axes: Any, columns: int = 3) -> None:
     """Put the legend of one axes above the picture."""
     handles, labels = axes.get_legend_handles_labels()
+    # A legend takes its style when it is made, and `panel` has left ours by then.
     with mpl.rc_context(STYLE):
         picture.legend(handles, labels, loc="outside upper center", ncols=columns)

@@ -1,1 +1,1 @@
-"""What figures measure beyond a run's record: a function of one scenario each."""
+"""What figures measure beyond a run's record: functions of one scenario, run on workers."""

@@ -1,6 +1,4 @@
-"""Load on all southbound links to a destination, from every source alone and from all together
-(appendix F's invariant).
-"""
+"""Load on all southbound links to a switch, from each source and from all (appendix F)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,35 +12,35 @@ from sim.results import Result, by_layer
 Int64 = NDArray[np.int64]
 
 
-def measure(scenario: Scenario) -> Measured:
-    """Return the run's record and spreads in packets (most loaded link to a switch - least loaded),
-    and the largest loads.
+def link_spreads(scenario: Scenario) -> Measured:
+    """Return spreads in packets: most loaded link to a switch - least loaded.
 
     `alone`: the worst over all source edges that send alone, C>A then A>E; `pods`: over all pods
     that send alone, C>A, so over all source aggregation switches, as each feeds one agg of a pod.
     `together`: when all send. `load`: the mean of the links' loads in those two layers, for scale.
     `pointers`: the pointers that feed a switch from above, at most.
     """
+    # The invariant is about one source switch, and a port does not count by source: every source
+    # has a run of its own.
     result = run(scenario)
     half = scenario.tree.half
     alone = np.max([spreads(run(source)) for source in sources(scenario, half)], axis=0)
     pods = max(spreads(run(source))[0] for source in sources(scenario, half**2))
     aggs, edges = southbound_data(result)
-    values = {
-        "alone": tuple(map(float, alone)),
-        "pods": (float(pods),),
-        "together": tuple(map(float, spreads(result))),
-        "load": (float(aggs.mean()), float(edges.mean())),
-        "pointers": (float(scenario.tree.k - 1), float(most_feeding(scenario))),
-    }
 
-    return Measured(**result.record.model_dump(), values=values)
+    return Measured.of(
+        result.record,
+        alone=alone,
+        pods=(pods,),
+        together=spreads(result),
+        load=(aggs.mean(), edges.mean()),
+        # From each other pod one agg feeds an agg, with one pointer for this pod (section 6).
+        pointers=(scenario.tree.k - 1, most_feeding(scenario)),
+    )
 
 
 def sources(scenario: Scenario, block: int) -> list[Scenario]:
-    """Return one scenario for every block of hosts (an edge's, a pod's): its flows of the matrix
-    and no others.
-    """
+    """Return a scenario for each block of hosts (an edge's, a pod's), with its flows only."""
     flows = build(scenario).flows
     ends = np.stack([flows.source, flows.destination], axis=1)
     of_block = [
@@ -64,14 +62,12 @@ def sources(scenario: Scenario, block: int) -> list[Scenario]:
 
 
 def southbound_data(result: Result) -> tuple[Int64, Int64]:
-    """Return the data packets on links down to every agg, shape (aggs, cores of an agg), and edge,
-    (edges, aggs of a pod).
-
-    A port's packets and bytes tell data from ACKs.
-    """
+    """Return data packets on links down to aggs, (aggs, cores), and to edges, (edges, aggs)."""
     tree = result.scenario.tree
     scenario = result.scenario
     ports = result.ports
+    # Ports count packets and bytes of both classes together: with d data packets of n the bytes are
+    # d data + (n - d) ack.
     data = (ports.load_bytes - scenario.ack_bytes * ports.packets) // (
         scenario.data_bytes - scenario.ack_bytes
     )
@@ -90,13 +86,12 @@ def spreads(result: Result) -> tuple[int, int]:
 
 
 def most_feeding(scenario: Scenario) -> int:
-    """Return from how many edges the busiest destination edge gets flows, each with one pointer for
-    it.
-    """
+    """Return from how many edges, each with a pointer for it, the busiest edge gets flows."""
     flows = build(scenario).flows
     half = scenario.tree.half
     source = flows.source // half
     destination = flows.destination // half
+    # An edge has one pointer for another edge, however many flows share it: pairs count once.
     pairs = np.unique(np.stack([destination, source])[:, source != destination], axis=1)
 
     return int(np.bincount(pairs[0]).max())

@@ -1,6 +1,4 @@
-"""Measure the worst overload of a link of each stage: its bytes, data and ACKs, over those of an
-even split.
-"""
+"""The worst overload of a link of each stage: its bytes over those of an even split (section 6)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +9,12 @@ from sim.engine import run
 from sim.report.figure import Measured
 from sim.results import by_layer
 
+# Inter-switch layers; an edge's link to a host carries what the host is sent, however it came.
 STAGES = ("E>A", "A>C", "C>A", "A>E")
 
 
 def worst_overload(scenario: Scenario) -> Measured:
-    """Run a scenario.
-
-    `overload` is, for each of STAGES, the most that any link carries above its share, as a part of
-    the share.
+    """Return `overload`, for each of STAGES the most above its share that a link carries, in shares.
 
     The share is an even split of what its edge or pod really sent (uplinks) or received
     (downlinks): hosts behind long queues send more than the message before they know that it is
@@ -26,15 +22,15 @@ def worst_overload(scenario: Scenario) -> Measured:
     """
     result = run(scenario)
     groups = by_owner(scenario.tree, result.ports.load_bytes)
-    overload = tuple(float((loads.max(axis=1) / loads.mean(axis=1)).max() - 1) for loads in groups)
+    overload = ((loads.max(axis=1) / loads.mean(axis=1)).max() - 1 for loads in groups)
 
-    return Measured(**result.record.model_dump(), values={"overload": overload})
+    return Measured.of(result.record, overload=overload)
 
 
 def by_owner(tree: FatTree, loads: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return the loads of each stage's links by the edge or pod that they leave or enter, shape
-    (owners, links).
-    """
+    """Return each stage's loads by the edge or pod that they leave or enter, (owners, links)."""
+    # What leaves and enters an edge or pod is the matrix's; load balancing divides it among these
+    # links. Cores' ports are in the order of pods, so that columns are what enters a pod.
     up_edge, up_agg, down_core, down_agg, _ = by_layer(tree, loads)
     into_edge = down_agg.reshape(tree.k, tree.half, tree.half).swapaxes(1, 2)
     return (

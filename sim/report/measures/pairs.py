@@ -1,6 +1,4 @@
-"""Count synchronised pairs of flows on aggregation-edge links, in the packets that are on edges'
-uplinks (appendix C).
-"""
+"""Synchronised pairs of flows on aggregation-edge links, seen at edges' uplinks (appendix C)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +18,9 @@ LOOKS_PS = (1_150_000, 2_150_000)
 NOT_STUCK = -1
 
 
-def measure(scenario: Scenario) -> Measured:
-    """Return a run's record with `pairs`, its number of synchronised pairs, and `red`, the flows of
-    red edges.
-    """
+def count_pairs(scenario: Scenario) -> Measured:
+    """Return `pairs`, the number of synchronised pairs, and `red`, the flows of red edges."""
+    # Stuck is who has all packets on one uplink, and on the same one 24 packets later.
     looks = [stuck_uplinks(scenario, time_ps) for time_ps in LOOKS_PS]
     stuck = np.where(looks[0] == looks[1], looks[0], NOT_STUCK)
     flows = build(scenario).flows
@@ -31,15 +28,11 @@ def measure(scenario: Scenario) -> Measured:
     pairs = synchronised_pairs(stuck, flows.destination // half)
     red = red_flows(flows.source // half, flows.destination // half).sum()
 
-    return Measured(
-        **run(scenario).record.model_dump(), values={"pairs": (float(pairs),), "red": (float(red),)}
-    )
+    return Measured.of(run(scenario).record, pairs=(pairs,), red=(red,))
 
 
 def stuck_uplinks(scenario: Scenario, time_ps: int) -> Int64:
-    """Return the uplink of its edge that all of a flow's packets take which are on the way to an
-    agg at a time, or NOT_STUCK.
-    """
+    """Return the uplink that holds all of a flow's packets on the way to an agg, or NOT_STUCK."""
     network = build(scenario)
     world = advanced(network, time_ps)
     tree = scenario.tree
@@ -49,6 +42,7 @@ def stuck_uplinks(scenario: Scenario, time_ps: int) -> Int64:
     for edge in range(tree.edges):
         for uplink in range(tree.half):
             present = data_on_link(world, edge * tree.k + tree.half + uplink)
+            # Seen on an uplink before: the flow uses two, and is stuck to none.
             stuck[present] = np.where(seen[present], NOT_STUCK, uplink)
             seen[present] = True
 
@@ -57,6 +51,8 @@ def stuck_uplinks(scenario: Scenario, time_ps: int) -> Int64:
 
 def data_on_link(world: World, number: int) -> Int64:
     """Return the flows, each once, that have data packets at a port or on its wire."""
+    # A link's list holds what waits at the port and what is on the wire, in order; ACKs go by their
+    # own rule, as a second class, and say nothing about a flow's data.
     link = world.links[number]
     packets = world.pool.packets
     found = []
@@ -72,9 +68,9 @@ def data_on_link(world: World, number: int) -> Int64:
 
 
 def synchronised_pairs(stuck: Int64, destination_edge: Int64) -> int:
-    """Return how many pairs of flows are stuck to aggs of one position and go to one edge, so that
-    they share a downlink.
-    """
+    """Return how many pairs of flows are stuck to aggs of one position and go to one edge."""
+    # A packet that went up through the i-th agg comes down through the i-th of the other pod
+    # (appendix C, property 3): two such flows share the link from there to their edge.
     flows = np.flatnonzero(stuck != NOT_STUCK)
     _, sizes = np.unique(
         np.stack([stuck[flows], destination_edge[flows]]), axis=1, return_counts=True
@@ -83,9 +79,7 @@ def synchronised_pairs(stuck: Int64, destination_edge: Int64) -> int:
 
 
 def red_flows(source_edge: Int64, destination_edge: Int64) -> NDArray[np.bool_]:
-    """Return which flows begin at a red edge: all its flows leave it, and they do not all go to one
-    edge.
-    """
+    """Return which flows begin at a red edge: all its flows leave it, not all to one other edge."""
     red = [
         (destination_edge[source_edge == edge] != edge).all()
         and len(set(destination_edge[source_edge == edge].tolist())) > 1

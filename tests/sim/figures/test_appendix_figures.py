@@ -10,11 +10,15 @@ from fattree.forwarding import Consolidation
 from fattree.topology import FatTree
 from sim import run
 from sim.figures import anchored, invariant, layer_models, pairs, pointers, random_queue, ratio
-from sim.report.measures import opposite as measure_opposite
+from sim.report.measures import opposite
 from sim.report.measures.anchored import all_lost, pods_of_flows
-from sim.report.measures.balance import measure as balance
-from sim.report.measures.balance import southbound_data
-from sim.report.measures.queues import PACKETS, layer_queues, measure_growth, measure_layers
+from sim.report.measures.balance import link_spreads, southbound_data
+from sim.report.measures.queues import (
+    PACKETS,
+    layer_queues,
+    queues_as_packets_arrive,
+    queues_while_sending,
+)
 from sim.report.statistics import Estimate
 from sim.theory import PeriodicFlows, random_queue_packets
 
@@ -119,7 +123,7 @@ class TestMeasures:
     def test_rotation_keeps_the_invariant_and_one_counter_does_not(self) -> None:
         collective = Collective(matrix="inter_pod_permutation", message_bytes=64 * 4096)
         values = {
-            p: balance(Scenario(policy=p, fabric=Fabric(k=4), collective=collective)).values
+            p: link_spreads(Scenario(policy=p, fabric=Fabric(k=4), collective=collective)).values
             for p in ("ofan", "simple_rr")
         }
         assert max(values["ofan"]["alone"] + values["ofan"]["pods"]) <= 1
@@ -147,7 +151,7 @@ class TestMeasures:
         """Nobody else sends, so a port holds the packet that leaves and no other."""
         collective = Collective(matrix="pairs", pairs=((0, 15),), message_bytes=256 * 4096)
         case = Scenario(fabric=Fabric(k=4), collective=collective)
-        found = measure_layers(case).values
+        found = queues_while_sending(case).values
         assert found["pointers"] == (1 / 8, 1 / 4)
         _, queues = layer_queues(run(case, sample_ps=31_000))
         assert queues[100:200, 4].mean() * 16 == pytest.approx(4158 / 4178, abs=0.03)
@@ -155,18 +159,18 @@ class TestMeasures:
     @pytest.mark.slow
     def test_the_growth_of_random_queues(self) -> None:
         case = random_queue.scenarios(random_queue.Preset("quick"))[0]
-        found = dict(zip(PACKETS, measure_growth(case).values["uplink"], strict=True))
+        found = dict(zip(PACKETS, queues_as_packets_arrive(case).values["uplink"], strict=True))
         assert found[1024] == pytest.approx(random_queue_packets(8, 1024), rel=0.2)
 
     def test_two_opposite_flows_do_not_beat_the_bound(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(measure_opposite, "BLOCK", 5)
+        monkeypatch.setattr(opposite, "BLOCK", 5)
         last = FatTree(4).hosts - 1
         case = Scenario(
             fabric=Fabric(k=4), collective=Collective(matrix="pairs", pairs=((0, last), (last, 0)))
         )
-        found = measure_opposite.measure(case)
+        found = opposite.fastest_run(case)
         assert (
             found.cct_ps
             == min(run(case.model_copy(update={"seed": seed})).cct_ps for seed in range(1, 6))

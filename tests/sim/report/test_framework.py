@@ -99,7 +99,8 @@ def test_report_from_command_line_to_page(tmp_path: Path) -> None:
     )
     assert all(f'id="{number}"' in page for number in CLAIMS)
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
-    assert (tmp_path / "data" / "invariant.parquet").is_file()
+    data = {path.name for path in (tmp_path / "data").iterdir()}
+    assert data == {"claims.csv", "invariant.parquet", "timeline.parquet"}
     counts = json.loads(first.stdout)["counts"]
     assert sum(counts.values()) == len(CLAIMS)
 
