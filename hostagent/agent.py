@@ -244,6 +244,7 @@ def serve(channel: Channel) -> None:
                 run = _armed(Order(Scenario(**scenario), limit_ps, quiet_ps), links, channel)
             case {"failed": failed} if run is not None:
                 run.converge(frozenset(failed))
+            # The agents' clocks are one: all run on one machine.
             case {"start_ns": start_ns} if run is not None:
                 run.loop(start_ns)
                 channel.send(run.report())
@@ -263,8 +264,8 @@ def _armed(order: Order, links: dict[int, socket.socket], channel: Channel) -> R
 
 def main() -> None:
     """Serve over the socket whose descriptor is the only argument."""
-    # The collector would stop all hosts of this agent at once, in search of cycles that a run hardly
-    # makes.
+    # The collector would stop all hosts of this agent at once, in search of cycles that a run
+    # hardly makes.
     die_with_parent(signal.SIGKILL)
     wake_on_time()
     gc.disable()

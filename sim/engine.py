@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.addressing import host_name
-from fattree.bounds import bound_ps
 from fattree.experiment import Collective, Fabric, Scenario
+from fattree.horizon import given_up_ps
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_NS
 from hostagent.state import NEVER
@@ -26,7 +26,6 @@ from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Constants, Routes, 
 from sim.threads import Crew, advance_side_by_side
 from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
 
-HORIZON_BOUNDS = 100
 Int64 = NDArray[np.int64]
 Leg: TypeAlias = Callable[[World, Routes, int], int]
 
@@ -113,12 +112,8 @@ def advanced(network: Network, until_ps: int) -> World:
 
 
 def _horizon_ps(network: Network) -> int:
-    last_ps = max((time_ps for time_ps, _ in network.routes), default=0)
-    return (
-        last_ps
-        + int(network.flows.start_ps.max(initial=0))
-        + HORIZON_BOUNDS * bound_ps(network.scenario, network.flows)
-    )
+    gaps = network.world.flows.table.gap_ps
+    return given_up_ps(network.scenario, network.flows, network.events, gaps)
 
 
 def _drive(
@@ -239,7 +234,7 @@ def _result(
         host_bytes=load[ports:],
         host_packets=(data + acks)[ports:],
         unroutable=int(world.counters[UNROUTABLE]),
-        redraws=network.redraws,
+        redraws=network.events.redraws,
         series=series,
         cpu_s=cpu_s,
     )

@@ -71,7 +71,7 @@ class Network:
     flows: Traffic
     world: World
     routes: tuple[tuple[int, Routes], ...]
-    redraws: int
+    events: Timeline
 
 
 def build(scenario: Scenario) -> Network:
@@ -98,7 +98,7 @@ def build(scenario: Scenario) -> Network:
         flows,
         world,
         routes=tuple(zip(times, routes, strict=True)),
-        redraws=events.redraws,
+        events=events,
     )
 
 

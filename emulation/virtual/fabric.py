@@ -22,14 +22,13 @@ from emulation.virtual.ports import Outage
 from emulation.virtual.probes import VirtualProbes
 from fattree import failures, traffic
 from fattree.addressing import device_id, switch_name
-from fattree.bounds import bound_ps
 from fattree.experiment import Scenario
+from fattree.horizon import given_up_ps
 from hostagent.build import paced_gaps
 from hostagent.state import NEVER
 
 QUEUE_LENGTHS = "queue_bytes"
 CPU_PORT = 510
-HORIZON_BOUNDS = 100
 
 
 class VirtualFabric:
@@ -128,8 +127,7 @@ class VirtualFabric:
     ) -> Outcome:
         """Run until all flows are done; raises EmulationError where they are not by the horizon.
 
-        By default that is HORIZON_BOUNDS times the least possible completion time after the last
-        change of a link.
+        By default that is `fattree.horizon`'s.
         """
         started = time.process_time()
         self.network.run(
@@ -196,14 +194,8 @@ def _session(scenario: Scenario, number: int, switch: Switch, program: SwitchPro
 def default_horizon_ps(scenario: Scenario) -> int:
     """Return when a run is given up."""
     flows = traffic.flows(scenario)
-    changes = failures.timeline(scenario, flows).changes
-    bound = bound_ps(scenario, flows, paced_gaps(scenario, flows))
-
-    return (
-        HORIZON_BOUNDS * bound
-        + max((change.time_ps for change in changes), default=0)
-        + int(flows.start_ps.max())
-    )
+    events = failures.timeline(scenario, flows)
+    return given_up_ps(scenario, flows, events, paced_gaps(scenario, flows))
 
 
 def outages(changes: Iterable[failures.LinkChange]) -> dict[int, list[Outage]]:

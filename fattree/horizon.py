@@ -1,0 +1,25 @@
+"""When a run is given up: flows that routes never lead around a dead link would go on for ever."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.bounds import bound_ps
+from fattree.experiment import Scenario
+from fattree.failures import Timeline
+from fattree.flows import Flows
+
+# A choice, far beyond any run that ends: once the links and routes are there that a flow waits for,
+# it needs a few bounds at most.
+HORIZON_BOUNDS = 100
+
+
+def given_up_ps(scenario: Scenario, flows: Flows, events: Timeline, gaps: NDArray[np.int64]) -> int:
+    """Return HORIZON_BOUNDS times the least possible CCT of paced flows after the last change.
+
+    The last change is one of links or routes, and the last flow's given start is added to it.
+    """
+    changes_ps = [change.time_ps for change in events.changes]
+    changes_ps += [change.time_ps for change in events.routes]
+    starts_ps = int(flows.start_ps.max(initial=0))
+
+    return max(changes_ps, default=0) + starts_ps + HORIZON_BOUNDS * bound_ps(scenario, flows, gaps)
