@@ -45,7 +45,7 @@ test-all: test test-slow test-root  ## every test
 check: setup  ## format, lint, types, import directions
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy ofan.py p4messages.py fattree controller emulation hostagent sim p4src
+	@$(BIN)/mypy ofan.py p4messages fattree controller emulation hostagent sim p4src
 	@$(BIN)/lint-imports
 
 format: setup  ## format and fix what can be fixed
