@@ -24,7 +24,7 @@ import pytest
 
 import ofan
 from emulation.errors import NetworkError
-from emulation.held.client import SOCKET
+from emulation.held.messages import SOCKET
 from emulation.held.server import LONGEST_REQUEST, control_server
 from emulation.mininet.run_folder import run_folder
 from emulation.programs.switch_program import built_in

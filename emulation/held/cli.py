@@ -1,31 +1,44 @@
-"""Commands for a held emulation: break and mend links, look into switches, start traffic, open a
-shell.
-"""
+"""Commands for a held emulation: links, a look into switches, traffic, a P4Runtime shell."""
 
 import json
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from emulation.held.client import ControlError, ask
+from emulation.held.messages import (
+    ConvergenceState,
+    GetAddress,
+    GetPointers,
+    GetSchedule,
+    GetStatus,
+    Installed,
+    ListLinks,
+    Request,
+    SetLink,
+    StartTraffic,
+    StopTraffic,
+)
 
 WIDTH_OF_PIPES = 160
 SHELL_PYTHON = Path(".venv-shell", "bin", "python")
+AnswerT = TypeVar("AnswerT")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
 
-def answer(command: str, **arguments: Any) -> Any:
+def answer(request: Request[AnswerT]) -> AnswerT:
     """Return the emulation's answer; raises ClickException with its one line."""
     try:
-        return ask(command, **arguments)
+        return ask(request)
     except ControlError as error:
         raise click.ClickException(str(error)) from error
 
@@ -40,8 +53,8 @@ def show(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Print JSON."""
-    click.echo(json.dumps(value, indent=2))
+    """Print an answer as JSON."""
+    click.echo(json.dumps(value, indent=2, default=asdict))
 
 
 @click.group(no_args_is_help=True)
@@ -64,30 +77,30 @@ def up(name: str) -> None:
 
 
 def _set_link(name: str, is_up: bool) -> None:
-    change = answer("link", name=name, up=is_up)
-    click.echo(f"{change['link']} is {'up' if is_up else 'down'}; {_installed(change)}")
+    change = answer(SetLink(name, is_up))
+    click.echo(f"{change.link} is {'up' if is_up else 'down'}; {_installed(change)}")
 
 
-def _installed(change: dict[str, Any]) -> str:
-    if change["installed_ms"] is None:
+def _installed(change: Installed) -> str:
+    if change.installed_ms is None:
         return "routes never change in this experiment (convergence_rtt = inf)"
 
-    writes = f"{change['updates']} updates on {change['switches']} switches"
-    return f"new schedules are in after {change['installed_ms']:.1f} ms ({writes})"
+    writes = f"{change.updates} updates on {change.switches} switches"
+    return f"new schedules are in after {change.installed_ms:.1f} ms ({writes})"
 
 
 @link.command("list")
 @as_json
 def list_links(as_json: bool) -> None:
     """List the inter-switch links and their state."""
-    links = answer("links")
+    links = answer(ListLinks())
     if as_json:
         write_json(links)
         return
 
     show(
         ("link", "state", "lost"),
-        ((row["link"], "up" if row["up"] else "DOWN", row["lost"]) for row in links),
+        ((row.link, "up" if row.up else "DOWN", row.lost) for row in links),
     )
 
 
@@ -95,26 +108,26 @@ def list_links(as_json: bool) -> None:
 @as_json
 def status(as_json: bool) -> None:
     """Show the held emulation, and every switch's pipeline, entries, failed links and drops."""
-    state = answer("status")
+    state = answer(GetStatus())
     if as_json:
         write_json(state)
         return
 
     click.echo(
-        f"{state['name']}: k = {state['k']}, {state['policy']}, seed {state['seed']}, {state['switch']} switches, "
-        f"process {state['process']}"
+        f"{state.name}: k = {state.k}, {state.policy}, seed {state.seed},"
+        f" {state.switch} switches, process {state.process}"
+    )
+    click.echo(f"traffic: {state.traffic}; failed links: {', '.join(state.failed) or 'none'}")
+    click.echo(
+        f"detection: {state.detection}; routes avoid: {', '.join(state.avoided) or 'nothing'}"
     )
 
-    click.echo(f"traffic: {state['traffic']}; failed links: {', '.join(state['failed']) or 'none'}")
-    click.echo(
-        f"detection: {state['detection']}; routes avoid: {', '.join(state['avoided']) or 'nothing'}"
-    )
-    for change in state["convergences"][-1:]:
+    for change in state.convergences[-1:]:
         click.echo(f"last change: {_converged(change)}")
 
-    for row in state["switches"]:
-        if row["lost_contact"]:
-            click.echo(f"no contact: {row['lost_contact']}")
+    for switch in state.switches:
+        if switch.lost_contact:
+            click.echo(f"no contact: {switch.lost_contact}")
 
     columns = (
         "switch",
@@ -128,31 +141,44 @@ def status(as_json: bool) -> None:
         "failed",
     )
 
-    keys = ("name", "pipeline", "entries", "received", "sent", "drops", "lost", "max_queue_bytes")
     show(
         columns,
         (
-            (*(row[key] for key in keys), ", ".join(row["failed"]) or "-")
-            for row in state["switches"]
+            (
+                row.name,
+                row.pipeline,
+                row.entries,
+                row.received,
+                row.sent,
+                row.drops,
+                row.lost,
+                row.max_queue_bytes,
+                ", ".join(row.failed) or "-",
+            )
+            for row in state.switches
         ),
     )
 
 
-def _converged(change: dict[str, Any]) -> str:
+def _converged(change: ConvergenceState) -> str:
     """Return a convergence in one line: what changed, and how long each stage took."""
-    links = [f"{link} {state}" for state in ("down", "up") for link in change[f"links_{state}"]]
+    links = [f"{link} down" for link in change.links_down]
+    links += [f"{link} up" for link in change.links_up]
     few = ", ".join(links[:3]) + (f" and {len(links) - 3} more" if len(links) > 3 else "")
-    marks = [
-        (stage, change[f"{stage}_ms"]) for stage in ("failed", "detected", "planned", "installed")
-    ]
-    known = [(stage, at_ms) for stage, at_ms in marks if at_ms is not None]
+
+    # Whoever probes does not know when a link failed; what is not installed has no end yet.
+    marks = {
+        "failed": change.failed_ms,
+        "detected": change.detected_ms,
+        "planned": change.planned_ms,
+        "installed": change.installed_ms,
+    }
+    known = [(stage, at_ms) for stage, at_ms in marks.items() if at_ms is not None]
     stages = [
         f"{stage} after {at_ms - before:.0f} ms" for (_, before), (stage, at_ms) in pairwise(known)
     ]
 
-    return (
-        f"{few}: {', '.join(stages)} ({change['updates']} updates on {change['switches']} switches)"
-    )
+    return f"{few}: {', '.join(stages)} ({change.updates} updates on {change.switches} switches)"
 
 
 @click.command(epilog="\b\nExample:\n  ofan schedule edge0_1")
@@ -162,18 +188,26 @@ def schedule(switch: str, as_json: bool) -> None:
     """Show the schedules that a switch holds: per group its uplinks in order, and where data and
     ACKs start.
     """
-    groups = answer("schedule", switch=switch)
+    groups = answer(GetSchedule(switch))
     if as_json:
         write_json(groups)
         return
 
     columns = ("group", "destinations", "schedule", "uplinks", "data starts", "ACKs start")
-    keys = ("group", "destinations", "schedule", "uplinks", "data_start", "ack_start")
-    show(columns, ([_joined(row[key]) for key in keys] for row in groups))
-
-
-def _joined(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    show(
+        columns,
+        (
+            (
+                row.group,
+                " ".join(row.destinations),
+                row.schedule,
+                " ".join(row.uplinks),
+                row.data_start,
+                row.ack_start,
+            )
+            for row in groups
+        ),
+    )
 
 
 @click.command(epilog="\b\nExample:\n  ofan pointers edge0_1")
@@ -181,12 +215,12 @@ def _joined(value: object) -> str:
 @as_json
 def pointers(switch: str, as_json: bool) -> None:
     """Show a switch's pointers (a register: our switch answers, BMv2 refuses to read registers)."""
-    rows = answer("pointers", switch=switch)
+    rows = answer(GetPointers(switch))
     if as_json:
         write_json(rows)
         return
 
-    show(("group", "data", "ACKs"), ((row["group"], row["data"], row["acks"]) for row in rows))
+    show(("group", "data", "ACKs"), ((row.group, row.data, row.acks) for row in rows))
 
 
 @click.group(no_args_is_help=True)
@@ -203,14 +237,13 @@ def traffic() -> None:
 @click.option("--wait", is_flag=True, help="Return when it is complete, and print its result.")
 def start(message_bytes: int | None, wait: bool) -> None:
     """Run the experiment's collective once (again)."""
-    result = answer("traffic_start", message_bytes=message_bytes, wait=wait)
-    click.echo(result)
+    click.echo(answer(StartTraffic(message_bytes, wait)))
 
 
 @traffic.command()
 def stop() -> None:
     """End the traffic that is running."""
-    click.echo(answer("traffic_stop"))
+    click.echo(answer(StopTraffic()))
 
 
 @click.command(epilog="\b\nExample:\n  ofan shell edge0_1\n  ofan shell edge0_1 --primary")
@@ -220,18 +253,21 @@ def stop() -> None:
 )
 def shell(switch: str, primary: bool) -> None:
     """Open p4runtime-shell on a switch; it reads, unless it is made primary."""
-    target = answer("address", switch=switch)
+    target = answer(GetAddress(switch))
     python = _shell_python()
+    # The controller's id is between them (`emulation.mininet.fabric`): the lower one reads only,
+    # the higher one takes the switch over (P4Runtime, 5.1).
     election = "1,0" if primary else "0,1"
     arguments = [
         "--grpc-addr",
-        target["address"],
+        target.address,
         "--device-id",
-        str(target["device_id"]),
+        str(target.device_id),
         "--election-id",
         election,
     ]
 
+    # p4runtime-shell lives in an environment of its own, which must not see this one's modules.
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
     }

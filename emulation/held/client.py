@@ -1,33 +1,38 @@
-"""The control socket of a held emulation: where it is, and one question with one answer as JSON
-lines.
+"""The client of a held emulation: one question, one answer (`emulation.held.messages`)."""
 
-{"command": "link", "action": "down", "link": "edge0_0-agg0_1"}  ->  {"answer": ...} or {"error": "one line"}
-"""
-
-import json
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+from emulation.held.messages import (
+    CHUNK_BYTES,
+    SOCKET,
+    MessageError,
+    Request,
+    read_answer,
+    request_line,
+)
 from emulation.mininet.run_folder import RUN_FOLDER
 
-SOCKET = "control"
+# Covers what `link` waits for, the convergence of routes.
 ANSWER_SECONDS = 60.0
-CHUNK_BYTES = 1 << 16
+AnswerT = TypeVar("AnswerT")
 
 
 class ControlError(Exception):
     """A command that no emulation takes, or that it refuses; one line."""
 
 
-def ask(command: str, run_folder: Path = RUN_FOLDER, **arguments: Any) -> Any:
-    """Return the emulation's answer to a command; raises ControlError."""
+def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
+    """Return the emulation's answer to a request; raises ControlError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
         channel.settimeout(ANSWER_SECONDS)
         try:
             channel.connect(str(run_folder / SOCKET))
-            channel.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
-            reply = _read(channel)
+            channel.sendall(request_line(request))
+            return read_answer(request, _line(channel))
+        except MessageError as error:
+            raise ControlError(str(error)) from None
         except PermissionError:
             raise ControlError("the control socket belongs to root: run this with sudo") from None
         except (FileNotFoundError, ConnectionRefusedError):
@@ -39,13 +44,9 @@ def ask(command: str, run_folder: Path = RUN_FOLDER, **arguments: Any) -> Any:
         except ConnectionError:
             raise ControlError("the emulation ended before it answered") from None
 
-    if "error" in reply:
-        raise ControlError(reply["error"])
 
-    return reply["answer"]
-
-
-def _read(channel: socket.socket) -> dict[str, Any]:
+def _line(channel: socket.socket) -> bytes:
+    """Return all up to the end of the line, which is the end of the reply."""
     data = b""
     while not data.endswith(b"\n"):
         chunk = channel.recv(CHUNK_BYTES)
@@ -54,5 +55,4 @@ def _read(channel: socket.socket) -> dict[str, Any]:
 
         data += chunk
 
-    reply: dict[str, Any] = json.loads(data)
-    return reply
+    return data

@@ -1,25 +1,47 @@
-"""A network that stays up: its traffic is started and its links are broken by commands
-(`emulation.held.cli`).
-"""
+"""A network that stays up: commands start its traffic and break its links."""
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from controller.convergence import Convergence
 from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError
 from emulation.held import switch_view
-from emulation.held.server import Answer, Handler, control_server
+from emulation.held.messages import (
+    ConvergenceState,
+    GetAddress,
+    GetPointers,
+    GetSchedule,
+    GetState,
+    GetStatus,
+    GroupView,
+    HeldState,
+    Installed,
+    LinkState,
+    ListLinks,
+    PointerView,
+    SetLink,
+    StartTraffic,
+    Status,
+    StopTraffic,
+    SwitchAddress,
+    SwitchState,
+)
+from emulation.held.server import Handlers, control_server
 from emulation.held.state import held_state
 from emulation.mininet.counters import SwitchCounters
 from emulation.mininet.fabric import MininetFabric, Run
 from emulation.mininet.targets.target import address
 from emulation.outcomes.outcome import Outcome
 from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
+from fattree.failures import Links
+from fattree.topology import FatTree
 from fattree.units import PS_PER_MS
 
+AnswerT = TypeVar("AnswerT")
+Answer = Callable[[AnswerT], None]
+# How many changes of links a status shows: one that flaps for hours must not fill it.
 RECENT = 50
 Echo = Callable[[str], object]
 
@@ -28,9 +50,10 @@ def describe(outcome: Outcome) -> str:
     """Return a finished run in one line."""
     accounts = outcome.accounts
     return (
-        f"complete in {outcome.cct_ps / PS_PER_MS:.1f} ms: {accounts.sent} packets sent, {accounts.received} received, "
-        f"{accounts.dropped} dropped, {accounts.unrouted} without a route, {accounts.lost} lost on links, "
-        f"{accounts.unaccounted} unaccounted for"
+        f"complete in {outcome.cct_ps / PS_PER_MS:.1f} ms:"
+        f" {accounts.sent} packets sent, {accounts.received} received,"
+        f" {accounts.dropped} dropped, {accounts.unrouted} without a route,"
+        f" {accounts.lost} lost on links, {accounts.unaccounted} unaccounted for"
     )
 
 
@@ -42,22 +65,22 @@ class Held:
         self._echo = echo
         self._run: Run | None = None
         self._scenario = fabric.scenario
-        self._waiting: list[Answer] = []
+        self._waiting: list[Answer[str]] = []
         self._last = "none yet"
 
     @property
-    def handlers(self) -> Mapping[str, Handler]:
-        """Return the commands by name."""
+    def handlers(self) -> Handlers:
+        """Return who takes which request."""
         return {
-            "link": self.link,
-            "links": self.links,
-            "status": self.status,
-            "schedule": self.schedule,
-            "pointers": self.pointers,
-            "address": self.address,
-            "traffic_start": self.traffic_start,
-            "traffic_stop": self.traffic_stop,
-            "live": self.live,
+            SetLink: self.link,
+            ListLinks: self.links,
+            GetStatus: self.status,
+            GetSchedule: self.schedule,
+            GetPointers: self.pointers,
+            GetAddress: self.address,
+            StartTraffic: self.start_traffic,
+            StopTraffic: self.stop_traffic,
+            GetState: self.live,
         }
 
     def tick(self) -> bool:
@@ -85,146 +108,156 @@ class Held:
 
         self._waiting.clear()
 
-    def link(self, answer: Answer, name: str, up: bool, wait: bool = True) -> None:
+    def link(self, request: SetLink, answer: Answer[Installed]) -> None:
         """Break or mend a link, and answer when the new schedules are in, or at once."""
         fabric = self._fabric
-        link = link_named(fabric.tree, name)
+        up = request.up
+        link = link_named(fabric.tree, request.name)
+        name = link_name(fabric.tree, link)
+        text = f"{name} is {'up' if up else 'down'}"
         if up is (link not in fabric.failed):
-            raise EmulationError(
-                f"{link_name(fabric.tree, link)} is {'up' if up else 'down'} already"
-            )
-
-        links = frozenset((link,))
-        change = LinkChange(up=links) if up else LinkChange(down=links)
-        text = f"{link_name(fabric.tree, link)} is {'up' if up else 'down'}"
+            raise EmulationError(f"{text} already")
 
         def installed(installation: Convergence) -> None:
             self._echo(f"{text}; new schedules are in after {_milliseconds(installation)} ms")
-            if wait:
-                answer(_installed(link_name(fabric.tree, link), installation))
+            if request.wait:
+                answer(_installed(name, installation))
 
+        links = frozenset((link,))
+        change = LinkChange(up=links) if up else LinkChange(down=links)
         installation = fabric.change_links(change, installed)
+
+        # Routes that never change would leave the client waiting for ever.
         if fabric.controller.convergence_ps is None:
             self._echo(text)
 
-        if fabric.controller.convergence_ps is None or not wait:
-            answer(_installed(link_name(fabric.tree, link), installation))
+        if fabric.controller.convergence_ps is None or not request.wait:
+            answer(_installed(name, installation))
 
-    def links(self, answer: Answer) -> None:
+    def links(self, _request: ListLinks, answer: Answer[list[LinkState]]) -> None:
         """List the inter-switch links, and how many packets each has lost."""
         tree = self._fabric.tree
         counters = self._fabric.switches.counters()
-        rows = []
-
-        for link in range(tree.links):
-            lost = sum(counters[end.switch].ports[end.port].lost for end in tree.link_ends(link))
-            rows.append(
-                {"link": link_name(tree, link), "up": link not in self._fabric.failed, "lost": lost}
-            )
-
-        answer(rows)
-
-    def status(self, answer: Answer) -> None:
-        """Describe the network and every switch."""
-        fabric = self._fabric
-        scenario = self._fabric.scenario
-        counters = fabric.switches.counters()
         answer(
-            {
-                "name": scenario.name,
-                "k": scenario.fabric.k,
-                "policy": scenario.policy,
-                "seed": scenario.seed,
-                "switch": fabric.switches.target.name,
-                "process": os.getpid(),
-                "traffic": "running" if self._run else self._last,
-                "failed": [link_name(fabric.tree, link) for link in sorted(fabric.failed)],
-                "detection": scenario.controller.detection,
-                "avoided": [link_name(fabric.tree, link) for link in sorted(fabric.routed)],
-                "convergences": [
-                    change.row(fabric.tree) for change in fabric.installations[-RECENT:]
-                ],
-                "switches": [
-                    self._switch_status(switch, own) for switch, own in enumerate(counters)
-                ],
-            }
+            [
+                LinkState(
+                    link=link_name(tree, link),
+                    up=link not in self._fabric.failed,
+                    lost=sum(
+                        counters[end.switch].ports[end.port].lost for end in tree.link_ends(link)
+                    ),
+                )
+                for link in range(tree.links)
+            ]
         )
 
-    def _switch_status(self, switch: int, counters: SwitchCounters) -> dict[str, Any]:
+    def status(self, _request: GetStatus, answer: Answer[Status]) -> None:
+        """Describe the network and every switch."""
         fabric = self._fabric
-        tree = self._fabric.tree
-        ports = counters.ports.values()
-        failed = [
-            link
-            for link in sorted(fabric.failed)
-            if switch in {end.switch for end in tree.link_ends(link)}
-        ]
+        scenario = fabric.scenario
+        answer(
+            Status(
+                name=scenario.name,
+                k=scenario.fabric.k,
+                policy=scenario.policy,
+                seed=scenario.seed,
+                switch=fabric.switches.target.name,
+                process=os.getpid(),
+                traffic="running" if self._run else self._last,
+                failed=_names(fabric.tree, fabric.failed),
+                detection=scenario.controller.detection,
+                avoided=_names(fabric.tree, fabric.routed),
+                convergences=[
+                    _convergence(fabric.tree, seen) for seen in fabric.installations[-RECENT:]
+                ],
+                switches=[
+                    self._switch_state(switch, own)
+                    for switch, own in enumerate(fabric.switches.counters())
+                ],
+            )
+        )
 
-        return {
-            "name": switch_name(tree, switch),
-            "address": address(fabric.folder, switch_name(tree, switch)),
-            "pipeline": fabric.scenario.scheme.program,
-            "lost_contact": str(fabric.fleet.lost[switch]) if switch in fabric.fleet.lost else None,
-            "entries": 0 if switch in fabric.fleet.lost else len(fabric.entries(switch)),
-            "received": sum(port.received for port in ports),
-            "sent": sum(port.packets for port in ports),
-            "drops": sum(port.drops + port.missed for port in ports) + counters.unrouted,
-            "lost": sum(port.lost for port in ports),
-            "max_queue_bytes": max(port.max_queue_bytes for port in ports),
-            "failed": [link_name(tree, link) for link in failed],
+    def _switch_state(self, switch: int, counters: SwitchCounters) -> SwitchState:
+        fabric = self._fabric
+        tree = fabric.tree
+        name = switch_name(tree, switch)
+        ports = counters.ports.values()
+        lost = fabric.fleet.lost.get(switch)
+        failed = {
+            link for link in fabric.failed if switch in {end.switch for end in tree.link_ends(link)}
         }
 
-    def schedule(self, answer: Answer, switch: str) -> None:
-        """Show the groups and schedules that a switch holds, read back from it."""
-        answer([asdict(row) for row in self._groups(switch_named(self._fabric.tree, switch))])
+        return SwitchState(
+            name=name,
+            address=address(fabric.folder, name),
+            pipeline=fabric.scenario.scheme.program,
+            lost_contact=None if lost is None else str(lost),
+            entries=0 if lost is not None else len(fabric.entries(switch)),
+            received=sum(port.received for port in ports),
+            sent=sum(port.packets for port in ports),
+            drops=sum(port.drops + port.missed for port in ports) + counters.unrouted,
+            lost=sum(port.lost for port in ports),
+            max_queue_bytes=max(port.max_queue_bytes for port in ports),
+            failed=_names(tree, failed),
+        )
 
-    def _groups(self, switch: int) -> list[switch_view.GroupView]:
+    def schedule(self, request: GetSchedule, answer: Answer[list[GroupView]]) -> None:
+        """Show the groups and schedules that a switch holds, read back from it."""
+        answer(self._groups(switch_named(self._fabric.tree, request.switch)))
+
+    def _groups(self, switch: int) -> list[GroupView]:
         return switch_view.groups(self._fabric.tree, switch, self._fabric.entries(switch))
 
-    def pointers(self, answer: Answer, switch: str) -> None:
+    def pointers(self, request: GetPointers, answer: Answer[list[PointerView]]) -> None:
         """Show a switch's pointers."""
-        number = switch_named(self._fabric.tree, switch)
+        number = switch_named(self._fabric.tree, request.switch)
         if reason := self._fabric.switches.target.refused_registers:
-            raise EmulationError(f"{switch}: {reason}")
+            raise EmulationError(f"{request.switch}: {reason}")
 
         cells = self._fabric.sessions[number].read_register("pointers")
-        answer([asdict(row) for row in switch_view.pointers(self._groups(number), cells)])
+        answer(switch_view.pointers(self._groups(number), cells))
 
-    def address(self, answer: Answer, switch: str) -> None:
+    def address(self, request: GetAddress, answer: Answer[SwitchAddress]) -> None:
         """Say where a switch listens."""
-        number = switch_named(self._fabric.tree, switch)
-        answer({"address": address(self._fabric.folder, switch), "device_id": device_id(number)})
+        number = switch_named(self._fabric.tree, request.switch)
+        answer(SwitchAddress(address(self._fabric.folder, request.switch), device_id(number)))
 
-    def live(self, answer: Answer) -> None:
-        """Tell whoever looks on (`emulation.live`) everything that can be counted at this moment."""
+    def live(self, _request: GetState, answer: Answer[HeldState]) -> None:
+        """Tell whoever looks on everything that can be counted at this moment."""
         answer(held_state(self._fabric, self._scenario, self._run is not None, self._last))
 
-    def traffic_start(
-        self, answer: Answer, message_bytes: int | None = None, wait: bool = False
-    ) -> None:
+    def start_traffic(self, request: StartTraffic, answer: Answer[str]) -> None:
         """Run the collective once more."""
         if self._run is not None:
             raise EmulationError("traffic is running: wait for its end, or `ofan traffic stop`")
 
         scenario = self._fabric.scenario
-        if message_bytes is not None:
-            collective = scenario.collective.model_copy(update={"message_bytes": message_bytes})
+        if request.message_bytes is not None:
+            update = {"message_bytes": request.message_bytes}
+            collective = scenario.collective.model_copy(update=update)
             scenario = scenario.model_copy(update={"collective": collective})
 
-        self._scenario, self._run = scenario, Run(self._fabric, scenario)
+        self._scenario = scenario
+        self._run = Run(self._fabric, scenario)
         self._run.start(with_events=False)
-        if wait:
+
+        if request.wait:
             self._waiting.append(answer)
         else:
             answer("traffic has started")
 
-    def traffic_stop(self, answer: Answer) -> None:
+    def stop_traffic(self, _request: StopTraffic, answer: Answer[str]) -> None:
         """End the running traffic."""
         if self._run is None:
             raise EmulationError("no traffic is running")
 
+        # Answered when the hosts have stopped, with what they report.
         self._fabric.agents.stop()
         self._waiting.append(answer)
+
+
+def _names(tree: FatTree, links: Links | set[int]) -> list[str]:
+    return [link_name(tree, link) for link in sorted(links)]
 
 
 def _milliseconds(installation: Convergence) -> str:
@@ -236,17 +269,36 @@ def _after_ps(installation: Convergence) -> int:
     return (installation.installed_ps or installation.at_ps) - installation.at_ps
 
 
-def _installed(link: str, installation: Convergence | None) -> dict[str, Any]:
+def _installed(link: str, installation: Convergence | None) -> Installed:
+    # Without a controller that is told, nobody knows yet of the change, which is answered at once.
     if installation is None:
-        return {"link": link, "installed_ms": None, "updates": 0, "switches": 0}
+        return Installed(link, installed_ms=None, updates=0, switches=0)
 
-    after = None if installation.installed_ps is None else _after_ps(installation) / PS_PER_MS
-    return {
-        "link": link,
-        "installed_ms": after,
-        "updates": installation.updates,
-        "switches": installation.switches,
-    }
+    is_installed = installation.installed_ps is not None
+    return Installed(
+        link=link,
+        installed_ms=_after_ps(installation) / PS_PER_MS if is_installed else None,
+        updates=installation.updates,
+        switches=installation.switches,
+    )
+
+
+def _convergence(tree: FatTree, seen: Convergence) -> ConvergenceState:
+    return ConvergenceState(
+        links_down=_names(tree, seen.change.down),
+        links_up=_names(tree, seen.change.up),
+        detection=seen.detection,
+        failed_ms=_in_ms(seen.failed_ps),
+        detected_ms=_in_ms(seen.detected_ps),
+        planned_ms=_in_ms(seen.planned_ps),
+        installed_ms=_in_ms(seen.installed_ps),
+        updates=seen.updates,
+        switches=seen.switches,
+    )
+
+
+def _in_ms(at_ps: int | None) -> float | None:
+    return None if at_ps is None else at_ps / PS_PER_MS
 
 
 def hold(fabric: MininetFabric, echo: Echo) -> None:

@@ -1,26 +1,33 @@
-"""The control socket of a held emulation (`emulation.held.client` is its client): one line in, one
-line out.
+"""The server of a held emulation's control socket (`emulation.held.client` is its client).
 
 It has no thread of its own: the emulation's event loop calls back when a descriptor is ready, so
 that commands, timers and failures never overlap. The socket has mode 0600 in a folder of mode 0700.
 """
 
-import json
 import os
 import selectors
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from controller.errors import ControllerError
 from emulation.errors import EmulationError
-from emulation.held.client import CHUNK_BYTES, SOCKET
+from emulation.held.messages import (
+    CHUNK_BYTES,
+    SOCKET,
+    MessageError,
+    Request,
+    answer_line,
+    error_line,
+    read_request,
+)
 from fattree.errors import FabricError
 
-Answer = Callable[[Any], None]
-Handler = Callable[..., None]
+# A handler gets a request and a function that takes its answer, now or later.
+Handler: TypeAlias = Callable[[Any, Callable[[Any], None]], None]
+Handlers: TypeAlias = Mapping[type[Request[Any]], Handler]
 LONGEST_REQUEST = 1 << 20
 SEND_SECONDS = 2.0
 
@@ -40,35 +47,34 @@ class Client:
 
     def answer(self, value: Any) -> None:
         """Send an answer and hang up; a client that has gone is no error."""
-        self._reply({"answer": value})
+        self._reply(answer_line(value))
 
     def refuse(self, reason: str) -> None:
         """Send an error and hang up."""
-        self._reply({"error": reason})
+        self._reply(error_line(reason))
 
-    def _reply(self, reply: dict[str, Any]) -> None:
+    def _reply(self, line: bytes) -> None:
+        # Nobody may hold up the emulation, whose only thread this is, by not reading.
         with suppress(OSError):
             self.stream.settimeout(SEND_SECONDS)
-            self.stream.sendall(json.dumps(reply).encode() + b"\n")
+            self.stream.sendall(line)
 
         self.stream.close()
 
 
 class ControlServer:
-    """Requests of any number of clients.
-
-    A handler gets a function that takes the answer, now or later.
-    """
+    """Requests of any number of clients."""
 
     def __init__(
         self,
         listener: socket.socket,
         selector: selectors.BaseSelector,
-        handlers: Mapping[str, Handler],
+        handlers: Handlers,
     ) -> None:
         self._listener = listener
         self._selector = selector
         self._handlers = handlers
+        self._requests = {kind.command: kind for kind in handlers}
         self._clients: list[Client] = []
         selector.register(listener, selectors.EVENT_READ, self._accept)
 
@@ -94,6 +100,7 @@ class ControlServer:
         except OSError:
             chunk = b""
 
+        # What is longer than any request is judged as it stands: it is no JSON.
         client.data += chunk
         if chunk and b"\n" not in chunk and len(client.data) < LONGEST_REQUEST:
             return
@@ -106,30 +113,20 @@ class ControlServer:
 
     def _dispatch(self, client: Client) -> None:
         try:
-            request = json.loads(client.data.partition(b"\n")[0])
-            name = request.pop("command")
-            handler = self._handlers[name]
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            client.refuse(
-                f"a command is one line of JSON, one of {', '.join(sorted(self._handlers))}"
-            )
-            return
-
-        try:
-            handler(client.answer, **request)
-        except TypeError as error:
-            client.refuse(f"{name}: {str(error).partition(') ')[2] or error}")
-        except (EmulationError, FabricError, ControllerError) as error:
+            request = read_request(client.data.partition(b"\n")[0], self._requests)
+            self._handlers[type(request)](request, client.answer)
+        except (MessageError, EmulationError, FabricError, ControllerError) as error:
             client.refuse(str(error))
 
 
 @contextmanager
 def control_server(
-    run_folder: Path, selector: selectors.BaseSelector, handlers: Mapping[str, Handler]
+    run_folder: Path, selector: selectors.BaseSelector, handlers: Handlers
 ) -> Iterator[ControlServer]:
     """Listen on the control socket; callbacks are the selector's data."""
     path = run_folder / SOCKET
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        # Made with mode 0600: between a bind and a chmod others could connect.
         old = os.umask(0o177)
         try:
             listener.bind(str(path))

@@ -1,35 +1,12 @@
-"""What a held network tells whoever looks on, over its control socket: written here, read by
-`held_source`.
-"""
+"""What a held network tells whoever looks on, over its control socket."""
 
 import os
-from dataclasses import asdict
-from typing import Any, TypedDict
 
-from emulation.live.model import changes_of
+from emulation.held.messages import HeldState
 from emulation.mininet.counters import PortCounters
 from emulation.mininet.fabric import MininetFabric
+from emulation.outcomes.changes import changes_of
 from fattree.experiment import Scenario
-
-
-class HeldState(TypedDict):
-    """The answer to the command `live`; times in ps of the run.
-
-    `ports` has (carried, queued, longest, drops, lost) by switch and port (0 is no port), `flows`
-    has (flow, acknowledged, start, done).
-    """
-
-    scenario: dict[str, Any]
-    process: int
-    switch: str
-    now_ps: int
-    is_running: bool
-    last: str
-    converges: bool
-    failed: list[int]
-    ports: list[list[list[int]]]
-    flows: list[list[int]]
-    changes: list[dict[str, Any]]
 
 
 def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last: str) -> HeldState:
@@ -48,12 +25,13 @@ def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last
         last=last,
         converges=fabric.controller.convergence_ps is not None,
         failed=sorted(fabric.failed),
+        # Port 0 does not exist, but a column of its own keeps numbers and positions the same.
         ports=[
             [_counts(own.ports.get(port, nothing)) for port in columns]
             for own in fabric.switches.counters()
         ],
         flows=fabric.agents.progress(),
-        changes=[asdict(change) for change in changes_of(fabric.tree, fabric.installations)],
+        changes=changes_of(fabric.tree, fabric.installations),
     )
 
 

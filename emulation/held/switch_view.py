@@ -1,35 +1,9 @@
-"""What a person wants to see of a switch: its schedules and pointers, from the entries and cells
-that were read back.
-"""
-
-from dataclasses import dataclass
+"""What a person wants to see of a switch, from the entries and cells that were read back."""
 
 from controller.entries import Call, Entries, Match
+from emulation.held.messages import GroupView, PointerView
 from fattree.addressing import dotted, switch_name
 from fattree.topology import FatTree
-
-
-@dataclass(frozen=True, slots=True)
-class GroupView:
-    """One group: the destinations that it serves, its schedule's uplinks in order, where data and
-    ACKs start in it.
-    """
-
-    group: int
-    destinations: list[str]
-    schedule: int
-    uplinks: list[str]
-    data_start: int
-    ack_start: int
-
-
-@dataclass(frozen=True, slots=True)
-class PointerView:
-    """The two pointers of a group: the next slot, or `start` while no packet has passed."""
-
-    group: int
-    data: str
-    acks: str
 
 
 def groups(tree: FatTree, switch: int, entries: Entries) -> list[GroupView]:
@@ -58,7 +32,11 @@ def pointers(seen: list[GroupView], cells: list[int]) -> list[PointerView]:
     Cell 2 * group + class holds the next slot plus one, 0 before the first packet.
     """
     return [
-        PointerView(row.group, *(_slot(cells[2 * row.group + kind]) for kind in (0, 1)))
+        PointerView(
+            group=row.group,
+            data=_slot(cells[2 * row.group]),
+            acks=_slot(cells[2 * row.group + 1]),
+        )
         for row in seen
     ]
 

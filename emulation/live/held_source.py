@@ -1,13 +1,13 @@
 """A held Mininet network, seen and commanded through its control socket."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from emulation.held.client import ask
+from emulation.held.messages import GetState, HeldState, Request, SetLink, StartTraffic
 from emulation.live.model import (
-    Change,
     FlowReading,
     Header,
     Observer,
@@ -25,6 +25,7 @@ from hostagent.state import NEVER
 WINDOW_SECONDS = 1.0
 LEAST_PACKETS = 8
 ENDED = "ended: "
+AnswerT = TypeVar("AnswerT")
 
 
 class HeldSource:
@@ -36,10 +37,10 @@ class HeldSource:
     def __init__(self, run_folder: Path = RUN_FOLDER) -> None:
         self._run_folder = run_folder
         self._scenario: dict[str, Any] = {}
-        self._watch(self._ask("live")["scenario"])
+        self._watch(self._ask(GetState()).scenario)
 
-    def _ask(self, command: str, **arguments: Any) -> Any:
-        return ask(command, self._run_folder, **arguments)
+    def _ask(self, request: Request[AnswerT]) -> AnswerT:
+        return ask(request, self._run_folder)
 
     def _watch(self, scenario: dict[str, Any]) -> None:
         self._scenario = scenario
@@ -51,48 +52,44 @@ class HeldSource:
 
     def poll(self) -> Snapshot:
         """Ask for everything; raises ControlError where the network has gone."""
-        state = self._ask("live")
-        if state["scenario"] != self._scenario:
-            self._watch(state["scenario"])
+        state = self._ask(GetState())
+        # Traffic with messages of another size is another scenario: flows and loads begin anew.
+        if state.scenario != self._scenario:
+            self._watch(state.scenario)
 
         return self._observer.snapshot(self._header(state), self._reading(state))
 
-    def _header(self, state: Any) -> Header:
+    def _header(self, state: HeldState) -> Header:
         scenario = self.scenario
-        last = str(state["last"])
-        is_done = bool(state["flows"]) and all(
-            done_ps != NEVER for _, _, _, done_ps in state["flows"]
-        )
+        is_done = bool(state.flows) and all(done_ps != NEVER for _, _, _, done_ps in state.flows)
+        is_cut_short = state.last.startswith(ENDED) and not state.is_running
 
         return Header(
             name=scenario.name,
-            network=f"mininet ({state['switch']})",
+            network=f"mininet ({state.switch})",
             policy=scenario.policy,
             label=scenario.scheme.label,
             seed=scenario.seed,
             k=scenario.fabric.k,
-            state="running" if state["is_running"] else "complete" if is_done else "idle",
-            note=last if last.startswith(ENDED) and not state["is_running"] else "",
-            converges=state["converges"],
+            state="running" if state.is_running else "complete" if is_done else "idle",
+            note=state.last if is_cut_short else "",
+            converges=state.converges,
         )
 
-    def _reading(self, state: Any) -> Reading:
-        ports = np.moveaxis(np.array(state["ports"], dtype=np.int64), 2, 0)
-        changes = tuple(
-            Change(**{**change, "links": tuple(change["links"])}) for change in state["changes"]
-        )
+    def _reading(self, state: HeldState) -> Reading:
+        ports = np.moveaxis(np.array(state.ports, dtype=np.int64), 2, 0)
         return Reading(
-            state["now_ps"],
+            state.now_ps,
             ports=PortReading(*ports),
             flows=self._flow_reading(state),
-            failed=frozenset(state["failed"]),
-            changes=changes,
+            failed=frozenset(state.failed),
+            changes=state.changes,
         )
 
-    def _flow_reading(self, state: Any) -> FlowReading:
+    def _flow_reading(self, state: HeldState) -> FlowReading:
         flows = np.full((3, len(self._flows)), NEVER, dtype=np.int64)
         flows[0] = 0
-        for flow, acked, start_ps, done_ps in state["flows"]:
+        for flow, acked, start_ps, done_ps in state.flows:
             if flow < len(self._flows):
                 flows[:, flow] = acked, start_ps, done_ps
 
@@ -100,7 +97,7 @@ class HeldSource:
 
     def set_link(self, name: str, up: bool) -> None:
         """Fail or mend a link now; the new schedules come later."""
-        self._ask("link", name=name, up=up, wait=False)
+        self._ask(SetLink(name, up, wait=False))
 
     def start(self, policy: str) -> None:
         """Run the collective once more; a held network has one load balancer."""
@@ -109,7 +106,7 @@ class HeldSource:
                 f"this network runs {self.scenario.policy}; hold another one for {policy}"
             )
 
-        self._ask("traffic_start")
+        self._ask(StartTraffic())
 
     def set_pace(self, factor: float, paused: bool) -> None:
         """Refuse: real packets cannot be slowed down."""

@@ -6,44 +6,24 @@ packets, as everywhere.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.convergence import Convergence
+from emulation.outcomes.changes import Change
 from fattree import traffic
 from fattree.addressing import link_name
 from fattree.experiment import Scenario
 from fattree.flows import generations
-from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_SECOND
 from hostagent.state import NEVER
 
 Int64 = NDArray[np.int64]
 Float = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change of links, and when the control plane did what about it.
-
-    None for what has not happened (yet).
-
-    `planned_ps`: new tables are known; `installed_ps`: the last switch has them. `updates` were
-    written to `switches` of them.
-    """
-
-    links: tuple[str, ...]
-    up: bool
-    at_ps: int
-    detected_ps: int | None = None
-    planned_ps: int | None = None
-    installed_ps: int | None = None
-    updates: int = 0
-    switches: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -320,22 +300,6 @@ class Observer:
             acked=int(np.minimum(acked, packets).sum()),
             cct_ps=_longest(reading.flows.done_ps[flows], reading.flows.start_ps[flows]),
         )
-
-
-def changes_of(tree: FatTree, convergences: Iterable[Convergence]) -> tuple[Change, ...]:
-    """Return the changes of links that a control plane has heard of, those that go down and those
-    that come up apart.
-    """
-    return tuple(change for convergence in convergences for change in _sides(tree, convergence))
-
-
-def _sides(tree: FatTree, seen: Convergence) -> Iterator[Change]:
-    for links, up in ((seen.change.down, False), (seen.change.up, True)):
-        if links:
-            names = tuple(link_name(tree, link) for link in sorted(links))
-            at_ps = seen.detected_ps if seen.failed_ps is None else seen.failed_ps
-            marks = (at_ps, seen.detected_ps, seen.planned_ps, seen.installed_ps)
-            yield Change(names, up, *marks, seen.updates, seen.switches)
 
 
 def _rounded(value: Any) -> float:

@@ -13,7 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from emulation.live.model import Change, Header, LinkView, PhaseView, Snapshot
+from emulation.live.model import Header, LinkView, PhaseView, Snapshot
+from emulation.outcomes.changes import Change
 from fattree.topology import SWITCH_LAYERS, FatTree
 
 RAMP = ("#3a4450", "#35536f", "#3a6d98", "#4488bd", "#5ca5d6", "#84c1e4", "#b5dcf0", "#f0faff")

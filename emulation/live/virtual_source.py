@@ -19,9 +19,9 @@ from emulation.live.model import (
     PortReading,
     Reading,
     Snapshot,
-    changes_of,
 )
 from emulation.live.source import LiveError
+from emulation.outcomes.changes import changes_of
 from emulation.virtual.fabric import VirtualFabric, default_horizon_ps
 from emulation.virtual.network import Kind
 from fattree import failures, traffic

@@ -14,8 +14,8 @@ from emulation.live.model import (
     Observer,
     PortReading,
     Reading,
-    changes_of,
 )
+from emulation.outcomes.changes import changes_of
 from fattree.experiment import Collective, Fabric, Scenario
 from fattree.topology import SWITCH_LAYERS, FatTree
 from hostagent.state import NEVER

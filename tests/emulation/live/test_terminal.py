@@ -22,8 +22,9 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import ofan
-from emulation.live.model import Change, Header, LinkView, PhaseView, Snapshot, TierView
+from emulation.live.model import Header, LinkView, PhaseView, Snapshot, TierView
 from emulation.live.terminal import Terminal, curve, duration, summary_of
+from emulation.outcomes.changes import Change
 from fattree.addressing import link_name
 from fattree.topology import SWITCH_LAYERS, FatTree
 

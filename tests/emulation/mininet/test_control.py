@@ -1,20 +1,50 @@
+import json
 import selectors
 import socket
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 
 from emulation.errors import UnsupportedError
-from emulation.held.client import SOCKET, ControlError, ask
+from emulation.held.client import ControlError, ask
+from emulation.held.messages import (
+    SOCKET,
+    GetStatus,
+    LinkState,
+    ListLinks,
+    Request,
+    SetLink,
+    answer_line,
+    read_answer,
+    request_line,
+)
 from emulation.held.server import control_server
 
 
-def double(answer, value):
-    answer(2 * value)
+@dataclass(frozen=True)
+class Double(Request[int]):
+    command: ClassVar[str] = "double"
+    value: int
 
 
-def refuse(answer):
+@dataclass(frozen=True)
+class Refused(Request[str]):
+    command: ClassVar[str] = "refuse"
+
+
+@dataclass(frozen=True)
+class Later(Request[str]):
+    command: ClassVar[str] = "later"
+
+
+def double(request, answer):
+    answer(2 * request.value)
+
+
+def refuse(_request, _answer):
     raise UnsupportedError("this cannot be done")
 
 
@@ -23,7 +53,7 @@ def questions(tmp_path):
     """Return a function that asks, while this thread serves."""
     selector = selectors.DefaultSelector()
     with (
-        control_server(tmp_path, selector, {"double": double, "refuse": refuse}),
+        control_server(tmp_path, selector, {Double: double, Refused: refuse}),
         ThreadPoolExecutor(1) as pool,
     ):
 
@@ -45,12 +75,12 @@ def raw(path, data):
 
 
 def test_a_command_gets_its_answer(questions, tmp_path):
-    assert questions(ask, "double", tmp_path, value=21) == 42
+    assert questions(ask, Double(21), tmp_path) == 42
 
 
 def test_a_refusal_is_one_line(questions, tmp_path):
     with pytest.raises(ControlError, match=r"^this cannot be done$"):
-        questions(ask, "refuse", tmp_path)
+        questions(ask, Refused(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -60,17 +90,31 @@ def test_what_is_no_command_is_refused_with_the_commands(questions, tmp_path, da
     assert "one of double, refuse" in questions(raw, tmp_path / SOCKET, data)
 
 
-def test_wrong_arguments_are_refused(questions, tmp_path):
-    with pytest.raises(
-        ControlError, match="double: missing 1 required positional argument: 'value'"
-    ):
-        questions(ask, "double", tmp_path)
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"command": "double"}', "double: missing 1 required positional argument: 'value'"),
+        (b'{"command": "double", "value": "x"}', "double: value: Input should be a valid integer"),
+        (b'{"command": "refuse", "x": 1}', "refuse: got an unexpected keyword argument 'x'"),
+    ],
+)
+def test_wrong_arguments_are_refused(questions, tmp_path, data, reason):
+    assert json.loads(questions(raw, tmp_path / SOCKET, data + b"\n")) == {"error": reason}
+
+
+def test_a_message_is_one_line_of_json_with_its_fields():
+    assert request_line(SetLink("edge0_0-agg0_1", False)) == (
+        b'{"command": "link", "name": "edge0_0-agg0_1", "up": false, "wait": true}\n'
+    )
+    line = answer_line([LinkState("edge0_0-agg0_1", False, 3)])
+    assert line == b'{"answer": [{"link": "edge0_0-agg0_1", "up": false, "lost": 3}]}\n'
+    assert read_answer(ListLinks(), line) == [LinkState("edge0_0-agg0_1", False, 3)]
 
 
 def test_a_client_is_not_left_waiting_when_the_emulation_ends(tmp_path):
     with ThreadPoolExecutor(1) as pool, selectors.DefaultSelector() as selector:
-        with control_server(tmp_path, selector, {"later": lambda _answer: None}):
-            future = pool.submit(ask, "later", tmp_path)
+        with control_server(tmp_path, selector, {Later: lambda _request, _answer: None}):
+            future = pool.submit(ask, Later(), tmp_path)
             for _ in range(2):
                 for key, _ in selector.select():
                     key.data()
@@ -86,4 +130,4 @@ def test_the_socket_is_private_and_vanishes(tmp_path):
 
 def test_without_an_emulation_is_one_line(tmp_path):
     with pytest.raises(ControlError, match="no emulation is held here"):
-        ask("status", tmp_path)
+        ask(GetStatus(), tmp_path)

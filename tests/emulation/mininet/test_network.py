@@ -16,6 +16,7 @@ from emulation.commands.pcap import decode, frames
 from emulation.errors import EmulationError, NetworkError
 from emulation.held.client import ControlError, ask
 from emulation.held.commands import Held
+from emulation.held.messages import GetStatus
 from emulation.held.server import control_server
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.capture import tap_named
@@ -58,9 +59,7 @@ def fabric(captured, tmp_path_factory):
 def commands(fabric, monkeypatch):
     """Return a function that runs one of our commands while this thread serves the held network."""
     held = Held(fabric, lambda _line: None)
-    monkeypatch.setattr(
-        emulation.held.cli, "ask", lambda command, **rest: ask(command, fabric.folder, **rest)
-    )
+    monkeypatch.setattr(emulation.held.cli, "ask", lambda request: ask(request, fabric.folder))
     with (
         control_server(fabric.folder, fabric.loop.selector, held.handlers),
         ThreadPoolExecutor(2) as pool,
@@ -194,7 +193,7 @@ def test_commands_refuse_nonsense_in_one_line(commands, words, reason):
 
 def test_a_command_without_rights_or_network_is_one_line(tmp_path):
     with pytest.raises(ControlError, match="no emulation is held here"):
-        ask("status", tmp_path)
+        ask(GetStatus(), tmp_path)
 
 
 def test_the_sockets_are_for_root_only(commands, fabric):

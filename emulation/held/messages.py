@@ -1,0 +1,319 @@
+"""What is asked of a held network and what it answers, as typed values.
+
+On the wire a request is one line of JSON, and so is the reply to it; then the server hangs up:
+
+    {"command": "link", "name": "edge0_0-agg0_1", "up": false}
+    {"answer": {"link": "edge0_0-agg0_1", "installed_ms": 41.7, "updates": 52, "switches": 8}}
+
+or, for what is refused, {"error": "one line"}. `command` says which `Request` it is, the other keys
+are its fields; `answer` is what the request is a `Request` of.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Generic, TypeVar, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from emulation.outcomes.changes import Change
+
+# The name of the control socket in the run folder.
+SOCKET = "control"
+CHUNK_BYTES = 1 << 16
+AnswerT = TypeVar("AnswerT")
+
+
+class MessageError(Exception):
+    """Something that is no message, or not one for here; one line."""
+
+
+# Answers
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What became of a change of a link: its milliseconds up to the last switch's acknowledgement,
+    detection included.
+
+    None where routes never change, or are not changed yet.
+    """
+
+    link: str
+    installed_ms: float | None
+    updates: int
+    switches: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """A link between switches, and how many packets it has lost."""
+
+    link: str
+    up: bool
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConvergenceState:
+    """How far the control plane is with one change of links, in milliseconds of the run.
+
+    None for what is not known, or not reached yet.
+    """
+
+    links_down: list[str]
+    links_up: list[str]
+    detection: str
+    failed_ms: float | None
+    detected_ms: float | None
+    planned_ms: float | None
+    installed_ms: float | None
+    updates: int
+    switches: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchState:
+    """One switch: what it runs, how many entries it holds, what its ports have counted together.
+
+    `lost_contact` says why the controller does not reach it, if so.
+    """
+
+    name: str
+    address: str
+    pipeline: str
+    lost_contact: str | None
+    entries: int
+    received: int
+    sent: int
+    drops: int
+    lost: int
+    max_queue_bytes: int
+    failed: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A held network: `failed` links are down, `avoided` ones have no routes over them."""
+
+    name: str
+    k: int
+    policy: str
+    seed: int
+    switch: str
+    process: int
+    traffic: str
+    failed: list[str]
+    detection: str
+    avoided: list[str]
+    convergences: list[ConvergenceState]
+    switches: list[SwitchState]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One group: the destinations that it serves, its schedule's uplinks in order, where data and
+    ACKs start in it.
+    """
+
+    group: int
+    destinations: list[str]
+    schedule: int
+    uplinks: list[str]
+    data_start: int
+    ack_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class PointerView:
+    """The two pointers of a group: the next slot, or `start` while no packet has passed."""
+
+    group: int
+    data: str
+    acks: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchAddress:
+    """Where a switch speaks P4Runtime, and the device id that it answers to."""
+
+    address: str
+    device_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldState:
+    """Everything that can be counted at one moment; times in ps of the run.
+
+    `ports` has (carried, queued, longest, drops, lost) by switch and port (0 is no port), `flows`
+    has (flow, acknowledged, start, done).
+    """
+
+    scenario: dict[str, Any]
+    process: int
+    switch: str
+    now_ps: int
+    is_running: bool
+    last: str
+    converges: bool
+    failed: list[int]
+    ports: list[list[list[int]]]
+    flows: list[list[int]]
+    changes: tuple[Change, ...]
+
+
+# Requests
+
+
+class Request(Generic[AnswerT]):
+    """A command; the fields of a dataclass are its arguments, AnswerT is the type of its answer."""
+
+    __slots__ = ()
+    command: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetLink(Request[Installed]):
+    """Break or mend a link, and wait until the new schedules are in, or not."""
+
+    command: ClassVar[str] = "link"
+    name: str
+    up: bool
+    wait: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ListLinks(Request[list[LinkState]]):
+    """List the links between switches."""
+
+    command: ClassVar[str] = "links"
+
+
+@dataclass(frozen=True, slots=True)
+class GetStatus(Request[Status]):
+    """Describe the network and every switch."""
+
+    command: ClassVar[str] = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class GetSchedule(Request[list[GroupView]]):
+    """Read the groups and schedules that a switch holds back from it."""
+
+    command: ClassVar[str] = "schedule"
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetPointers(Request[list[PointerView]]):
+    """Read a switch's pointers."""
+
+    command: ClassVar[str] = "pointers"
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetAddress(Request[SwitchAddress]):
+    """Say where a switch listens."""
+
+    command: ClassVar[str] = "address"
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartTraffic(Request[str]):
+    """Run the collective once more, with messages of another size where one is given.
+
+    The answer comes at once, or with `wait` at its end.
+    """
+
+    command: ClassVar[str] = "traffic_start"
+    message_bytes: int | None = None
+    wait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StopTraffic(Request[str]):
+    """End the running traffic; the answer says how far it came."""
+
+    command: ClassVar[str] = "traffic_stop"
+
+
+@dataclass(frozen=True, slots=True)
+class GetState(Request[HeldState]):
+    """Tell whoever looks on (`emulation.live`) everything that can be counted at this moment."""
+
+    command: ClassVar[str] = "live"
+
+
+# The wire
+
+
+def request_line(request: Request[Any]) -> bytes:
+    """Return the line that asks for something."""
+    return _line({"command": request.command, **_plain(request)})
+
+
+def answer_line(answer: object) -> bytes:
+    """Return the line that answers."""
+    return _line({"answer": answer})
+
+
+def error_line(reason: str) -> bytes:
+    """Return the line that refuses."""
+    return _line({"error": reason})
+
+
+def read_request(line: bytes, known: Mapping[str, type[Request[Any]]]) -> Request[Any]:
+    """Return the request of a line, one of the `known` by their commands; raises MessageError."""
+    try:
+        arguments = json.loads(line)
+        kind = known[arguments.pop("command")]
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        raise MessageError(
+            f"a command is one line of JSON, one of {', '.join(sorted(known))}"
+        ) from None
+
+    try:
+        request = kind(**arguments)
+    except TypeError as error:
+        # Python's words behind the name of the constructor: which argument is missing or unknown.
+        raise MessageError(f"{kind.command}: {str(error).partition(') ')[2] or error}") from None
+
+    _refuse_wrong_types(request)
+    return request
+
+
+def _refuse_wrong_types(request: Request[Any]) -> None:
+    """Raise MessageError where an argument is not of the type that its request declares."""
+    name = ""
+    try:
+        for field in fields(request):  # type: ignore[arg-type]
+            name = field.name
+            declared: Any = field.type
+            TypeAdapter(declared).validate_python(getattr(request, name), strict=True)
+    except ValidationError as error:
+        words = error.errors()[0]["msg"]
+        raise MessageError(f"{request.command}: {name}: {words}") from None
+
+
+def read_answer(request: Request[AnswerT], line: bytes) -> AnswerT:
+    """Return the answer of a line to a request; raises MessageError where it is a refusal."""
+    reply = json.loads(line)
+    if "error" in reply:
+        raise MessageError(reply["error"])
+
+    # What a request is a `Request` of, from its declaration.
+    (base,) = type(request).__orig_bases__  # type: ignore[attr-defined]
+    (kind,) = get_args(base)
+    answer: AnswerT = TypeAdapter(kind).validate_python(reply["answer"])
+    return answer
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, default=_plain).encode() + b"\n"
+
+
+def _plain(message: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass; JSON asks again for dataclasses within it."""
+    return {field.name: getattr(message, field.name) for field in fields(message)}

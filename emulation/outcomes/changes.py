@@ -1,0 +1,55 @@
+"""Changes of links as a viewer sees them: when, and what the control plane did about it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fattree.addressing import link_name
+from fattree.topology import FatTree
+
+# For its name only: the command line of a held network reads `Change`s, and must start at once,
+# without the controller's imports.
+if TYPE_CHECKING:
+    from controller.convergence import Convergence
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of links, and when the control plane did what about it.
+
+    None for what has not happened (yet).
+
+    `planned_ps`: new tables are known; `installed_ps`: the last switch has them. `updates` were
+    written to `switches` of them.
+    """
+
+    links: tuple[str, ...]
+    up: bool
+    at_ps: int
+    detected_ps: int | None = None
+    planned_ps: int | None = None
+    installed_ps: int | None = None
+    updates: int = 0
+    switches: int = 0
+
+
+def changes_of(tree: FatTree, convergences: "Iterable[Convergence]") -> tuple[Change, ...]:
+    """Return the changes of links that a control plane has heard of, those that go down and those
+    that come up apart.
+    """
+    return tuple(change for convergence in convergences for change in _sides(tree, convergence))
+
+
+def _sides(tree: FatTree, seen: "Convergence") -> Iterator[Change]:
+    for links, up in ((seen.change.down, False), (seen.change.up, True)):
+        if links:
+            yield Change(
+                links=tuple(link_name(tree, link) for link in sorted(links)),
+                up=up,
+                at_ps=seen.at_ps,
+                detected_ps=seen.detected_ps,
+                planned_ps=seen.planned_ps,
+                installed_ps=seen.installed_ps,
+                updates=seen.updates,
+                switches=seen.switches,
+            )
