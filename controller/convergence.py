@@ -1,19 +1,14 @@
-"""What becomes of one change of links: when it happened, was detected, planned, and installed on
-the last switch.
+"""What becomes of one change of links, from its failure to its installation on the last switch.
 
 The driver of a `FabricController`, which knows the time, keeps one `Convergence` per change;
 commands and views show them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from controller.fabric_controller import LinkChange, Step
-from fattree.addressing import link_name
 from fattree.experiment import Detection
-from fattree.topology import FatTree
-from fattree.units import PS_PER_MS
 
 
 @dataclass(slots=True, eq=False)
@@ -34,11 +29,11 @@ class Convergence:
     installed_ps: int | None = None
     updates: int = 0
     switches: int = 0
-    on_installed: list[Callable[["Convergence"], None]] = field(default_factory=list)
 
     @property
     def at_ps(self) -> int:
         """Return when it happened, or else when it was noticed."""
+        # Nobody knows it of a link that broke by itself, or that probes suspect wrongly.
         return self.detected_ps if self.failed_ps is None else self.failed_ps
 
     @property
@@ -60,26 +55,5 @@ class Convergence:
         self.switches = len({step.switch for step in steps})
 
     def installed(self, now_ps: int) -> None:
-        """Note that all switches have acknowledged, and tell who waits for it."""
+        """Note that all switches have acknowledged."""
         self.installed_ps = now_ps
-        for call in self.on_installed:
-            call(self)
-
-    def row(self, tree: FatTree) -> dict[str, Any]:
-        """Return it for a machine to read, times in milliseconds of the run."""
-        stages = {
-            name: getattr(self, f"{name}_ps")
-            for name in ("failed", "detected", "planned", "installed")
-        }
-
-        return {
-            "links_down": [link_name(tree, link) for link in sorted(self.change.down)],
-            "links_up": [link_name(tree, link) for link in sorted(self.change.up)],
-            "detection": self.detection,
-            **{
-                f"{name}_ms": None if at_ps is None else at_ps / PS_PER_MS
-                for name, at_ps in stages.items()
-            },
-            "updates": self.updates,
-            "switches": self.switches,
-        }

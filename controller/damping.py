@@ -1,5 +1,4 @@
-"""Flap damping: a link that comes and goes too often counts as failed until it has been quiet for a
-while.
+"""Flap damping: a link that comes and goes too often counts as failed until it has been quiet.
 
 Every failure costs a link a penalty of 1, which halves every half-life. Above `suppress` the link
 is left out although it may be up; below `reuse` it is used again as soon as it is up. The idea is
@@ -57,6 +56,7 @@ class Damping:
 
     def on_change(self, now_ps: int, down: Links, up: Links) -> Links:
         """Take note of links that go down and up; return those that count as failed from now on."""
+        # Only what was up can fail: a failure that is told twice counts once.
         for link in down - self._down:
             self._count(now_ps, link)
 
@@ -71,16 +71,20 @@ class Damping:
         for flaps in self._flaps.values():
             flaps.is_suppressed = flaps.is_suppressed and now_ps < self._released_ps(flaps)
 
+        # A link that has been quiet may still be down: then it is its failure that counts.
         return self._down | self.suppressed
 
     def _count(self, now_ps: int, link: int) -> None:
         flaps = self._flaps.setdefault(link, Flaps(0, now_ps))
+        # The old penalty has decayed until now; the ceiling bounds what a storm of flaps can cost.
         penalty = 1 + flaps.penalty * 0.5 ** ((now_ps - flaps.at_ps) / self._half_life_ps)
         flaps.penalty = min(penalty, CEILING * self._suppress)
         flaps.at_ps = now_ps
         flaps.is_suppressed = flaps.is_suppressed or flaps.penalty > self._suppress
 
     def _released_ps(self, flaps: Flaps) -> int:
+        # penalty x 2^(-t / half-life) = reuse, solved for t; rounded up, so that a timer set for it
+        # finds the link released.
         return flaps.at_ps + max(0, ceil(self._half_life_ps * log2(flaps.penalty / self._reuse)))
 
 

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
+# A key field is a number where it is matched exactly, (value, prefix length) where by LPM.
 Prefix: TypeAlias = tuple[int, int]
 Match: TypeAlias = int | Prefix
 Key: TypeAlias = tuple[Match, ...]
 Call: TypeAlias = tuple[str, tuple[int, ...]]
+# A mapping, not a dict: those of a plan are made when somebody looks (`reconcile.Wanted`).
 Entries: TypeAlias = Mapping[tuple[str, Key], Call]
 
 
@@ -36,7 +38,9 @@ class Entry(NamedTuple):
     arguments: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"{self.table}[{', '.join(map(_shown, self.key))}] = {self.action}({', '.join(map(str, self.arguments))})"
+        key = ", ".join(map(_shown, self.key))
+        arguments = ", ".join(map(str, self.arguments))
+        return f"{self.table}[{key}] = {self.action}({arguments})"
 
 
 class Change(NamedTuple):
@@ -56,5 +60,6 @@ def _shown(match: Match) -> str:
     if isinstance(match, int):
         return str(match)
 
+    # Only routes are matched by prefix, so a value is an IPv4 address.
     value, length = match
     return ".".join(str(value >> shift & 0xFF) for shift in (24, 16, 8, 0)) + f"/{length}"

@@ -31,9 +31,8 @@ class LinkChange:
 class Step(NamedTuple):
     """A batch of updates for one switch.
 
-    Steps of equal time are sent phase by phase, in order within a switch.
-
-    A step of an older epoch of its switch is out of date: since then the switch has been read back.
+    Steps of equal time are sent phase by phase, in order within a switch. A step of an older epoch
+    of its switch is out of date: since then the switch has been read back.
     """
 
     time_ps: int
@@ -57,13 +56,17 @@ class FabricController:
         self.failed = frozenset(failed)
         self.convergence_ps = scenario.convergence_ps
 
+        # Without `punt` no switch would send a probe back, and every link would seem dead.
         if scenario.controller.detection == "probe" and "punt" not in pipeline.tables:
             raise PlanError(
-                'controller.detection = "probe": the program has no table punt, so it could not catch probes'
+                'controller.detection = "probe": '
+                "the program has no table punt, so it could not catch probes"
             )
 
         self._planner = Planner(scenario, pipeline)
         self._damping = damping(scenario.controller, self.failed)
+
+        # Random orders and starts depend on no link, so they are drawn once for all states.
         self._drawn = Drawn()
         self._home: Forwarding | None = None
         self._installed = [Installed()] * scenario.tree.switches
@@ -89,19 +92,17 @@ class FabricController:
         return None if self._damping is None else self._damping.next_release_ps
 
     def release(self, now_ps: int) -> list[Step]:
-        """Use the links again that have been quiet for long enough, and return the updates that
-        follow.
-        """
+        """Use the links again that have been quiet for long enough; return what follows from it."""
         return self._move(now_ps, self._damping.release(now_ps)) if self._damping else []
 
     def adopt(self, switch: int, entries: Entries) -> None:
-        """Take what a switch holds, as read back from it, for what is installed there: nothing
-        where it has just started.
-        """
+        """Take what a switch holds, as read back from it, for what is installed there."""
         plan, home = (
             self._planner.plan(state, switch) for state in (self.forwarding(), self._whole())
         )
         self._installed[switch] = adopted(self._planner, entries, home, plan)
+
+        # What is still under way to the switch was computed against what it was thought to hold.
         self._epochs[switch] += 1
 
     def epoch(self, switch: int) -> int:
@@ -124,6 +125,7 @@ class FabricController:
 
     def _whole(self) -> Forwarding:
         """Return the forwarding of a fabric without failures."""
+        # Only a switch that is read back asks for it, so it is not made before.
         if self._home is None:
             self._home = scenario_forwarding(
                 self.scenario, LinkState.without(self.scenario.tree), self._drawn
@@ -133,9 +135,12 @@ class FabricController:
 
     def _move(self, now_ps: int, failed: frozenset[int]) -> list[Step]:
         self.failed = failed
+
+        # With G = infinity nothing is ever installed, so nothing may count as installed either.
         return [] if self.convergence_ps is None else self._steps(now_ps + self.convergence_ps)
 
     def _steps(self, time_ps: int) -> list[Step]:
+        # All switches are asked, though few have something to do: comparing rows costs little.
         return self._bring(time_ps, range(self.scenario.tree.switches), self.forwarding())
 
     def _bring(self, time_ps: int, switches: Iterable[int], state: Forwarding) -> list[Step]:
@@ -147,6 +152,8 @@ class FabricController:
             for part in self._parts(switch, state)
         ]
 
+        # Phase by phase over the whole fabric: a switch that others start to use has its routes by
+        # then. Sorting is stable, so the steps of one switch keep their order.
         return sorted(steps, key=lambda step: step.phase)
 
     def _parts(self, switch: int, state: Forwarding) -> list[Part]:

@@ -20,16 +20,17 @@ from controller.pipeline import Pipeline
 from controller.session import DEADLINE_S, Session, Transport
 from fattree.addressing import device_id, switch_name
 
+# Threads that wait for switches: their answers take longer than making the messages.
 WRITERS = 8
+# Short: a switch that does not answer must not keep the others waiting for long.
 REOPEN_DEADLINE_S = 2.0
+# ForwardingPipelineConfig.Cookie is a uint64.
 COOKIE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """How to get at the switches: the program that they must run, a transport to each, and whether
-    it seems worth a try.
-    """
+    """How to get at the switches: their program, a transport to each, whether it is worth a try."""
 
     device_config: bytes
     pipeline: Pipeline
@@ -40,6 +41,7 @@ class Access:
     @property
     def cookie(self) -> int:
         """Return the number by which a switch tells that it runs this very program."""
+        # Both halves: the same program with other ids in its P4Info is another contract.
         digest = hashlib.sha256(
             self.device_config + self.pipeline.p4info.SerializeToString(deterministic=True)
         ).digest()
@@ -68,6 +70,8 @@ class Fleet:
         self._transports = [self.access.connect(switch) for switch in switches]
         self.sessions = [self._session(switch) for switch in switches]
 
+        # Switches are asked side by side, but the controller, which is not made for threads, learns
+        # of them one after the other.
         for switch, entries in enumerate(self._pool.map(self._take_over, switches)):
             if entries:
                 self._controller.adopt(switch, entries)
@@ -86,6 +90,8 @@ class Fleet:
 
         A switch that cannot be written to is `lost`, and the others go on.
         """
+        # A switch may have been read back since its steps were planned. Then `poll` has brought it
+        # to a plan that includes what they were for.
         current = [step for step in steps if step.epoch == self._controller.epoch(step.switch)]
         for phase in sorted({step.phase for step in current}):
             per_switch: dict[int, list[Step]] = {}
@@ -93,6 +99,7 @@ class Fleet:
                 if step.phase is phase and step.switch not in self.lost:
                     per_switch.setdefault(step.switch, []).append(step)
 
+            # The loop ends when all have acknowledged, and only then the next phase begins.
             for switch, error in self._pool.map(self._write_one, per_switch.items()):
                 if error is not None:
                     self.lost[switch] = error
@@ -104,6 +111,7 @@ class Fleet:
 
         Raises CallError where a switch refuses what it needs even after it has been read back.
         """
+        # Not overwritten: why a switch was lost says more than that it is still gone.
         for switch, session in enumerate(self.sessions):
             if not session.is_open:
                 self.lost.setdefault(
@@ -131,6 +139,7 @@ class Fleet:
             if not self._is_ours_again(switch):
                 return None
 
+            # What it holds is anybody's guess: some of a batch may be in force, or all is gone.
             self._controller.adopt(switch, self._take_over(switch))
             steps = self._controller.restore(now_ps, switch)
             for step in steps:
@@ -142,15 +151,14 @@ class Fleet:
         return sum(len(step.changes) for step in steps)
 
     def _is_ours_again(self, switch: int) -> bool:
-        """Return whether there is a session in which this controller is in charge, opened anew or
-        claimed if need be.
-        """
+        """Return whether this controller is in charge in a session, opened or claimed if need be."""
         session = self.sessions[switch]
         if not session.is_open:
             if not self.access.is_reachable(switch):
                 return False
 
             self._reopen(switch)
+        # Only where nobody is in charge: two controllers would outbid each other for ever.
         elif session.is_without_primary:
             session.reclaim(REOPEN_DEADLINE_S)
 
@@ -176,6 +184,7 @@ class Fleet:
             election_id=access.election_id,
         )
 
+        # Looked up when a packet comes: a detector may be set after the sessions were opened.
         session.on_packet_in = lambda port, frame: self.on_packet_in(switch, port, frame)
         return session
 

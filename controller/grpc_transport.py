@@ -12,11 +12,14 @@ from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
 from controller.errors import RpcFailure
 from controller.session import DEADLINE_S, Send
 
+# The trailing metadata in which gRPC carries a google.rpc.Status.
 DETAILS = "grpc-status-details-bin"
+# A switch may send all that is read back in one message; gRPC's own limit would be 4 MiB.
 MAX_MESSAGE_BYTES = 256 << 20
 OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    # A proxy that the environment names would be asked for 127.0.0.1, too.
     ("grpc.enable_http_proxy", 0),
 )
 
@@ -54,6 +57,7 @@ class GrpcTransport:
         self._channel.close()
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
+        # A switch process that has just been started may not listen yet: wait, up to the deadline.
         try:
             return method(request, timeout=self._deadline_s, wait_for_ready=True)
         except grpc.RpcError as error:
@@ -78,6 +82,7 @@ class GrpcStream:
 
     def close(self) -> None:
         """End the stream and its thread."""
+        # None ends the thread of gRPC's that takes messages from the queue (`_requests`).
         self._outgoing.put(None)
         self._call.cancel()
         self._listener.join()
@@ -90,6 +95,7 @@ class GrpcStream:
         try:
             for message in self._call:
                 send(message)
+        # Cancelled by `close`, or the switch is gone: `is_open` says what there is to say.
         except grpc.RpcError:
             pass
         finally:
@@ -98,9 +104,7 @@ class GrpcStream:
 
 
 def update_errors(error: Any) -> list[p4runtime_pb2.Error]:
-    """Return the p4.v1.Error of every update, from the google.rpc.Status in the call's trailing
-    metadata.
-    """
+    """Return the p4.v1.Error of every update that a failed call carries."""
     packed = dict(error.trailing_metadata() or ()).get(DETAILS)
     if packed is None:
         return []

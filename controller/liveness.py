@@ -26,11 +26,14 @@ from fattree.units import PS_PER_SECOND, PS_PER_US
 
 # The group address that no bridge forwards.
 NEAREST_BRIDGE = 0x0180C200000E
+# "OFAN", then the switch and the port that the probe left.
 PAYLOAD = struct.Struct("!4sIH")
 MAGIC = b"OFAN"
+# The least Ethernet frame, without its FCS.
 LEAST_FRAME = 60
 DEFAULT_MISSES = 3
 PATIENCE = 3
+# Beside traffic, for all software switches of one machine together (`refuse_too_many_probes`).
 MOST_PROBES_PER_SECOND = 5_000
 
 
@@ -44,9 +47,7 @@ class Probe(NamedTuple):
 
 @dataclass(slots=True)
 class Direction:
-    """One direction of a link: since when what was sent has not been heard, and in how many
-    intervals it was since it was dead.
-    """
+    """One direction of a link: since when it has been silent, and how often it was heard since."""
 
     link: int
     probe: Probe
@@ -84,10 +85,12 @@ class Liveness:
         A tick that comes late judges nobody: then the controller itself has been away, not the
         links.
         """
+        # The next tick counts from now then: those that were missed are not made up for.
         is_late = now_ps >= self.next_tick_ps + self.interval_ps
         self.next_tick_ps = (now_ps if is_late else self.next_tick_ps) + self.interval_ps
         change = LinkChange() if is_late else self._judge(now_ps)
 
+        # Silence begins with the first probe after the last one that was heard.
         for direction in self._directions.values():
             if is_late or direction.waiting_since_ps is None:
                 direction.waiting_since_ps = now_ps
@@ -100,6 +103,7 @@ class Liveness:
 
         Return whether it is a probe of ours, from the port that is wired there.
         """
+        # A probe that comes in elsewhere than the link leads says nothing of the link.
         source = _source(frame)
         direction = self._directions.get(source) if source else None
         if source is None or direction is None or self._tree.neighbour(*source) != (switch, port):
@@ -112,6 +116,8 @@ class Liveness:
         return True
 
     def _judge(self, now_ps: int) -> LinkChange:
+        # More than half of the living links at once is rather a controller that was cut off, or a
+        # machine that stood still, than so many failures: then only a longer silence counts.
         silent = self._silent(now_ps, self.misses)
         alive = self._tree.links - len(self._down)
         dead = (
@@ -120,6 +126,7 @@ class Liveness:
             else self._silent(now_ps, PATIENCE * self.misses)
         )
 
+        # Back is a link of which both directions were heard in `misses` intervals since.
         unsure = set()
         for direction in self._directions.values():
             direction.streak = (
@@ -179,11 +186,14 @@ def liveness(scenario: Scenario, now_ps: int = 0, down: Iterable[int] = ()) -> L
     asked_us = settings.probe_interval_us
     interval_ps = scenario.zero_load_rtt_ps if asked_us is None else round(asked_us * PS_PER_US)
     misses = settings.probe_misses or DEFAULT_MISSES
+
+    # A probe is heard a latency and its own length after it was sent, and must be before it counts.
     flight_ps = scenario.latency_ps + scenario.tx_ps(LEAST_FRAME)
 
     if misses * interval_ps <= flight_ps:
         raise ExperimentError(
-            f"controller.probe_interval_us x probe_misses = {misses * interval_ps / PS_PER_US:g} us: "
+            "controller.probe_interval_us x probe_misses = "
+            f"{misses * interval_ps / PS_PER_US:g} us: "
             f"a probe is on its way for {flight_ps / PS_PER_US:g} us, so every link would seem dead"
         )
 

@@ -5,6 +5,10 @@ The agent stands between the session and the switch. It knows what the controlle
 shows the switch those entries without the dead uplinks (the rule of `fattree.local_repair`, here on
 table entries). It knows nothing of the fabric. A switch that has this built in changes a schedule
 in one step; through tables it takes several, which virtual time makes one.
+
+The rule is there twice because its two forms share no step: the simulator filters the arrays of the
+whole fabric at once and never sees weights or ids, an agent filters the rows of one switch, whoever
+wrote them. A parity test holds them equal.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,6 +32,7 @@ class LocalAgent:
     def write(self, changes: Iterable[Change]) -> None:
         """Take a batch of the controller's; raises what `Session.write` raises."""
         for kind, entry in changes:
+            # A switch would refuse what is not there; the controller keeps exact books of it.
             place = entry.table, entry.key
             if kind is Kind.DELETE:
                 del self._wanted[place]
@@ -42,6 +47,7 @@ class LocalAgent:
         self._show()
 
     def _show(self) -> None:
+        # Under their own ids, unlike the controller's schedules: it must find them again.
         entries = repaired(self._wanted, self._dead)
         for part in updates(self._shown, entries):
             self._session.write(part.changes)
@@ -50,14 +56,14 @@ class LocalAgent:
 
 
 def repaired(entries: Entries, dead: frozenset[int]) -> dict[Place, Call]:
-    """Return a switch's entries without its dead ports: shorter schedules, no weight, and no route
-    that has no slot left.
-    """
+    """Return entries without dead ports: shorter schedules, and no route that has no slot left."""
     if not dead:
         return dict(entries)
 
     slots = dict(_slots(entries, dead))
     weights = dict(_weights(entries, dead))
+
+    # A program that compares queues may have weights only; where it has slots, they count.
     lengths = {schedule: sum(arguments[1:]) for schedule, (_, arguments) in weights.items()}
     lengths |= {schedule: len(ports) for schedule, ports in slots.items()}
     found: dict[Place, Call] = {}
@@ -74,6 +80,7 @@ def repaired(entries: Entries, dead: frozenset[int]) -> dict[Place, Call]:
             case _:
                 found[table, key] = call
 
+    # Slots are numbered anew, without gaps: pointers count them one by one.
     for schedule, ports in slots.items():
         found.update(
             {
@@ -102,6 +109,7 @@ def _weights(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, Call
         (place, call) for place, call in entries.items() if place[0] == "uplinks_of"
     ):
         assert table and isinstance(key[0], int)
+        # `first` is the port of uplink 0, so an uplink's weight stays at its own place.
         kept = [0 if first + uplink in dead else weight for uplink, weight in enumerate(weights)]
         yield key[0], (action, (first, *kept))
 

@@ -84,7 +84,10 @@ class Piece(NamedTuple):
 
 
 class Changes(Sequence[Change]):
-    """A sequence of changes, made anew whenever it is walked."""
+    """A sequence of changes, made anew whenever it is walked.
+
+    They are counted before they are made, walked once when they are sent, and hardly ever kept.
+    """
 
     __slots__ = ("_length", "_pieces")
 
@@ -119,7 +122,7 @@ class Part(NamedTuple):
 
 
 def in_order(pieces: Iterable[Piece]) -> Iterator[Part]:
-    """Yield a switch's changes as messages in the order of their turns, whatever order they come in."""
+    """Yield a switch's changes as messages in the order of their turns, however they come."""
     # Sorting is stable, so that pieces of one turn keep their order.
     by_turn = sorted(pieces, key=lambda piece: piece.turn)
     for phase, own in groupby(by_turn, key=lambda piece: piece.turn.phase):

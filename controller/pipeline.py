@@ -1,6 +1,4 @@
-"""A program's P4Info as the controller uses it: names to ids, entries to P4Runtime messages and
-back.
-"""
+"""A program's P4Info as the controller uses it: names to ids, entries to messages and back."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4runtime_pb2
 
-from controller.entries import Entries, Entry, Key, Match
+from controller.entries import Entry, Key, Match
 from controller.errors import PlanError
 
 Spec = TypeVar("Spec")
@@ -65,6 +63,9 @@ class Pipeline:
 
     def __init__(self, p4info: p4info_pb2.P4Info) -> None:
         self.p4info = p4info
+
+        # A control that is instantiated inside others has their names before its own; the last part
+        # is what the programs and the user call a table.
         actions = {a.preamble.id: _action_spec(a) for a in p4info.actions}
         self.tables = _by_name((_name(t), _table_spec(t, actions)) for t in p4info.tables)
         self.registers = _by_name(
@@ -84,29 +85,25 @@ class Pipeline:
     @property
     def max_uplinks(self) -> int | None:
         """Return how many uplinks the program compares, None where it compares none."""
+        # The first parameter of `weigh` is the first uplink's port, the others are weights.
         table = self.tables.get("uplinks_of")
         return None if table is None else len(table.actions["weigh"].parameters) - 1
-
-    def check_sizes(self, switch: str, entries: Entries) -> None:
-        """Raise PlanError where a switch needs more entries than a table holds."""
-        counts: dict[str, int] = {}
-        for table, key in entries:
-            counts[table] = counts.get(table, 0) + bool(key)
-
-        self.check_counts(switch, counts)
 
     def check_counts(self, switch: str, counts: Mapping[str, int]) -> None:
         """Raise PlanError where a switch needs more entries, given by table, than a table holds."""
         for table, count in counts.items():
             if count > self._table(table).size:
                 raise PlanError(
-                    f"{switch}: table {table} holds {self._table(table).size} entries, {count} are needed"
+                    f"{switch}: table {table} holds {self._table(table).size} entries, "
+                    f"{count} are needed"
                 )
 
     def fill(
         self, message: p4runtime_pb2.TableEntry, entry: Entry, with_action: bool = True
     ) -> None:
         """Write an entry into an empty message."""
+        # A default entry is marked and has no match ("Default entry" in P4Runtime's section on
+        # tables); that is what an empty key stands for.
         table = self._table(entry.table)
         message.table_id = table.id
         message.is_default_action = not entry.key
@@ -116,6 +113,7 @@ class Pipeline:
                 f"table {table.name} has {len(table.matches)} key fields, not {len(entry.key)}"
             )
 
+        # Not strict: a default entry has no fields whatever the table's key is.
         for spec, match in zip(table.matches, entry.key, strict=False):
             _fill_match(message, spec, match)
 
@@ -134,6 +132,7 @@ class Pipeline:
                 f"table {table.name} has an entry with action {message.action.action.action_id:#x}"
             )
 
+        # Parameters may come in any order: they are named by their ids.
         values = {
             param.param_id: int.from_bytes(param.value, "big")
             for param in message.action.action.params
@@ -158,6 +157,7 @@ class Pipeline:
 
     def packet_out(self, port: int) -> list[tuple[int, bytes]]:
         """Return the (id, value) metadata of a packet-out through a port."""
+        # All fields of the header are given, padding too, whose value nobody reads.
         fields = self._headers.get("packet_out", {})
         return [
             (number, _bytes(port if name == "egress_port" else 0))
@@ -233,7 +233,9 @@ def _fill_match(message: p4runtime_pb2.TableEntry, spec: MatchSpec, match: Match
         return
 
     value, length = match
-    if length:  # P4Runtime leaves out a field that matches everything
+
+    # P4Runtime leaves out a field that matches everything ("don't care").
+    if length:
         field = message.match.add(field_id=spec.id)
         field.lpm.value = _bytes(value)
         field.lpm.prefix_len = length
@@ -260,6 +262,7 @@ def _match(spec: MatchSpec, field: Any) -> Match:
     if not spec.is_lpm:
         return int.from_bytes(field.exact.value, "big")
 
+    # A field that was left out matches everything.
     return (
         (0, 0)
         if field is None
@@ -268,7 +271,6 @@ def _match(spec: MatchSpec, field: Any) -> Match:
 
 
 def _bytes(number: int) -> bytes:
-    """Return the shortest binary string of an unsigned integer (P4Runtime specification,
-    "Bytestrings").
-    """
+    """Return the shortest binary string of an unsigned integer."""
+    # The canonical form of P4Runtime's "Bytestrings": no leading zeros, and 0 is one byte.
     return number.to_bytes(max(1, (number.bit_length() + 7) // 8), "big")

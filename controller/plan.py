@@ -1,5 +1,4 @@
-"""What every switch should hold, from `fattree.forwarding`: routes, schedules, and the settings of
-its program.
+"""What every switch should hold, from `fattree.forwarding`: routes, schedules and settings.
 
 A plan speaks of schedules by their place in the forwarding arrays; `reconcile` decides which ids
 they get on the switch. A program gets entries for the tables that it has, so a program of the
@@ -25,21 +24,23 @@ from fattree.forwarding import NONE, Forwarding, PointerLevel, hash_multiplier
 from fattree.policies import RESHUFFLE_WRAPS, Chooser
 from fattree.topology import FatTree, Tier
 
+# Prefix lengths of 10.pod.edge.host; a core is 10.k.(1 + agg).(1 + index) (design, decision 5).
 HOST = 32
 SWITCH_NETWORK = 24
 POD = 16
 # IEEE 802's local experimental EtherType 1: what probes of links carry (`controller.liveness`).
 PROBE_ETHERTYPE = 0x88B5
+# The `scheme` of adaptive.p4's set_quanta; the other programs have no table for it.
 SCHEMES = {Chooser.RANDOM: 0, Chooser.SHORTEST: 1, Chooser.BINNED: 2}
 
+# The schedules that a group walks, one sequence of uplinks each, as bytes: they are compared and
+# looked up by content, and an uplink fits into a byte.
 Block: TypeAlias = tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Where a northbound prefix leads: a pair of pointers, the block of schedules that they walk,
-    and their starts.
-    """
+    """Where a northbound prefix leads: two pointers, the block they walk, and their starts."""
 
     number: int
     block: int
@@ -74,9 +75,9 @@ class SwitchPlan:
 
     @property
     def is_balancing(self) -> bool:
-        """Return whether the switch has a choice to make: an edge or an agg, unless hosts choose
-        its ports.
-        """
+        """Return whether the switch has a choice to make."""
+        # Edges and aggs are numbered first. A core has one way to a pod, and with waypoints (Host
+        # DR) the packet says which way to go.
         return (
             self.switch < 2 * self.planner.tree.edges
             and self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT
@@ -95,8 +96,11 @@ class SwitchPlan:
     @property
     def port_count(self) -> int:
         """Return how many `ports` there are."""
+        # Counted, not made: whether a plan fits is asked for every switch at every re-plan.
         tier = self.planner.tree.tier(self.switch)
         half = self.planner.tree.half
+
+        # `_ways_to_waypoints`: an edge has two routes an uplink, an agg one.
         ways = {Tier.EDGE: 2 * half, Tier.AGG: half, Tier.CORE: 0}[tier]
         south = 2 * half if tier is Tier.CORE else half
 
@@ -110,9 +114,7 @@ class SwitchPlan:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Return what groups walk: one sequence of uplinks each, or 16 of one length for Switch
-        Pkt.
-        """
+        """Return what groups walk: a schedule each, or 16 of one length for Switch Pkt."""
         return _blocks(self.forwarding, self.switch) if self.is_balancing else ()
 
     @property
@@ -132,8 +134,9 @@ class SwitchPlan:
         )
 
     def group_rows(self) -> NDArray[np.int32]:
-        """Return (number, block, data start, ACK start) of each destination's group, (4,
-        destinations); NONE where it has none.
+        """Return (number, block, data start, ACK start) of each destination's group.
+
+        The shape is (4, destinations); a destination without a group has NONE.
         """
         state = self.forwarding
         edges = self.planner.tree.edges
@@ -146,14 +149,18 @@ class SwitchPlan:
             else state.agg_group[self.switch - edges]
         )
 
+        # A switch that reaches nobody through its uplinks has no groups, and `take` no row.
         first, last = state.first_group[self.switch : self.switch + 2].tolist()
         if first == last:
             return np.full((4, len(local)), NONE, dtype=np.int32)
 
+        # A block's schedules are consecutive, so the number of the first one tells the block.
         block = state.group_schedule[first:last] // state.orders
         own = np.stack(
             [np.arange(last - first, dtype=np.int32), block, *state.group_start[first:last].T]
         )
+
+        # NONE is -1: clipped to some group for now, and put back in the next line.
         rows: NDArray[np.int32] = own.take(local, axis=1, mode="clip")
         rows[:, local == NONE] = NONE
 
@@ -169,6 +176,7 @@ def _same_rows(one: SwitchPlan, other: SwitchPlan) -> bool:
 
 def _rows(state: Forwarding, switch: int) -> Iterator[NDArray[Any]]:
     """Yield all that a forwarding says of one edge or agg, cheapest first."""
+    # Comparing ends at the first difference, and a lost link nearly always shows in the lengths.
     first, last = state.first_schedule[switch : switch + 2].tolist()
     offsets = state.schedule_offset[first : last + 1]
     yield np.diff(offsets)
@@ -198,9 +206,11 @@ class Planner:
             ("take_port", (self.tree.uplink_port(uplink),)) for uplink in range(self.tree.half)
         ]
 
+        # P4 has no loops: a program that compares queues is written out for so many uplinks.
         if self._max_uplinks is not None and self._max_uplinks < self.tree.half:
             raise PlanError(
-                f"the program compares {self._max_uplinks} uplinks, k = {self.tree.k} has {self.tree.half}:"
+                f"the program compares {self._max_uplinks} uplinks, "
+                f"k = {self.tree.k} has {self.tree.half}:"
                 f" compile it with -D MAX_UPLINKS={1 << (self.tree.half - 1).bit_length()}"
             )
 
@@ -242,14 +252,14 @@ class Planner:
         return length * ("schedule" in self._tables) + (self._max_uplinks is not None)
 
     def schedule(self, schedule: int, uplinks: bytes) -> Iterator[tuple[tuple[str, Key], Call]]:
-        """Yield the entries of one schedule: its slots, and what the program wants to know of its
-        uplinks.
-        """
+        """Yield the entries of one schedule: its slots, and the weights of its uplinks."""
         if "schedule" in self._tables:
             take_port = self._take_port
             for slot, uplink in enumerate(uplinks):
                 yield ("schedule", (schedule, slot)), take_port[uplink]
 
+        # An uplink's weight is how often it occurs. Ofan's start at the shortest queue asks only
+        # which uplinks there are (ofan_jsq_start.p4).
         if self._max_uplinks is not None:
             weights = np.bincount(
                 np.frombuffer(uplinks, dtype=np.uint8), minlength=self._max_uplinks
@@ -272,13 +282,14 @@ class Planner:
         ):
             wanted["waypoint", (switch_ip(self.tree, switch),)] = "unwrap", ()
 
+        # A program of the user's has the tables that it needs, and gets entries for no others.
         return {place: call for place, call in wanted.items() if place[0] in self._tables}
 
     def check(self, plan: SwitchPlan, lengths: Sequence[int], groups: NDArray[np.int32]) -> None:
-        """Raise PlanError where the program has too little room for a plan: the lengths of its
-        schedules, its groups' numbers.
-        """
+        """Raise PlanError where schedules of such lengths or such groups are too much."""
         name = switch_name(self.tree, plan.switch)
+
+        # Default entries (no key) take no room: P4Runtime's `size` counts the others.
         counts = Counter(table for table, key in plan.settings if key)
         counts["routes"] += plan.port_count + int((groups != NONE).sum())
 
@@ -289,12 +300,15 @@ class Planner:
             counts["uplinks_of"] += len(lengths)
 
         self._pipeline.check_counts(name, counts)
+
+        # A cell is group ++ class (pointer.p4), so two cells belong to each group.
         cells = self._pipeline.registers.get("pointers")
         highest = int(groups.max(initial=0))
 
         if cells is not None and 2 * highest + 1 >= cells.size:
             raise PlanError(
-                f"{name}: register pointers has {cells.size} cells, group {highest} needs two of its own"
+                f"{name}: register pointers has {cells.size} cells, "
+                f"group {highest} needs two of its own"
             )
 
 
@@ -315,6 +329,8 @@ def _shared_settings(scenario: Scenario) -> Iterator[tuple[tuple[str, Key], Call
 def ecn_threshold(scenario: Scenario) -> int:
     """Return the bytes above which data is marked, 0 for never."""
     percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
+    # Queues are whole bytes: what is above a share is above its floor, and from a share on is from
+    # its ceiling on.
     return 0 if percent is None else floor(_share(scenario, percent))
 
 
@@ -324,6 +340,7 @@ def bin_thresholds(scenario: Scenario) -> tuple[int, ...]:
 
 
 def _share(scenario: Scenario, percent: float) -> Fraction:
+    # As decimal fractions: 0.1 % is what the user wrote, not the nearest binary number.
     return scenario.threshold_bytes * Fraction(str(percent)) / 100
 
 
@@ -342,13 +359,12 @@ def _southbound(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
 
 
 def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
-    """Yield the routes of packets that a host has wrapped: up to an agg of the pod, or through it
-    to a core.
-    """
+    """Yield the routes of packets that a host has wrapped: to an agg, or through it to a core."""
     major, minor = tree.position(switch)
     match tree.tier(switch):
         case Tier.EDGE:
             for agg in range(tree.half):
+                # All cores above an agg share a /24.
                 core = switch_ip(tree, tree.core(agg, 0))
                 yield (core & ~0xFF, SWITCH_NETWORK), tree.uplink_port(agg)
                 yield (switch_ip(tree, tree.agg(major, agg)), HOST), tree.uplink_port(agg)

@@ -16,6 +16,7 @@ from controller.entries import Call, Change, Entries, Entry, Key, Kind
 from controller.parts import Part, Piece, Turn, in_order
 from controller.plan import Block, Planner, SwitchPlan
 
+# Tables whose first key field is the id of a schedule.
 SCHEDULE_TABLES = frozenset({"schedule", "uplinks_of"})
 Place = tuple[str, Key]
 Content: TypeAlias = frozenset[tuple[str, Key, Call]]
@@ -45,11 +46,11 @@ class Wanted(Mapping[Place, Call]):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What a switch holds: its entries, the id of every block by (place in the plan, content), and
-    the first plan's blocks.
+    """What a switch holds: its entries, the id of every block, and the first plan's blocks.
 
-    The ids below `len(home)` blocks belong to the first plan for ever, so that a repaired fabric is
-    exactly the first one.
+    A block is known by its place in the plan and its content, not by its content alone: two groups
+    whose schedules happen to be equal keep blocks of their own. The ids below `len(home)` blocks
+    belong to the first plan for ever, so that a repaired fabric is exactly the first one.
     """
 
     home: tuple[Block, ...] = ()
@@ -67,6 +68,8 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
     orders = len(home.blocks[0]) if home.blocks else 1
     reserved = len(home.blocks) * orders
     there = _schedules(entries)
+
+    # Ids beyond the first plan's come in blocks of `orders`: one that is in use takes its block.
     firsts = sorted(
         {schedule - (schedule - reserved) % orders for schedule in there if schedule >= reserved}
     )
@@ -75,6 +78,7 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
         for first in firsts
     }
 
+    # Of equal schedules the one to which the block's own route leads is taken: it need not move.
     routed = _routed(entries, plan)
     ids: dict[tuple[int, Block], int] = {}
     for index, block in enumerate(plan.blocks):
@@ -86,6 +90,8 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
             ids[index, block] = first
             del held[first]
 
+    # No plan has a block in a place below 0: these ids count as taken, and what they stand for goes
+    # with the next `reconcile`, after the routes that still lead to it.
     strangers = {(-1 - first, ()): first for first in held}
     return Installed(home.blocks, ids | strangers, entries)
 
@@ -112,7 +118,7 @@ def _schedules(entries: Entries) -> dict[int, Content]:
 
 
 def _content(rows: Iterable[tuple[Place, Call]]) -> Content:
-    """Return a schedule's rows without its id."""
+    """Return a schedule's rows without its id: equal schedules have equal contents."""
     return frozenset((table, key[1:], call) for (table, key), call in rows)
 
 
@@ -121,6 +127,7 @@ def reconcile(installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[P
 
     None where nothing changes.
     """
+    # Where no destination's weights change, as on 3 of 5 switches when a core link fails at k = 64.
     if plan == installed.plan:
         return installed, []
 
@@ -133,6 +140,8 @@ def reconcile(installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[P
     }
 
     entries = Wanted(plan, new.ids)
+
+    # Entries that were read back came from no plan of ours, so they are compared one by one, once.
     if installed.plan is None and installed.entries:
         new.checked_calls()
         return Installed(home, keys, entries, plan), updates(installed.entries, entries)
@@ -160,6 +169,9 @@ def assign(
     """
     orders = len(blocks[0]) if blocks else 1
     reserved = len(home) * orders
+
+    # Ids that are in use now count as taken, though some of their schedules are about to go: until
+    # then both must be there. The lowest free one is taken, so that ids stay small.
     taken = set(used.values())
     ids = []
 
@@ -181,6 +193,7 @@ def updates(old: Entries, new: Entries) -> list[Part]:
 
     Default entries stay: they can be changed, not removed.
     """
+    # Every change is of one turn, so pieces of one turn each are all that `in_order` needs.
     turns: dict[Turn, list[Change]] = {}
     for change in _changes(old, new):
         turns.setdefault(Turn.of(change.kind, change.entry.table), []).append(change)

@@ -22,6 +22,10 @@ from controller.errors import (
 from controller.pipeline import Pipeline
 
 DEADLINE_S = 20.0
+
+# google.rpc codes. An arbitration update has NOT_FOUND where no controller is primary, and
+# ALREADY_EXISTS for a backup (P4Runtime specification, "Client Arbitration and Controller
+# Replication").
 DEADLINE_EXCEEDED = 4
 NO_PRIMARY = 5
 PERMISSION_DENIED = 7
@@ -176,11 +180,16 @@ class Session:
 
     def reclaim(self, deadline_s: float = DEADLINE_S) -> None:
         """Become primary again where nobody is; raises NotPrimaryError if somebody was quicker."""
+        # A switch tells the highest id that it has ever seen, and obeys nobody who has a lower one,
+        # even when the owner of that id is gone.
         self.election_id = max(self.election_id, _number(self._arbitration.election_id))
+
+        # The answer to the first arbitration must not pass for the answer to this one.
         self._answered.clear()
         self._arbitrate(deadline_s)
 
     def _arbitrate(self, deadline_s: float) -> None:
+        # Without a role, which is P4Runtime's default role: full access to the switch.
         message = p4runtime_pb2.StreamMessageRequest()
         message.arbitration.device_id = self.device_id
         self._elect(message.arbitration.election_id)
@@ -209,6 +218,8 @@ class Session:
 
     def push(self, device_config: bytes, cookie: int = 0) -> None:
         """Set the pipeline; its tables are empty afterwards."""
+        # Not RECONCILE_AND_COMMIT: a switch that runs this very program is not sent it again
+        # (`Fleet`), so that there is nothing to be kept.
         request = SetRequest(device_id=self.device_id, action=SetRequest.VERIFY_AND_COMMIT)
         self._elect(request.election_id)
         request.config.p4info.CopyFrom(self.pipeline.p4info)
@@ -222,6 +233,7 @@ class Session:
         try:
             config = self._guard(lambda: self._transport.get_pipeline(request)).config
         except CallError as error:
+            # The specification's answer of a switch that has no pipeline yet.
             if error.code == FAILED_PRECONDITION:
                 return None
 
@@ -237,9 +249,12 @@ class Session:
         if not changes:
             return
 
+        # Atomicity stays at its default, CONTINUE_ON_ERROR: the only one that every switch must
+        # know, and that BMv2 does. So it is the order that keeps schedules whole (`parts.Turn`).
         request = p4runtime_pb2.WriteRequest(device_id=self.device_id)
         self._elect(request.election_id)
         for change in changes:
+            # What is deleted is known by its key alone.
             update = request.updates.add(type=int(change.kind))
             self.pipeline.fill(
                 update.entity.table_entry, change.entry, change.kind is not Kind.DELETE
@@ -252,6 +267,8 @@ class Session:
 
         Defaults that were never set are left out.
         """
+        # Table by table: a request for all entries leaves default entries out, and a table without
+        # a key has nothing else.
         request = p4runtime_pb2.ReadRequest(device_id=self.device_id)
         for name in [table] if table else list(self.pipeline.tables):
             self.pipeline.select(request.entities.add().table_entry, name)
@@ -272,6 +289,7 @@ class Session:
         if index is not None:
             entry.index.index = index
 
+        # Answers may come in any order, and a switch may send several.
         answers = self._guard(lambda: list(self._transport.read(request)))
         cells = [entity.register_entry for answer in answers for entity in answer.entities]
         return [
@@ -297,6 +315,8 @@ class Session:
 
     def _received(self, message: p4runtime_pb2.StreamMessageResponse) -> None:
         match message.WhichOneof("update"):
+            # First the answer, then the signal: another thread may wait for it. A switch also sends
+            # one whenever somebody else becomes primary, which `is_primary` then tells.
             case "arbitration":
                 self._arbitration = message.arbitration
                 self._answered.set()
@@ -316,8 +336,11 @@ class Session:
             raise self._error(failure, changes) from None
 
     def _error(self, failure: RpcFailure, changes: Sequence[Change]) -> SwitchError:
+        # What gRPC says when nobody answers.
         if failure.code in (UNAVAILABLE, DEADLINE_EXCEEDED):
             return UnreachableError(self.name, failure.message)
+
+        # A switch that obeys this controller means something else by it.
         if failure.code == PERMISSION_DENIED and not self.is_primary:
             return NotPrimaryError(self.name, "another controller has taken it over")
 
@@ -334,6 +357,8 @@ def _number(election: p4runtime_pb2.Uint128) -> int:
 
 def unwrap(failure: RpcFailure, changes: Sequence[Change]) -> list[Failure]:
     """Return the refused updates of a Write; nothing where the details do not fit the batch."""
+    # One p4.v1.Error per update, in their order, those that were accepted with code OK ("Error
+    # Reporting Messages"); a batch that was refused as a whole has none.
     details: Sequence[Any] = failure.details
     if len(details) != len(changes):
         return []

@@ -2,7 +2,8 @@
 decision 8; off by default).
 
 Its schedules keep their order without the dead slots. Groups left without a slot have no path.
-Pointers stay; a start beyond the shorter schedule's end is 0.
+Pointers stay; a start beyond the shorter schedule's end is 0. The same rule on one switch's table
+entries is `controller.local_repair`, which says why there are two.
 """
 
 from dataclasses import replace
