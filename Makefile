@@ -5,9 +5,10 @@ PY ?= $(shell command -v /usr/bin/python3 || command -v python3)
 BIN := .venv/bin
 LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate --generate-hashes
 STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
+TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check format bench report p4info clean support sample
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types format bench report p4info clean support sample
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -45,8 +46,11 @@ test-all: test test-slow test-root  ## every test
 check: setup  ## format, lint, types, import directions
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy ofan.py p4messages fattree controller emulation hostagent sim p4src
 	@$(BIN)/lint-imports
+	@$(BIN)/mypy $(TYPED)
+
+types: setup  ## types alone
+	@$(BIN)/mypy $(TYPED)
 
 format: setup  ## format and fix what can be fixed
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
