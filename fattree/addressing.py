@@ -18,7 +18,6 @@ Index = TypeVar("Index", int, NDArray[np.int64])
 
 NETWORK = 10
 FIRST_HOST = 2
-FIRST_GRPC_PORT = 9559  # P4Runtime's registered port; even k = 128 stays below the ephemeral ports
 PREFIXES = {Tier.EDGE: "edge", Tier.AGG: "agg", Tier.CORE: "core"}
 HOST_NAME = re.compile(r"h(\d{1,3})_(\d{1,3})_(\d{1,3})", re.ASCII)
 SWITCH_NAME = re.compile(r"(edge|agg|core)(\d{1,3})_(\d{1,3})", re.ASCII)
@@ -187,11 +186,6 @@ def colons(mac: int) -> str:
 def device_id(switch: int) -> int:
     """Return a switch's P4Runtime device id; ids count from 1."""
     return switch + 1
-
-
-def grpc_port(switch: int) -> int:
-    """Return the TCP port of a switch's P4Runtime server."""
-    return FIRST_GRPC_PORT + switch
 
 
 def interface_name(tree: FatTree, switch: int, port: int) -> str:

@@ -84,24 +84,6 @@ class Forwarding:
         """Return the global group indices of a switch."""
         return range(int(self.first_group[switch]), int(self.first_group[switch + 1]))
 
-    def group_towards(self, switch: int, host: int) -> int:
-        """Return the local group of packets to a host that is not below the switch, NONE without
-        one.
-        """
-        columns = self.columns.edge if switch < self.tree.edges else self.columns.agg
-        return self.group_of(switch, host // self.tree.half ** (2 - LEVELS.index(columns)))
-
-    def group_of(self, switch: int, destination: int) -> int:
-        """Return the local group of a destination edge (at an edge) or pod (at an agg), NONE
-        without one.
-        """
-        edges = self.tree.edges
-        return int(
-            self.edge_group[switch, destination]
-            if switch < edges
-            else self.agg_group[switch - edges, destination]
-        )
-
 
 class Drawn:
     """The random orders and starts of one scenario, which depend on no link: what is drawn once

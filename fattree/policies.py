@@ -35,8 +35,11 @@ class LabelRule(IntEnum):
 
 
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
+
+# Out of so many orders Switch Pkt draws one anew, after so many wraparounds (a choice).
 RESHUFFLE_ORDERS = 16
 RESHUFFLE_WRAPS = 5
+
 SUBFLOWS = 4
 
 
@@ -48,9 +51,9 @@ class Policy:
     label: str
     where: Literal["host", "switch"]
     state: str
-    queue_law: str
     program: str
     chooser: Chooser
+    queue_law: str = ""
     label_rule: LabelRule = LabelRule.FIXED
     subflows: int = 1
     ecn_percent: int | None = None
@@ -63,25 +66,143 @@ class Policy:
         return self.chooser in ROTATIONS
 
 
+# `queue_law`: how queues grow with the message of m packets, where the paper says it. What each
+# load balancer does is in its "Load Balancing Options", "Optimality" and "Ofan".
 _ROWS = (
-    Policy("flow", label="Flow", where="switch", state="none", queue_law="", program="ecmp", chooser=Chooser.HASH),
-    Policy("subflow", label="Subflow", where="host", state="none", queue_law="", program="ecmp", chooser=Chooser.HASH, subflows=SUBFLOWS),
-    Policy("host_flowlet_ar", label="Host Flowlet AR", where="host", state="last good time", queue_law="", program="ecmp", chooser=Chooser.HASH, label_rule=LabelRule.PLB, ecn_percent=50),
-    Policy("host_pkt", label="Host Pkt", where="host", state="none", queue_law="sqrt(m)", program="ecmp", chooser=Chooser.HASH, label_rule=LabelRule.FRESH),
-    Policy("host_pkt_ar", label="Host Pkt AR", where="host", state="8-entry ring", queue_law="sqrt(m)", program="ecmp", chooser=Chooser.HASH, label_rule=LabelRule.REPS, ecn_percent=10),
-    Policy("switch_pkt", label="Switch Pkt", where="switch", state="1 counter, 1 order", queue_law="", program="round_robin", chooser=Chooser.RESHUFFLED),
-    Policy("simple_rr", label="Simple RR", where="switch", state="1 counter", queue_law="linear", program="round_robin", chooser=Chooser.ROUND_ROBIN),
-    Policy("switch_pkt_ar", label="Switch Pkt AR", where="switch", state="queue bins", queue_law="sqrt(m)", program="adaptive", chooser=Chooser.BINNED),
-    Policy("jsq", label="JSQ", where="switch", state="queue lengths", queue_law="linear", program="adaptive", chooser=Chooser.SHORTEST),
-    Policy("rsq", label="RSQ", where="switch", state="none", queue_law="sqrt(m)", program="adaptive", chooser=Chooser.RANDOM),
-    Policy("host_dr", label="Host DR", where="host", state="pointer per destination host", queue_law="constant", program="host_dr", chooser=Chooser.WAYPOINT),
-    Policy("ofan", label="Ofan", where="switch", state="pointer per destination edge or pod", queue_law="constant", program="ofan", chooser=Chooser.ROTATION),
-    Policy("ofan_fib", label="Ofan (reachability)", where="switch", state="as Ofan", queue_law="constant", program="ofan", chooser=Chooser.ROTATION, weighted=False),
+    # Hosts choose by the label, of which switches hash all fields alike.
     Policy(
-        "ofan_jsq_start", label="Ofan (JSQ start)", where="switch", state="as Ofan", queue_law="constant", program="ofan_jsq_start",
-        chooser=Chooser.ROTATION_SHORTEST_START, shuffled=False,
+        slug="flow",
+        label="Flow",
+        where="switch",
+        state="none",
+        program="ecmp",
+        chooser=Chooser.HASH,
     ),
-)  # fmt: skip
+    Policy(
+        slug="subflow",
+        label="Subflow",
+        where="host",
+        state="none",
+        program="ecmp",
+        chooser=Chooser.HASH,
+        subflows=SUBFLOWS,
+    ),
+    # PLB and REPS with the ECN thresholds of the paper's settings: 50 and 10 % of the buffer.
+    Policy(
+        slug="host_flowlet_ar",
+        label="Host Flowlet AR",
+        where="host",
+        state="last good time",
+        program="ecmp",
+        chooser=Chooser.HASH,
+        label_rule=LabelRule.PLB,
+        ecn_percent=50,
+    ),
+    Policy(
+        slug="host_pkt",
+        label="Host Pkt",
+        where="host",
+        state="none",
+        queue_law="sqrt(m)",
+        program="ecmp",
+        chooser=Chooser.HASH,
+        label_rule=LabelRule.FRESH,
+    ),
+    Policy(
+        slug="host_pkt_ar",
+        label="Host Pkt AR",
+        where="host",
+        state="8-entry ring",
+        queue_law="sqrt(m)",
+        program="ecmp",
+        chooser=Chooser.HASH,
+        label_rule=LabelRule.REPS,
+        ecn_percent=10,
+    ),
+    # Switches choose, whatever the destination: round robin, then by the queues, then at random.
+    Policy(
+        slug="switch_pkt",
+        label="Switch Pkt",
+        where="switch",
+        state="1 counter, 1 order",
+        program="round_robin",
+        chooser=Chooser.RESHUFFLED,
+    ),
+    Policy(
+        slug="simple_rr",
+        label="Simple RR",
+        where="switch",
+        state="1 counter",
+        queue_law="linear",
+        program="round_robin",
+        chooser=Chooser.ROUND_ROBIN,
+    ),
+    Policy(
+        slug="switch_pkt_ar",
+        label="Switch Pkt AR",
+        where="switch",
+        state="queue bins",
+        queue_law="sqrt(m)",
+        program="adaptive",
+        chooser=Chooser.BINNED,
+    ),
+    Policy(
+        slug="jsq",
+        label="JSQ",
+        where="switch",
+        state="queue lengths",
+        queue_law="linear",
+        program="adaptive",
+        chooser=Chooser.SHORTEST,
+    ),
+    Policy(
+        slug="rsq",
+        label="RSQ",
+        where="switch",
+        state="none",
+        queue_law="sqrt(m)",
+        program="adaptive",
+        chooser=Chooser.RANDOM,
+    ),
+    # Pointers per destination: DRB's at hosts, Ofan's at switches, and Ofan's two variants.
+    Policy(
+        slug="host_dr",
+        label="Host DR",
+        where="host",
+        state="pointer per destination host",
+        queue_law="constant",
+        program="host_dr",
+        chooser=Chooser.WAYPOINT,
+    ),
+    Policy(
+        slug="ofan",
+        label="Ofan",
+        where="switch",
+        state="pointer per destination edge or pod",
+        queue_law="constant",
+        program="ofan",
+        chooser=Chooser.ROTATION,
+    ),
+    Policy(
+        slug="ofan_fib",
+        label="Ofan (reachability)",
+        where="switch",
+        state="as Ofan",
+        queue_law="constant",
+        program="ofan",
+        chooser=Chooser.ROTATION,
+        weighted=False,
+    ),
+    Policy(
+        slug="ofan_jsq_start",
+        label="Ofan (JSQ start)",
+        where="switch",
+        state="as Ofan",
+        queue_law="constant",
+        program="ofan_jsq_start",
+        chooser=Chooser.ROTATION_SHORTEST_START,
+        shuffled=False,
+    ),
+)
 
 POLICIES: dict[str, Policy] = {row.slug: row for row in _ROWS}
-PROGRAMS: tuple[str, ...] = tuple(dict.fromkeys(row.program for row in _ROWS))

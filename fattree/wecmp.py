@@ -59,11 +59,3 @@ def pod_weights(tree: FatTree, links: LinkState) -> Ints:
     )
 
     return weights
-
-
-def edge_weights(tree: FatTree, links: LinkState, source: int, destination: int) -> Ints:
-    """Return the weight of every uplink of edge `source` towards edge `destination`, shape (h,)."""
-    weights: Ints = (
-        pod_weights(tree, links)[source, destination // tree.half] * links.edge_agg[destination]
-    )
-    return weights

@@ -11,6 +11,7 @@ from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
 from fattree.forwarding import NONE, Forwarding, hash_multiplier
 from fattree.policies import Chooser
+from tests.fattree.lookups import group_of
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class Reference:
         self, destination: int, kind: int, five_tuple: bytes, queues: list[int]
     ) -> int | None:
         """Return the uplink of a packet of a class, None where the destination has no path."""
-        group = self.state.group_of(self.switch, destination)
+        group = group_of(self.state, self.switch, destination)
         if group == NONE:
             return None
         chooser = self.scenario.scheme.chooser

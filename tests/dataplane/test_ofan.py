@@ -9,8 +9,9 @@ import pytest
 from controller.fabric_controller import LinkChange
 from fattree.forwarding import NONE, Forwarding
 from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights, edge_weights
+from fattree.wecmp import LinkState, agg_weights
 from tests.dataplane.rig import FabricRig, Rig, ack, controller_of, data, rig, scenario
+from tests.fattree.lookups import edge_weights, group_of
 
 TREE = FatTree(4)
 CORE_LINK, EDGE_LINK, OTHER_CORE_LINK = 16 + 1, 0, 16 + 5
@@ -29,7 +30,7 @@ def host_under(tree: FatTree, switch: int, destination: int) -> int:
 
 def walk(state: Forwarding, switch: int, destination: int, kind: int) -> list[int]:
     """Return the ports of two rounds of a group's schedule, from the start of a class."""
-    group = state.first_group[switch] + state.group_of(switch, destination)
+    group = state.first_group[switch] + group_of(state, switch, destination)
     slots = state.schedule(switch, int(state.group_schedule[group])).tolist()
     start = int(state.group_start[group, kind])
     return [
@@ -41,7 +42,7 @@ def walk(state: Forwarding, switch: int, destination: int, kind: int) -> list[in
 def destinations(state: Forwarding, switch: int) -> list[int]:
     """Return the destinations that a switch has a path to."""
     count = state.tree.edges if switch < state.tree.edges else state.tree.k
-    return [d for d in range(count) if state.group_of(switch, d) != NONE]
+    return [d for d in range(count) if group_of(state, switch, d) != NONE]
 
 
 @pytest.mark.parametrize("failed", FAILURES, ids=["none", "core link", "edge link", "three links"])

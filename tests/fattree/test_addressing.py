@@ -52,7 +52,6 @@ def test_addresses_are_distinct_and_interfaces_short(k: int) -> None:
     assert len(set(ips)) == len(ips)
     assert max(len(addressing.interface_name(tree, switch, k)) for switch in switches) <= 15
     assert len(addressing.host_interface_name(tree, tree.hosts - 1)) <= 15
-    assert addressing.grpc_port(tree.switches - 1) < 32_768
 
 
 def test_arrays_of_hosts_have_the_addresses_of_each() -> None:

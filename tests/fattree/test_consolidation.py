@@ -12,6 +12,7 @@ from fattree.forwarding import LEVELS, NONE, OFAN, Consolidation, Forwarding, fo
 from fattree.policies import POLICIES
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState
+from tests.fattree.lookups import group_towards
 
 TREE = FatTree(4)
 ALL_UP = LinkState.without(TREE)
@@ -23,7 +24,7 @@ def state(wanted: Consolidation, links: LinkState = ALL_UP, policy: str = "ofan"
 
 
 def towards(table: Forwarding, switch: int) -> list[int]:
-    return [table.group_towards(switch, host) for host in range(TREE.hosts)]
+    return [group_towards(table, switch, host) for host in range(TREE.hosts)]
 
 
 @pytest.mark.parametrize("wanted", PLACES)
@@ -45,7 +46,7 @@ def test_every_host_keeps_its_schedule(wanted: Consolidation, failed: tuple[int,
     usual, other = state(OFAN, links), state(wanted, links)
     for switch in range(2 * TREE.edges):
         for host in range(TREE.hosts):
-            before, after = usual.group_towards(switch, host), other.group_towards(switch, host)
+            before, after = group_towards(usual, switch, host), group_towards(other, switch, host)
             assert (before == NONE) == (after == NONE)
             if before != NONE:
                 walked = [

@@ -13,8 +13,9 @@ from fattree.forwarding import NONE, Forwarding, forwarding, hash_multiplier
 from fattree.iwrr import interleave, simplify
 from fattree.policies import POLICIES, Policy
 from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights, edge_weights, pod_weights
+from fattree.wecmp import LinkState, agg_weights, pod_weights
 from tests.fattree.brute_force import failing_trees, seeds
+from tests.fattree.lookups import edge_weights, group_of
 
 Failing = tuple[FatTree, frozenset[int]]
 policies = st.sampled_from(sorted(POLICIES)).map(POLICIES.__getitem__)
@@ -24,7 +25,7 @@ K4 = FatTree(4)
 
 def schedules_of(state: Forwarding, switch: int, destination: int) -> list[list[int]]:
     """Return the schedules of the group of a destination, none without a path."""
-    local = state.group_of(switch, destination)
+    local = group_of(state, switch, destination)
     first = NONE if local == NONE else int(state.group_schedule[state.first_group[switch] + local])
     return (
         []
@@ -101,7 +102,7 @@ def test_destinations_share_a_group_if_their_weights_are_proportional(
             )
             for d in destinations
         ]
-        groups = [state.group_of(switch, destination) for destination in destinations]
+        groups = [group_of(state, switch, destination) for destination in destinations]
         numbered = list(dict.fromkeys(row for row in rows if any(row)))
         assert groups == [numbered.index(row) if any(row) else NONE for row in rows]
         assert len(state.groups(switch)) == len(numbered)

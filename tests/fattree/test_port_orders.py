@@ -2,18 +2,21 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fattree.forwarding import port_orders
 from fattree.policies import POLICIES, RESHUFFLE_ORDERS
 from fattree.topology import FatTree
 
 
-def orders(k: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def orders(k: int) -> NDArray[np.int64]:
     """Return the orders of one switch, shape (16, h)."""
     switch = np.array([3], dtype=np.int64)
-    return port_orders(
+    of_switches = port_orders(
         FatTree(k), POLICIES["switch_pkt"], seed=1, switches=switch, blocks=RESHUFFLE_ORDERS
-    )[0]
+    )
+    one: NDArray[np.int64] = of_switches[0]
+    return one
 
 
 @pytest.mark.parametrize("k", [4, 8, 16, 32])

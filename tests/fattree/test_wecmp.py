@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights, edge_weights, pod_weights
+from fattree.wecmp import LinkState, agg_weights, pod_weights
 from tests.fattree.brute_force import failing_trees, paths
+from tests.fattree.lookups import edge_weights
 
 large_trees = st.sampled_from([8, 12, 16, 24, 32, 48, 64]).map(FatTree)
 Failing = tuple[FatTree, frozenset[int]]

@@ -15,12 +15,12 @@ from p4.config.v1 import p4info_pb2
 import ofan
 import p4src
 from controller.pipeline import Pipeline
-from emulation.commands.own_program import ACTIONS, Loaded, check
 from emulation.errors import ProgramError
+from emulation.programs.own_program import ACTIONS, Loaded, check
 from emulation.programs.switch_program import load_program
 from fattree.experiment import LIKE
 from fattree.experiment_file import load_experiment
-from fattree.policies import PROGRAMS
+from fattree.policies import POLICIES
 
 DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
 FAST = ("--set", "collective.message_bytes=16KiB")
@@ -208,5 +208,5 @@ def test_a_table_that_the_controller_needs_must_be_there(table: str) -> None:
 
 def test_ours_pass_the_check() -> None:
     assert "host_dr" not in LIKE
-    for program in set(PROGRAMS) - {"host_dr"}:
+    for program in {row.program for row in POLICIES.values()} - {"host_dr"}:
         check(program, Pipeline.read(p4src.p4info_path(program)))
