@@ -1,0 +1,26 @@
+"""One cell of the arrays that `fattree` computes for all switches and destinations at once."""
+
+from fattree.forwarding import LEVELS, Forwarding
+from fattree.topology import FatTree
+from fattree.wecmp import Ints, LinkState, pod_weights
+
+
+def group_of(table: Forwarding, switch: int, destination: int) -> int:
+    """Return the local group of a destination edge (at an edge) or pod (at an agg), or NONE."""
+    edges = table.tree.edges
+    if switch < edges:
+        return int(table.edge_group[switch, destination])
+    return int(table.agg_group[switch - edges, destination])
+
+
+def group_towards(table: Forwarding, switch: int, host: int) -> int:
+    """Return the local group of packets to a host that is not below the switch, or NONE."""
+    columns = table.columns.edge if switch < table.tree.edges else table.columns.agg
+    return group_of(table, switch, host // table.tree.half ** (2 - LEVELS.index(columns)))
+
+
+def edge_weights(tree: FatTree, links: LinkState, source: int, destination: int) -> Ints:
+    """Return the weight of every uplink of edge `source` towards edge `destination`, shape (h,)."""
+    to_pods = pod_weights(tree, links)[source, destination // tree.half]
+    weights: Ints = to_pods * links.edge_agg[destination]
+    return weights
