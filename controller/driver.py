@@ -1,7 +1,7 @@
-"""What drives a `FabricController` through a run: its updates installed when they are due, hosts
-told, damped links released, and a record kept of every change.
+"""What drives a `FabricController` through a run, in virtual time and in real time alike.
 
-Virtual time and real time use the same driver; a network lends it a clock, a timer and its hands.
+Updates are installed when they are due, hosts told, damped links released, and every change is
+recorded. A network lends its clock, its timer and its hands.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -66,9 +66,7 @@ class Driver:
         self._waiting.append((change, call))
 
     def learn(self, change: LinkChange) -> Convergence:
-        """Tell the controller that links have changed, and let what it decides take effect when it
-        is due.
-        """
+        """Tell the controller of changed links; what it decides takes effect when it is due."""
         at_ps = self._clock()
         return self._plan(change, self.controller.on_event(at_ps, change), at_ps)
 

@@ -26,8 +26,7 @@ class Kind(IntEnum):
 
 
 class Entry(NamedTuple):
-    """An entry of a table: key fields in order (an int, or (value, prefix length)) and an action
-    with its arguments.
+    """An entry of a table: its key fields in order, and an action with its arguments.
 
     An empty key is the table's default entry.
     """

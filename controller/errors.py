@@ -80,9 +80,7 @@ class WriteError(CallError):
 
 @dataclass(slots=True)
 class RpcFailure(Exception):
-    """How a transport reports a call that failed: the code, one line, and one p4.v1.Error per
-    update or nothing.
-    """
+    """How a transport reports a failed call: its code, one line, and the errors of its updates."""
 
     code: int
     message: str

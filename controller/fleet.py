@@ -1,5 +1,4 @@
-"""The controller's sessions with all switches of a fabric: opened, written to side by side, and
-brought back when they are lost.
+"""The controller's sessions with all switches of a fabric: opened, written to, and brought back.
 
 A switch that runs our program already is read back and gets only what is missing; any other gets
 the program first. A switch that stops to answer, or that another controller takes over, is left
@@ -151,7 +150,7 @@ class Fleet:
         return sum(len(step.changes) for step in steps)
 
     def _is_ours_again(self, switch: int) -> bool:
-        """Return whether this controller is in charge in a session, opened or claimed if need be."""
+        """Return whether this controller is in charge, in a session opened or claimed if need be."""
         session = self.sessions[switch]
         if not session.is_open:
             if not self.access.is_reachable(switch):

@@ -1,5 +1,4 @@
-"""Liveness of links in the dataplane: a probe a link, direction and interval, sent and caught by
-the controller.
+"""Liveness of links in the dataplane: probes that the controller sends and catches.
 
 A probe is a packet-out through one port; the switch at the other end punts it. Both directions of a
 link must be heard. A link is dead when what was sent over it for `misses` intervals has not

@@ -1,5 +1,4 @@
-"""Local repair at a switch: its own agent leaves dead uplinks at once, before the controller's new
-routes come.
+"""Local repair at a switch: its own agent leaves dead uplinks before the controller's routes come.
 
 The agent stands between the session and the switch. It knows what the controller has written, and
 shows the switch those entries without the dead uplinks (the rule of `fattree.local_repair`, here on

@@ -1,5 +1,4 @@
-"""The updates of a switch as messages: the order of make before break, and changes that are made
-only when they are sent.
+"""The updates of a switch as messages: make before break, and made only when they are sent.
 
 At k = 64 a first plan has 13 million entries, and one failed core link changes 4 million. So a
 message knows what it will hold and how much, and makes the changes when somebody looks at them.

@@ -55,8 +55,7 @@ class RegisterSpec:
 
 
 class Pipeline:
-    """The tables and registers of a program, by the last part of their names (`schedule` of
-    `...schedule.schedule`).
+    """A program's tables and registers, by the last part of their names.
 
     Raises PlanError where a P4Info cannot be read or gives one name to two tables.
     """

@@ -50,8 +50,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchPlan:
-    """What one switch should hold, made from the arrays of a forwarding when it is asked for:
-    thousands of plans cost nothing.
+    """What one switch should hold, made from the arrays of a forwarding when it is asked for.
 
     Plans of one switch are equal where their rows of the forwarding are.
     """

@@ -1,6 +1,4 @@
-"""`ofan watch` and `ofan serve`: look at a held network, or at an experiment replayed in virtual
-time, and break its links.
-"""
+"""`ofan watch` and `ofan serve`: look at a network, held or replayed, and break its links."""
 
 import asyncio
 import json
@@ -15,14 +13,14 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from emulation.commands.emulate import BAD_INPUT
-from emulation.commands.own_program import Loaded, alone, own_program
+from emulation.bad_input import BAD_INPUT
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
 from emulation.live.model import Snapshot
 from emulation.live.source import Source
 from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
+from emulation.programs.own_program import Loaded, alone, own_program
 from fattree.experiment import Scenario
 from fattree.experiment_file import load_experiment
 from fattree.units import PS_PER_US
@@ -192,9 +190,7 @@ def watch(
     at_us: float | None,
     as_json: bool,
 ) -> None:
-    """Watch the held network, or the experiment in FILE replayed slowly: loads, queues, failures,
-    progress.
-    """
+    """Watch the held network, or FILE replayed slowly: loads, queues, failures, progress."""
     if at_us is not None and not once:
         raise click.UsageError("--at-us needs --once")
 

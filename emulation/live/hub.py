@@ -1,6 +1,4 @@
-"""One source, many viewers: polls it in a thread of its own while somebody looks, and hands
-everybody the latest snapshot.
-"""
+"""One source, many viewers: polled in a thread while somebody looks, and shown to all."""
 
 import asyncio
 from collections import deque

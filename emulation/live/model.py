@@ -1,5 +1,4 @@
-"""What a viewer sees of a running fabric, as plain values: made from readings of counters, shown by
-terminal and page.
+"""What a viewer sees of a running fabric, as plain values made from readings of counters.
 
 A load is the share of a link's rate that has left its port over a short window; queues are in data
 packets, as everywhere.
@@ -79,9 +78,7 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True)
 class TierView:
-    """All links of one layer, such as E>A: their mean and highest load, and queues in packets, now
-    and ever.
-    """
+    """The links of one layer, such as E>A: mean and highest load, queues in packets now and ever."""
 
     layer: str
     load: float
@@ -113,8 +110,9 @@ class PhaseView:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What runs: `state` is idle, running or complete, `speed` virtual seconds a second (None: real
-    time), `converges` whether routes follow changes at all.
+    """What runs: `state` is idle, running or complete; `speed` virtual seconds a second.
+
+    A speed of None is real time; `converges` tells whether routes follow changes at all.
     """
 
     name: str
@@ -166,9 +164,7 @@ class Snapshot:
 
 
 class Meter:
-    """The rate at which ports have sent over the last `window_ps`, from readings of their byte
-    counters.
-    """
+    """The rate at which ports have sent over the last `window_ps`, from their byte counters."""
 
     def __init__(self, window_ps: int) -> None:
         self.window_ps = window_ps

@@ -19,9 +19,7 @@ Point = tuple[float, float]
 
 
 def picture(tree: FatTree) -> dict[str, Any]:
-    """Return nodes, links (in the order of their indices) and hosts with their coordinates in a
-    WIDTH x HEIGHT box.
-    """
+    """Return nodes, links (by their indices) and hosts with coordinates in a WIDTH x HEIGHT box."""
     switches = [switch_at(tree, switch) for switch in range(tree.switches)]
     hosts = [(host_x(tree, host), HOST_Y) for host in range(tree.hosts)]
     return {
@@ -58,9 +56,7 @@ def host_x(tree: FatTree, host: int) -> float:
 
 
 def switch_at(tree: FatTree, switch: int) -> Point:
-    """Return the place of a switch: edges above the middle of their hosts, aggregations above the
-    edges, cores evenly.
-    """
+    """Return the place of a switch: edges above their hosts, aggs above edges, cores evenly."""
     tier = tree.tier(switch)
     if tier is Tier.CORE:
         core = switch - 2 * tree.edges

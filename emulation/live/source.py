@@ -1,6 +1,4 @@
-"""Where snapshots come from and commands go: a run in virtual time, or a held network behind its
-control socket.
-"""
+"""Where snapshots come from and commands go: a run in virtual time, or a held network."""
 
 from typing import Protocol
 

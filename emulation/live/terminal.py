@@ -1,6 +1,4 @@
-"""The terminal's view of a snapshot: loads as coloured blocks, queues as small curves, the
-collective, the convergence.
-"""
+"""The terminal's view of a snapshot: loads as blocks, queues as curves, changes as bars."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -50,9 +48,7 @@ def duration(time_ps: int | None, digits: str = ".2f") -> str:
 
 
 def _block(load: float) -> tuple[str, str]:
-    """Return a load as a block and its colour: its height says the same, for eyes and terminals
-    without colours.
-    """
+    """Return a load as a block and its colour; the height says the same, for want of colours."""
     level = min(len(RAMP) - 1, int(load * len(RAMP)))
     return BLOCKS[level], RAMP[level]
 
@@ -105,9 +101,7 @@ class Terminal:
         return Group(header_of(snapshot), first, second)
 
     def tiers_of(self, snapshot: Snapshot, has_room: bool) -> Table:
-        """Return a row per layer: its load, its longest queue now and ever, with room as a curve
-        too.
-        """
+        """Return a row per layer: its load, its longest queue now and ever, with room a curve."""
         table = Table(box=None, pad_edge=False, header_style="dim")
         for name in ("", "load", ""):
             table.add_column(name, no_wrap=True)
@@ -279,9 +273,7 @@ def phases_of(phases: Sequence[PhaseView], width: int) -> Table:
 
 
 def changes_of(snapshot: Snapshot, width: int) -> Text:
-    """Return the last changes of links, each with its way from failure to new schedules, as bars of
-    so many columns.
-    """
+    """Return the last changes of links, from failure to new schedules, as bars of some columns."""
     if not snapshot.changes:
         return Text("no link has changed", "dim")
 

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from controller.fabric_controller import LinkChange
-from emulation.commands.own_program import Loaded
 from emulation.live.model import (
     FlowReading,
     Header,
@@ -22,6 +21,7 @@ from emulation.live.model import (
 )
 from emulation.live.source import LiveError
 from emulation.outcomes.changes import changes_of
+from emulation.programs.own_program import Loaded
 from emulation.virtual.fabric import VirtualFabric, default_horizon_ps
 from emulation.virtual.network import Kind
 from fattree import failures, traffic
@@ -43,7 +43,7 @@ Clock = Callable[[], float]
 
 
 class Pace:
-    """Virtual time against a clock's: `speed` virtual seconds a second, from where it was last set."""
+    """Virtual time against a clock's: `speed` virtual seconds a second, from where it was set."""
 
     def __init__(self, speed: float, clock: Clock) -> None:
         self.speed = speed
@@ -66,9 +66,7 @@ class Pace:
 
 
 def default_speed(scenario: Scenario, seconds: float = DEMO_SECONDS) -> float:
-    """Return the speed at which the least possible completion time, after the last link event,
-    takes so many seconds.
-    """
+    """Return the speed at which the least possible run after the last event takes so long."""
     flows = traffic.flows(scenario)
     last_ps = max(
         (change.time_ps for change in failures.timeline(scenario, flows).changes), default=0
@@ -275,7 +273,8 @@ class VirtualSource:
         """Make the speed a multiple of the first one; stop or go on."""
         if not FACTORS[0] <= factor <= FACTORS[1]:
             raise LiveError(
-                f"the speed can be {FACTORS[0]:g} to {FACTORS[1]:g} times the first one, not {factor:g}"
+                f"the speed can be {FACTORS[0]:g} to {FACTORS[1]:g} times the first one, "
+                f"not {factor:g}"
             )
 
         self.pace.set_now(self._fabric.clock.now_ps)

@@ -1,5 +1,4 @@
-"""The page of `ofan serve`: a few fixed files, a stream of snapshots, and three commands, for
-whoever has the token.
+"""The page of `ofan serve`: fixed files, a stream of snapshots, and commands with a token.
 
 Every address begins with a random token; the Host header must name loopback (against rebound
 names), an Origin header must be the page's own (against other pages), and commands are JSON by
@@ -51,7 +50,8 @@ FILES = {
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -221,7 +221,7 @@ class Events(Door):
 
 
 class Command(Door):
-    """A command: its JSON is checked, then the source carries it out, or says in one line why not."""
+    """A command: its JSON is checked, then the source carries it out or says why not."""
 
     order: type[Order]
 

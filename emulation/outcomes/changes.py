@@ -34,9 +34,7 @@ class Change:
 
 
 def changes_of(tree: FatTree, convergences: "Iterable[Convergence]") -> tuple[Change, ...]:
-    """Return the changes of links that a control plane has heard of, those that go down and those
-    that come up apart.
-    """
+    """Return the changes that a control plane has heard of, failures and repairs apart."""
     return tuple(change for convergence in convergences for change in _sides(tree, convergence))
 
 

@@ -22,7 +22,7 @@ DIFFERENT = "bold red"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is compared: exactly, as a number for people, and how many seeds make one number of it."""
+    """What is compared: exactly, for people, and how many seeds make one number of it."""
 
     heading: str
     form: str
@@ -138,9 +138,7 @@ def _cells(row: Row, metrics: Sequence[Metric]) -> Iterator[Text]:
 
 
 def verdicts(rows: Sequence[Row]) -> list[Text]:
-    """Return one line for each network but the reference: in how many load balancers it agrees, and
-    the worst if it does not.
-    """
+    """Return a line for each network but the reference: how often it agrees, or the worst."""
     reference, *others = rows[0].runs
     return [_verdict(rows, reference, network) for network in others]
 
@@ -149,7 +147,8 @@ def _verdict(rows: Sequence[Row], reference: str, network: str) -> Text:
     equal = sum(row.is_equal(network) for row in rows)
     if equal == len(rows):
         return Text(
-            f"{network} equals {reference} in {equal} of {equal} load balancers: CCT to the ps, longest queue to the B",
+            f"{network} equals {reference} in {equal} of {equal} load balancers: "
+            "CCT to the ps, longest queue to the B",
             EQUAL,
         )
 

@@ -33,9 +33,7 @@ COLUMNS = {
 
 
 def networks_figure(rows: Sequence[Row]) -> Figure:
-    """Return the picture of a comparison of networks: a row a load balancer, a marker a network,
-    red where they differ.
-    """
+    """Return the picture of a comparison: a row a load balancer, a marker a network, red if different."""
     figure = Figure(figsize=(11, 1.9 + 0.34 * len(rows)), layout="constrained")
     run = rows[0].reference[0]
     what = f"{run.hosts} hosts (k = {run.k}), {run.matrix.replace('_', ' ')}, {run.message_bytes:,} B a flow"
@@ -118,9 +116,7 @@ def _legend(rows: Sequence[Row]) -> list[Line2D]:
 
 
 def program_figure(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Figure:
-    """Return the picture of a user's program and ours: loads of every link, queues over time,
-    increase of every seed.
-    """
+    """Return the picture of a user's program and ours: loads, queues over time, increases."""
     first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
     figure = Figure(figsize=(max(9.0, 3.2 * len(first)), 7.5), layout="constrained")
     figure.suptitle(collective_of(first[0]), fontsize=11)

@@ -1,6 +1,4 @@
-"""The folder that a run leaves: the resolved experiment, results, flows, ports and queues as
-Parquet, a log, plots.
-"""
+"""The folder that a run leaves: the experiment, results as Parquet, a log, plots."""
 
 import io
 import json
@@ -138,9 +136,7 @@ def results_folder(folder: Path) -> Path:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Raise EmulationError, one line, where something cannot be written to a results folder: a full
-    disk, no rights.
-    """
+    """Raise EmulationError, one line, where a results folder cannot be written: a full disk, no rights."""
     try:
         yield
     except OSError as error:
@@ -151,9 +147,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def complete(folder: Path) -> Iterator[Path]:
-    """Yield a folder for files that appear in the results folder when all of them are written, or
-    not at all.
-    """
+    """Yield a folder for files that appear in the results folder together, or not at all."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as fresh:
@@ -163,9 +157,7 @@ def complete(folder: Path) -> Iterator[Path]:
 
 
 def kept_toml(experiment: Experiment) -> str:
-    """Return an experiment as TOML that can be run from the results folder: the connection matrix's
-    file by its full path.
-    """
+    """Return an experiment as TOML that can be run from the results folder: its matrix's file in full."""
     collective = experiment.collective
     if collective.file:
         collective = collective.model_copy(update={"file": str(Path(collective.file).absolute())})
@@ -197,9 +189,7 @@ def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
 
 
 def log_lines(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return the run log: one JSON object a line and run, with the hash of its event log and its
-    packet accounts.
-    """
+    """Return the run log: a JSON object a run, with its event log's hash and its packet accounts."""
     return [json.dumps(_log_entry(outcome)) for outcome in outcomes]
 
 

@@ -14,9 +14,7 @@ from fattree.units import PS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Where the packets of a run are at its end: sent = received + dropped + unrouted + lost + in
-    flight.
-    """
+    """Where a run's packets are: sent = received + dropped + unrouted + lost + in flight."""
 
     sent: int = 0
     received: int = 0
@@ -33,9 +31,7 @@ class Accounts:
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """One flow: its own start in the scenario, when it really could start, and when its sender knew
-    it complete.
-    """
+    """One flow: when it should start, when it could, and when its sender knew it complete."""
 
     flow: int
     source: int
@@ -100,9 +96,7 @@ class Outcome:
 
     @property
     def cct_ps(self) -> int:
-        """Return the collective's completion time: the longest of (completion at the sender - own
-        start).
-        """
+        """Return the completion time: the longest of (completion at the sender - own start)."""
         return max(flow.done_ps - flow.planned_ps for flow in self.flows)
 
     def max_queue_bytes(self, layer: str | None = None) -> int:
@@ -120,7 +114,7 @@ class Outcome:
         return sum(own) * 8 * PS_PER_SECOND / (len(own) * self.scenario.rate_bps * self.end_ps)
 
     def inter_switch(self) -> dict[str, list[PortResult]]:
-        """Return the ports that lead to other switches, per layer, in the order of their switches."""
+        """Return the ports that lead to other switches, per layer, in their switches' order."""
         return {
             layer: [port for port in self.ports if port.layer == layer]
             for layer in SWITCH_LAYERS[:-1]

@@ -184,9 +184,7 @@ def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
 
 
 def demo_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure:
-    """Return the demo's picture: every link's load per scheme and queues over time, without and
-    with a failing link.
-    """
+    """Return the demo's picture: loads and queues over time, without and with a failing link."""
     figure = Figure(figsize=(12, 10), layout="constrained")
     figure.suptitle(collective_of(before[0]), fontsize=11)
     grid = figure.add_gridspec(3, len(before), height_ratios=(1, 1, 1.15))

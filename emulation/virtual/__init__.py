@@ -1,1 +1,1 @@
-"""The virtual network: real programs, real agents and real bytes in virtual time, in one process."""
+"""The virtual network: real programs, agents and bytes in virtual time, in one process."""

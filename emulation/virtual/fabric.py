@@ -1,6 +1,4 @@
-"""A virtual network whose switches run a P4 program, driven through P4Runtime by the same
-controller as real ones.
-"""
+"""A virtual network of P4 switches, driven through P4Runtime by the real controller."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -97,9 +95,7 @@ class VirtualFabric:
         return self.scenario.controller.detection == "announced"
 
     def _links_change(self, change: LinkChange, is_known: bool = False) -> None:
-        """Let the switches at a link, and in an announced world the controller, know that it has
-        changed.
-        """
+        """Let switches, and in an announced world the controller, know of changed links."""
         self._driver.note(change.down | change.up)
         for link in sorted(change.down | change.up):
             for end in self.scenario.tree.link_ends(link):
@@ -111,9 +107,7 @@ class VirtualFabric:
             self.change_links(change)
 
     def change_links(self, change: LinkChange) -> None:
-        """Tell the controller that links have failed or come back, and install what it decides,
-        when it says so.
-        """
+        """Tell the controller of changed links; what it decides takes effect when it is due."""
         self._driver.learn(change)
 
     def inject(self, change: LinkChange) -> None:
@@ -164,12 +158,14 @@ def refuse_unsupported(scenario: Scenario) -> None:
     """Raise UnsupportedError where the scenario needs more than the virtual network offers."""
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
-            "load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)"
+            "load_balancer.queue_staleness_ns: "
+            "only the simulator ages queue lengths (--network sim)"
         )
 
     if scenario.controller.detection == "netlink":
         raise UnsupportedError(
-            'controller.detection = "netlink": virtual links have no kernel interfaces (--network mininet)'
+            'controller.detection = "netlink": '
+            "virtual links have no kernel interfaces (--network mininet)"
         )
 
 

@@ -1,5 +1,4 @@
-"""The virtual-time network: discrete events in integer picoseconds, real bytes, real pipelines, one
-process.
+"""The virtual-time network: discrete events in integer picoseconds, real bytes, real pipelines.
 
 At equal times packets leave queues first, then links change, then the controller acts, then packets
 arrive (by node and input port), then hosts send (design, decision 8). Everything else follows from
@@ -71,9 +70,7 @@ class Node(Protocol):
 
 
 class SwitchDraws:
-    """The random source of a switch: draw n is `mix(seed, switch's component, n)`, scaled to the
-    asked range.
-    """
+    """A switch's random source: draw n is `mix(seed, switch's component, n)`, scaled."""
 
     def __init__(self, seed: int, switch: int) -> None:
         self._seed = seed
@@ -101,9 +98,7 @@ class Clock:
 
 
 class Network:
-    """One run: hosts, ports and links of a scenario around its switches (index order of
-    `fattree.topology`).
-    """
+    """One run of a scenario: its switches (`fattree.topology`'s order), hosts, ports and links."""
 
     def __init__(
         self,
@@ -151,8 +146,7 @@ class Network:
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None
     ) -> None:
-        """Run until all flows are done, telling `on_progress` the fraction of packets that are
-        acknowledged.
+        """Run until all flows are done; `on_progress` gets the fraction of acknowledged packets.
 
         What happens at the very instant of the end still happens.
 
@@ -364,9 +358,7 @@ class Network:
         self._samples[time_ps] = tuple(longest.values())
 
     def _count_marks_in_queues(self) -> None:
-        """Let what still waits at the end through egress: a packet is marked when it is enqueued,
-        but it shows only then.
-        """
+        """Let what still waits at the end through egress, where marks are counted."""
         for time_ps, kind, node, port, _, payload in sorted(self._events):
             if kind == LEAVE:
                 self._egress(time_ps, node, port, payload)

@@ -1,5 +1,4 @@
-"""Probes in virtual time: packet-outs and packet-ins of the in-process switches, and the links
-between them.
+"""Probes in virtual time: packet-outs, links, and packet-ins of switches in this process.
 
 Probes have a priority queue of their own that is always empty, so they take a link's latency and
 their own length, and disturb no data: a run that detects failures by probes and has none is the run
