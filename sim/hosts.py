@@ -1,5 +1,7 @@
-"""What a host does in one window: it merges arrivals with its link's opportunities to send
-(simulator model, "Hosts").
+"""What a host does in one window: it merges arrivals with its link's opportunities to send.
+
+Flows are paced and pull: a host has no queue of data but takes the next packet from the flow that
+has been ready longest when the link is free (simulator model, "Hosts"; decision 3).
 """
 
 from hostagent import labels, transport
@@ -10,6 +12,7 @@ from sim.lb.schedules import start_or_next
 from sim.queues import append, following, leave, occupy
 from sim.state import ACK, CHUNK, DATA, LAST_DONE, LIVE, LOST, MARKED, UNFINISHED
 
+# Nobody measures the queue of a host's link, so its lists have no cursor, only the far end.
 ONE_READER = 1
 
 
@@ -18,12 +21,11 @@ def serve_host(world, routes, number, start_ps, end_ps):
     """Receive and send at a host from `start_ps` until before `end_ps`.
 
     Return how many packets it received or sent.
-
-    What arrives at an instant comes before what is sent then.
     """
     host = world.hosts[at(number)]
     constants = world.constants
     pool = world.pool
+    # Towards the host: hosts are numbered edge by edge, as the lower ports of edges.
     link = world.links[at(number // constants.half * constants.k + number % constants.half)]
     now_ps = start_ps
     count = 0
@@ -33,6 +35,9 @@ def serve_host(world, routes, number, start_ps, end_ps):
         send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
         if min(arrival_ps, send_ps) >= end_ps:
             return count
+
+        # What arrives at an instant comes before what is sent then (decision 8): an ACK may change
+        # what is sent, or whether anything is.
 
         count += 1
         if send_ps < arrival_ps:
@@ -64,7 +69,7 @@ def receive(world, number, packet, now_ps):
 
 @inlined
 def receive_data(world, number, packet, now_ps):
-    """Count a data packet and queue its ACK, which echoes label, number and mark."""
+    """Count a data packet and queue its ACK, which echoes label, number and mark (decision 1)."""
     flow = int(packet.flow)
     psn = int(packet.psn)
     flows = world.flows
@@ -72,6 +77,7 @@ def receive_data(world, number, packet, now_ps):
     constant = flows.table[at(flow)]
     is_new = True
 
+    # With erasure codes every packet is a new symbol; SACK may send one twice.
     if world.constants.is_sack:
         is_new = not flows.is_received[constant.log + psn]
         if is_new:
@@ -91,9 +97,11 @@ def receive_data(world, number, packet, now_ps):
     ack.status = ACK | (int(packet.status) & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
+    # In place of SACK's bitmap: the log up to here says what has arrived by now.
     ack.log = flows.received[at(flow)]
     host.acks += 1
 
+    # Complete at this end: flows from here may follow, while the sender hears of it later.
     if is_new and flows.received[at(flow)] == constant.packets:
         unblock(world, number, flow, now_ps)
 
@@ -107,6 +115,8 @@ def receive_ack(world, number, packet, now_ps):
     sender = flows.senders[at(flow)]
     constant = flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
+
+    # Labels learn before the transport does (`hostagent.labels`).
     labels.on_ack(
         sender,
         rules,
@@ -115,6 +125,8 @@ def receive_ack(world, number, packet, now_ps):
         now_ps=now_ps,
     )
 
+    # What this ACK reports beyond the ones before it. The receiver may write further entries at the
+    # same time, in another thread, but these are at least a window old.
     if world.constants.is_sack:
         reported = int(packet.log)
         for entry in range(int(flows.reported[flow]), reported):
@@ -134,6 +146,8 @@ def receive_ack(world, number, packet, now_ps):
 def unblock(world, number, flow, now_ps):
     """Start the flows of this host that waited for `flow` alone."""
     flows = world.flows
+    # Both ends of a flow come here, each for its own: no host knows what only the other one does
+    # (decision 9), nor changes another host's flows.
     for entry in range(flows.follower_offset[flow], flows.follower_offset[flow + 1]):
         follower = flows.followers[entry]
         if flows.table[follower].source != number:
@@ -146,9 +160,7 @@ def unblock(world, number, flow, now_ps):
 
 @inlined
 def start_flow(world, number, flow, now_ps):
-    """Make a flow a sender whose first packet is due a phase later, and give it a place among its
-    host's flows.
-    """
+    """Make a flow a sender, first due a phase later, with a place among its host's flows."""
     flows = world.flows
     rules = world.rules
     host = world.hosts[number]
@@ -167,6 +179,9 @@ def start_flow(world, number, flow, now_ps):
 
     labels.start(sender, rules)
     flows.started_ps[flow] = now_ps
+
+    # At the end of the heap with the latest time there is, which keeps the heap in order; `requeue`
+    # then moves it up to where it belongs.
     flows.ready_ps[flow] = NEVER
     flows.place[flow] = host.heap_size
     world.heap[host.heap_first + host.heap_size] = flow
@@ -177,8 +192,9 @@ def start_flow(world, number, flow, now_ps):
 
 @inlined
 def send(world, routes, number, now_ps):
-    """Let the host's link take the next packet: data and ACKs alternate while both wait, data
-    first.
+    """Let the host's link take the next packet: data and ACKs alternate while both wait.
+
+    Appendix B's mode 2. Data come first.
     """
     host = world.hosts[at(number)]
     if host.acks > 0 and not (host.ready_ps <= now_ps and host.last_was_ack):
@@ -205,6 +221,7 @@ def put(world, number, is_ack, now_ps):
 @inlined
 def send_ack(world, routes, number, now_ps):
     """Send the ACK that has waited longest."""
+    # From the host's list to its link's: only the time is known later.
     host = world.hosts[at(number)]
     pool = world.pool
     waiting = host.taken
@@ -231,6 +248,8 @@ def send_data(world, routes, number, now_ps):
     sender = flows.senders[at(flow)]
     constant = flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
+
+    # The label first: it looks for packets that have timed out, one of which `next_psn` may renew.
     label = labels.next_label(sender, rules, ring, now_ps)
     psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
@@ -249,12 +268,12 @@ def send_data(world, routes, number, now_ps):
 
 @inlined
 def direct(world, routes, packet, kind):
-    """Host DR: name the waypoint at the pointer of (source host, destination host, class) and
-    advance it.
-    """
+    """Host DR: name the waypoint at the pointer of (source, destination, class) and advance it."""
+    # Other load balancers have no waypoints, nor have pairs under one edge, with nothing to choose.
     if len(routes.waypoints) == 0:
         return
 
+    # An ACK belongs to its flow's pair too, with a cell of its own.
     pair = world.flows.table[int(packet.flow)].pair
     row = routes.waypoint_row[pair]
     first = routes.waypoint_offset[row]
@@ -281,13 +300,19 @@ def is_before(ready_ps, flow, other):
 
 @inlined
 def requeue(world, number, flow, ready_ps):
-    """Give a flow its new ready time and its place in the host's heap."""
+    """Give a flow its new ready time and its place in the host's heap.
+
+    An all-to-all has as many flows a host as there are hosts: a search among them for every packet
+    would cost more than all the rest. Ties go to the lower number (decision 3), so the order of
+    flows does not depend on what has happened to the heap.
+    """
     flows = world.flows
     host = world.hosts[at(number)]
     if flows.ready_ps[at(flow)] != ready_ps:
         flows.ready_ps[at(flow)] = ready_ps
         if host.heap_size > 1:
             heap = world.heap[host.heap_first : host.heap_first + host.heap_size]
+            # Earlier or later: one of the two does nothing.
             sift_up(heap, flows.place, flows.ready_ps, flow)
             sift_down(heap, flows.place, flows.ready_ps, flow)
 

@@ -2,8 +2,7 @@
 
 numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm
 silently, so the cache is in a folder that is named by the hash of every module that kernels use. It
-holds code, so a folder to which others can write is never used. Kernels create no arrays and are
-given all that they use, so reference counts (`_nrt`) would cost most of the time for nothing.
+holds code, so a folder to which others can write is never used.
 """
 
 import hashlib
@@ -20,8 +19,9 @@ from numba import njit, types
 from numba.extending import intrinsic, overload, register_jitable
 
 ROOT = Path(__file__).resolve().parent.parent
+# Every module that kernels import, listed by hand: a test follows the imports and compares.
 KERNEL_MODULES = (
-    *("fattree/draws.py", "fattree/policies.py"),
+    *(f"fattree/{name}.py" for name in ("draws", "policies", "topology", "units")),
     *(f"hostagent/{name}.py" for name in ("state", "transport", "labels", "swift")),
     *(f"sim/{name}.py" for name in ("jit", "state", "queues", "switches", "hosts", "windows")),
     *(f"sim/lb/{path.name}" for path in sorted((ROOT / "sim" / "lb").glob("*.py"))),
@@ -29,16 +29,14 @@ KERNEL_MODULES = (
 
 
 class Cache(NamedTuple):
-    """Where compiled kernels are kept, None for nowhere, and what the user should know about that."""
+    """Where compiled kernels are kept, None for nowhere, and what the user should know of it."""
 
     folder: Path | None
     note: str = ""
 
 
 def _cache() -> Cache:
-    """Return the user's cache folder, or where that cannot be written a private one for temporary
-    files, or none.
-    """
+    """Return the user's cache folder, else a private one for temporary files, else none."""
     content = b"".join((ROOT / name).read_bytes() for name in KERNEL_MODULES)
     leaf = Path("ofan") / hashlib.sha256(content).hexdigest()[:16]
     base = (
@@ -58,7 +56,8 @@ def _cache() -> Cache:
 
     return Cache(
         None,
-        f"{base} cannot be written, and {private} is not this user's alone: compiling for this run only",
+        f"{base} cannot be written, and {private} is not this user's alone: "
+        "compiling for this run only",
     )
 
 
@@ -72,11 +71,10 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder, made if need be, is this user's and nobody else can look into it or
-    write to it.
-    """
+    """Return whether a folder, made if need be, is this user's and closed to everybody else."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+        # Not `stat`: a link that somebody put there leads where they want.
         found = folder.lstat()
     except OSError:
         return False
@@ -84,11 +82,16 @@ def _is_private(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
+# Once, when this module is imported: numba reads the folder when a kernel is declared.
 CACHE = _cache()
 if CACHE.folder:
     numba.config.CACHE_DIR = str(CACHE.folder)
 
+# Without the GIL, so that `sim.threads` can run several; with divisions that do not look out for a
+# zero; and without reference counts (`_nrt`): kernels create no arrays and are given all that they
+# use, and counting every view of a record would cost most of the time.
 kernel: Any = njit(cache=CACHE.folder is not None, nogil=True, error_model="numpy", _nrt=False)
+# What kernels call, merged into them: a world is some sixty numbers and arrays to pass on.
 inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
 
 
@@ -102,6 +105,7 @@ def prefetch(record: Any) -> None:
 @intrinsic
 def _prefetch(_typing, record):
     def generate(context, builder, _signature, arguments):
+        # llvm.prefetch(address, for reading, kept as long as possible, data not code)
         number = ir.IntType(32)
         pointer = builder.bitcast(arguments[0], ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
@@ -121,4 +125,5 @@ def _compiled_prefetch(record):
 @inlined
 def at(index):
     """Return an index that cannot be negative, so that the compiled code need not ask."""
+    # numba compiles array[i] for a signed i with a branch that adds the length to negative ones.
     return np.uint64(index)

@@ -1,8 +1,13 @@
-"""Lists of packets and output queues: what a port accepts, when it arrives at the far end, what
-waits (simulator model).
+"""Lists of packets and output queues: what a port accepts, when it arrives, what waits.
 
-Output queues exist twice in the project, here and in `emulation.softswitch.queue`; a test feeds
-both the same offers.
+Output queues exist twice in the project, here and in `emulation.softswitch.queue`, for a reason:
+the switch imports nothing of ours and lets each packet leave in its time, with any size; a port
+here is a record inside compiled kernels, knows two sizes, and finds departures out only when
+somebody asks. The rules are the same (simulator model), and a test feeds both the same offers.
+
+All lists share one pool of chunks. A ring a port would need room for the longest queue at each of
+k**3 * 5 / 4 ports; chunks need room for the packets there are, and their packets lie side by side
+in memory as those of a ring would.
 """
 
 import numpy as np
@@ -19,8 +24,9 @@ def first_slot(chunk):
 
 @inlined
 def append(pool, ends, readers, counters):
-    """Return the free slot at the end of a list that has one or two readers, and make the next one
-    its tail.
+    """Return the free slot at the end of a list with one or two readers; the next becomes its tail.
+
+    A list always has a free slot to point at, so `taken == tail` says that it is empty.
     """
     slot = ends.tail
     if (slot + 1) % CHUNK:
@@ -28,6 +34,7 @@ def append(pool, ends, readers, counters):
     else:
         counters[SPARE] -= 1
         chunk = pool.spare[at(counters[SPARE])]
+        # A reader that does not exist is through from the start.
         pool.headers[at(chunk)].passes = 2 - readers
         pool.headers[at(slot >> CHUNK_BITS)].next = chunk
         ends.tail = first_slot(chunk)
@@ -57,6 +64,7 @@ def leave(pool, slot, counters):
 @inlined
 def settle(pool, link, constants, now_ps, counters):
     """Let the packets go whose last bit has left a port by `now_ps`."""
+    # Departures need no events: a packet's arrival says when it left, one latency before.
     while link.cursor != link.tail:
         packet = pool.packets[at(link.cursor)]
         if packet.time_ps - constants.latency_ps > now_ps:
@@ -72,10 +80,11 @@ def settle(pool, link, constants, now_ps, counters):
 
 @inlined
 def is_lost(link, ledger, outages, start_ps):
-    """Return whether a transmission that starts now goes into a dead link.
+    """Return whether a transmission that starts now goes into a dead link (decision 8).
 
-    Starts never run backwards on a link.
+    Starts never run backwards on a link, so outages that are over are not looked at again.
     """
+    # Each link's row of outages ends with NEVER, where this stops.
     while start_ps >= ledger.up_ps:
         ledger.outage += 1
         link.down_ps = outages[ledger.outage, 0]
@@ -86,11 +95,7 @@ def is_lost(link, ledger, outages, start_ps):
 
 @inlined
 def offer(world, number, packet, now_ps):
-    """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit.
-
-    An occupancy that is out of date is too high, and good enough below the maximum and the
-    thresholds: it is cheaper to settle many packets at once, a chunk's worth at most.
-    """
+    """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit."""
     pool = world.pool
     constants = world.constants
     counters = world.counters
@@ -100,6 +105,11 @@ def offer(world, number, packet, now_ps):
     is_ack = status & ACK
     size = constants.ack_bytes if is_ack else constants.data_bytes
 
+    # An occupancy that is out of date is too high. It is exact whenever it matters: where even the
+    # one that is too high reaches neither the maximum so far nor the ECN threshold, the true one
+    # does not either; and the maximum never exceeds the capacity. (Load balancers that compare
+    # queues settle them first.) Many at once are cheaper than one by one; with every new chunk
+    # at the latest, so that those that are through go back to the pool.
     if link.tail % CHUNK == 1 or link.occupancy + size > min(link.max_bytes, constants.ecn_bytes):
         settle(pool, link, constants, now_ps=now_ps, counters=counters)
 
@@ -109,10 +119,12 @@ def offer(world, number, packet, now_ps):
         counters[LIVE] -= 1
         return
 
+    # Before enqueue, and never ACKs (decision 1).
     if link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED):
         status |= MARKED
         ledger.marked += 1
 
+    # A FIFO at a constant rate: when a packet leaves is known as soon as it is queued.
     start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
     if start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps):
         status |= LOST
@@ -125,6 +137,7 @@ def offer(world, number, packet, now_ps):
     queued.status = status
     link.occupancy = occupancy
     link.max_bytes = max(link.max_bytes, occupancy)
+    # The queue's integral over time is the sum of what each packet adds to it: size times stay.
     link.byte_ps += size * (departure_ps - now_ps)
 
 
@@ -132,7 +145,8 @@ def offer(world, number, packet, now_ps):
 def occupy(link, constants, is_ack, now_ps):
     """Take a link as soon as it is free.
 
-    Return when a packet of this class starts and when its last bit leaves.
+    Return when a packet of this class starts and when its last bit leaves: the gap that follows
+    keeps the link busy, but the packet is out.
     """
     start_ps = max(link.free_ps, now_ps)
     if is_ack:

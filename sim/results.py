@@ -1,19 +1,16 @@
-"""What a run has shown: per flow, per port and per layer, as arrays, polars tables and one
-`fattree.record.Record`.
-"""
+"""What a run has shown: arrays per flow and per port, and one `fattree.record.Record`."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from fattree.bounds import bound_ps
 from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.record import Counts, Queues, Record, run_record
-from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.topology import FatTree
 from fattree.units import PS_PER_SECOND
 
 Int64 = NDArray[np.int64]
@@ -23,7 +20,8 @@ Int64 = NDArray[np.int64]
 class Ports:
     """Per switch port, flat: switch * k + port - 1.
 
-    `byte_ps` is the integral of its queue over the run; loads leave out gaps.
+    `byte_ps` is the integral of its queue over the run; loads leave out gaps, and both loads and
+    `packets` leave out what was dropped, but not what went into a dead link.
     """
 
     max_bytes: Int64
@@ -37,8 +35,9 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """Queues over time: bytes at the longest port and of all ports together of each of
-    SWITCH_LAYERS, shape (samples, layers).
+    """Queues over time in bytes, shape (samples, layers): the longest port, and all together.
+
+    Layers are those of SWITCH_LAYERS.
     """
 
     times_ps: Int64
@@ -50,7 +49,8 @@ class Series:
 class Result:
     """A finished run. Arrays are per flow, in the order of `flows`.
 
-    Host links are in `host_bytes` and `host_packets`.
+    `gaps` are the paced ones, `end_ps` is when the last flow was done, `host_bytes` and
+    `host_packets` are what hosts have put on their links, host by host.
     """
 
     scenario: Scenario
@@ -71,8 +71,10 @@ class Result:
 
     @property
     def cct_ps(self) -> int:
-        """Return the collective completion time: the longest of (completion at the sender - own
-        start in the scenario).
+        """Return the collective completion time: the longest from a flow's start to its end.
+
+        Completion is at the sender, the start is the scenario's (decision 6): a flow that waits for
+        others has begun with the collective.
         """
         return int((self.done_ps - self.flows.start_ps).max())
 
@@ -97,6 +99,7 @@ class Result:
         tree = self.scenario.tree
         ports = self.ports
         bytes_of_run = self.scenario.rate_bps * self.end_ps / (8 * PS_PER_SECOND)
+        # Means over a layer's ports: each link of a layer could carry as much as any other.
         loads = [layer.mean() for layer in by_layer(tree, ports.load_bytes)]
         queues = Queues(
             longest=[int(layer.max(initial=0)) for layer in by_layer(tree, ports.max_bytes)],
@@ -105,6 +108,7 @@ class Result:
             utilisation=[float(load / bytes_of_run) for load in loads],
         )
 
+        # A packet that a switch has no path for is dropped too, but at no port.
         counts = Counts(
             dropped=int(ports.dropped.sum()) + self.unroutable,
             marked=int(ports.marked.sum()),
@@ -126,68 +130,11 @@ class Result:
             cpu_s=self.cpu_s,
         )
 
-    def flow_table(self) -> pl.DataFrame:
-        """Return one row per flow."""
-        flows = self.flows
-        columns = {
-            "source": flows.source,
-            "destination": flows.destination,
-            "packets": flows.packets,
-        }
-
-        times = {
-            "start_ps": self.start_ps,
-            "done_ps": self.done_ps,
-            "transmissions": self.transmissions,
-        }
-
-        return pl.DataFrame(columns | times)
-
-    def port_table(self) -> pl.DataFrame:
-        """Return one row per switch port."""
-        k = self.scenario.fabric.k
-        ports = self.ports
-        number = np.arange(len(ports.packets))
-        columns = {
-            "switch": number // k,
-            "port": number % k + 1,
-            "layer": port_layers(self.scenario.tree),
-        }
-
-        counts = {
-            name: getattr(ports, name)
-            for name in ("packets", "load_bytes", "dropped", "marked", "lost", "max_bytes")
-        }
-
-        return pl.DataFrame(columns | counts | {"mean_bytes": ports.byte_ps / self.end_ps})
-
-    def layer_table(self) -> pl.DataFrame:
-        """Return one row per layer of switch ports: the largest and the mean over its ports."""
-        return self.port_table().group_by("layer", maintain_order=True).agg(
-            pl.len().alias("ports"),
-            pl.col("max_bytes").max(),
-            pl.col("mean_bytes").mean(),
-            pl.col("load_bytes").max().alias("max_load_bytes"),
-            pl.col("load_bytes").mean().alias("mean_load_bytes"),
-            pl.col("dropped", "marked", "lost").sum(),
-        )  # fmt: skip
-
-    def series_table(self) -> pl.DataFrame:
-        """Return one row per sample and layer; empty unless samples were asked for."""
-        series = self.series or Series(*np.zeros((3, 0, len(SWITCH_LAYERS)), dtype=np.int64))
-        layers = len(SWITCH_LAYERS)
-        return pl.DataFrame(
-            {
-                "time_ps": np.repeat(series.times_ps, layers) if self.series else [],
-                "layer": list(SWITCH_LAYERS) * len(series.longest),
-                "longest_bytes": series.longest.ravel(),
-                "total_bytes": series.total.ravel(),
-            }
-        )
-
 
 def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:
-    """Split one value per switch port into those of each of SWITCH_LAYERS, shape (switches, ports)."""
+    """Split one value per switch port by SWITCH_LAYERS, each of shape (switches, ports)."""
+    # Switches are numbered edges, aggs, cores, and their lower ports come first; there are as many
+    # aggs as edges. Views, so that nothing is copied.
     edge, agg = values[: 2 * tree.edges * tree.k].reshape(2, tree.edges, tree.k)
     core = values[2 * tree.edges * tree.k :].reshape(tree.cores, tree.k)
     return (
@@ -197,12 +144,3 @@ def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:
         agg[:, : tree.half],
         edge[:, : tree.half],
     )
-
-
-def port_layers(tree: FatTree) -> list[str]:
-    """Return the layer of every switch port."""
-    layers = np.empty(tree.switches * tree.k, dtype=np.int64)
-    for layer, view in enumerate(by_layer(tree, layers)):
-        view[:] = layer
-
-    return [SWITCH_LAYERS[layer] for layer in layers.tolist()]

@@ -1,11 +1,10 @@
-"""The simulator's state: arrays of records, grouped in tuples that the kernels read.
-
-Nothing but numbers.
+"""The simulator's state: arrays of records, grouped in tuples that the kernels read: only numbers.
 
 A directed link is an output port's queue and its wire. Its packets lie in one list, in the order in
 which they leave, made of chunks of one shared pool: `taken` is the first packet that the far node
 has not taken, `cursor` the first whose last bit had not left when the port last looked, `tail` the
-next free slot. A chunk is spare again when `taken` and `cursor` have both passed it.
+next free slot. A chunk is spare again when `taken` and `cursor` have both passed it. Times are in
+ps from the start of the run, sizes in bytes of whole packets without gaps.
 
     link = switch * k + port - 1 | switches * k + host
 """
@@ -15,18 +14,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+# Slots of a chunk, the first of which is its header. Long chunks waste memory on the many links
+# that hold few packets, short ones are followed more often; a power of two makes headers easy to
+# find from a slot.
 CHUNK_BITS = 4
 CHUNK = 1 << CHUNK_BITS
+
+# A packet's status: its class, which is also an index (of pointers, of starts), and what befell it.
 DATA = 0
 ACK = 1
 MARKED = 2
 LOST = 4
+
+# Counters of a run: the height of the stack of spare chunks; packets that are neither delivered nor
+# dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
+# path; the time up to which everything has been served.
 SPARE, LIVE, UNFINISHED, LAST_DONE, UNROUTABLE, CLOCK = range(6)
 COUNTERS = 6
 
 # A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as
 # in 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP
-# hash, `log` what SACK reports.
+# hash, `log` how many packets of the flow an ACK reports. 32 bytes: two share a cache line.
 TRANSIT = np.dtype(
     [
         ("time_ps", np.int64),
@@ -45,8 +53,8 @@ TRANSIT = np.dtype(
     align=True,
 )
 
-# The first slot of a chunk says which is the next one of its list, and how many readers have passed
-# it.
+# The first slot of a chunk says which is the next one of its list, and how many of its two readers
+# have passed it: the far node, and the port itself.
 HEADER = np.dtype(
     {
         "names": ["next", "passes"],
@@ -55,20 +63,26 @@ HEADER = np.dtype(
     }
 )
 
-# A directed link, one cache line; its next outage begins at `down_ps`.
+# A directed link, a cache line long. Its wire is taken until `free_ps`; `occupancy` is what waits
+# or is being sent, as of the last settling, so never too small; `byte_ps` the integral of the
+# queue; its next outage begins at `down_ps`. Slots have 32 bits: 64 GiB of packets.
 LINK = np.dtype(
     [(name, np.int64) for name in ("free_ps", "occupancy", "down_ps", "max_bytes", "byte_ps")]
     + [(name, np.int32) for name in ("taken", "tail", "cursor", "data_packets", "ack_packets")],
     align=True,
 )
 
-# What is rarely needed of a link: its next outage is row `outage` and ends at `up_ps`.
+# What is rarely needed of a link, apart from it so that a link fits into a line: packets that did
+# not fit, that were marked, that went into a dead link; the occupancy that adaptive schemes with
+# stale queues see; its next outage is row `outage` and ends at `up_ps`.
 LEDGER = np.dtype(
     [(name, np.int64) for name in ("dropped", "marked", "lost", "stale_bytes", "outage", "up_ps")],
     align=True,
 )
 
 # `level`: which destinations the columns of `groups` are, from `row` on: 0 pods, 1 edges, 2 hosts.
+# `cells`: its first pointer; `multiplier`: its odd factor of ECMP hashes (decision 12); `draws`:
+# how many random numbers it has taken from its stream.
 SWITCH = np.dtype(
     [
         (name, np.int64)
@@ -77,8 +91,9 @@ SWITCH = np.dtype(
     align=True,
 )
 
-# A host: its ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows by
-# (ready, flow).
+# A host: its link is taken until `free_ps`, its first flow is ready at `ready_ps` (NEVER without
+# one); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
+# binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait.
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -96,8 +111,10 @@ HOST = np.dtype(
     align=True,
 )
 
-# What never changes of a flow. `ring` and `ring_length` place its entries of `outstanding`, `log`
-# those of `arrivals`.
+# What never changes of a flow; what does is in `hostagent.state.SENDER`.
+# `hops`: links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers;
+# `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first.
+# `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [
         ("source", np.int32),
@@ -126,6 +143,7 @@ Records = np.recarray[Any, Any]
 Bytes = NDArray[np.uint8]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+# A thread's own: keys, as many again for sorting them, their buckets, and where each port's end.
 Buffers = tuple[Int64, Int64, Int64, Int64]
 
 
@@ -135,10 +153,14 @@ def records(count: int, dtype: np.dtype[np.void]) -> Records:
 
 
 class Constants(NamedTuple):
-    """Numbers of a run. Times in ps; `capacity` 0 is unlimited.
+    """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
-    A `threshold` is the least queue of its bin.
+    `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it. A `threshold` is
+    the least queue of its bin.
     """
+
+    # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
+    # to memory can have changed.
 
     k: int
     half: int
@@ -165,8 +187,9 @@ class Constants(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Packets (chunks * CHUNK,), the same memory as the headers of chunks, and the stack of spare
-    chunks.
+    """Packets (chunks * CHUNK,), the headers of chunks, and the stack of spare chunks.
+
+    `headers` is a view of the memory of `packets`, at the first slot of each chunk.
     """
 
     packets: Records
@@ -175,10 +198,13 @@ class Pool(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """`fattree.forwarding` of one state of the links, flat: a switch's destinations start at its
-    `row` of `groups`.
+    """`fattree.forwarding` of one state of the links, flat.
+
+    A switch's destinations start at its `row` of `groups`, which has local groups (-1: no path).
+    Group -> schedule -> slots, from `schedule_offset[i]` to `schedule_offset[i + 1]`.
     """
 
+    # Local to a switch: a pointer belongs to (switch, local group), whatever the routes are.
     groups: Int32
     first_group: Int64
     group_schedule: Int64
@@ -193,7 +219,11 @@ class Routes(NamedTuple):
 
 
 class Pointers(NamedTuple):
-    """What switches and Host DR's hosts remember: cells as in the P4 registers (0: not used yet)."""
+    """What switches and Host DR's hosts remember: cells as in the P4 registers (0: unused).
+
+    `cells`: (data, ACK) of each group; `orders`, `wraps`: the order that a RESHUFFLED pointer
+    walks, and its wraparounds since it was drawn; `host_cells` (pairs, 2).
+    """
 
     cells: Int32
     orders: Bytes
@@ -202,11 +232,11 @@ class Pointers(NamedTuple):
 
 
 class Flows(NamedTuple):
-    """Per flow: constants, sender, ready time, place in its host's heap, packets received and
-    reported, flows waited for.
+    """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
 
-    `followers` (CSR) are the flows that wait for this one; `outstanding` holds all rings,
-    `arrivals` SACK's logs.
+    `received` and `reported` count packets at the receiver and in ACKs that came back, `blocked`
+    the flows that it waits for; `followers` (CSR) are those that wait for it. `outstanding` holds
+    all rings, `arrivals` the packet numbers that SACK's receivers have got, in order of arrival.
     """
 
     table: Records
@@ -227,6 +257,7 @@ class Flows(NamedTuple):
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to."""
 
+    # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
     constants: Constants
     rules: Any
     pool: Pool

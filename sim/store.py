@@ -22,12 +22,16 @@ from fattree.record import Record
 from sim.errors import StoreError
 
 ROOT = Path(__file__).resolve().parent.parent
+# What a result does not depend on: it reads, keeps or shows. Whatever else is in the folders counts,
+# needed or not, so that nobody has to add a new module here; a test follows the imports.
 NO_MODEL = {
     "fattree": {"experiment_file", "sweep_file", "record"},
     "sim": {"cli", "cluster", "progress", "store", "sweeps", "tables", "theory"},
 }
 MODEL_FOLDERS = ("fattree", "hostagent", "sim", "sim/lb")
+# SQLite's user_version: raise it when the tables change.
 FORMAT = 1
+# Others may write: how long to wait for them before it is an error.
 BUSY_SECONDS = 60
 
 SCHEMA = f"""
@@ -39,26 +43,30 @@ CREATE TABLE IF NOT EXISTS runs (
     finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
 CREATE VIEW IF NOT EXISTS results AS SELECT
-    {", ".join(f"json_extract(record, '$.{name}') AS {name}" for name in Record.model_fields)}, key, model, finished
+    {", ".join(f"json_extract(record, '$.{name}') AS {name}" for name in Record.model_fields)},
+    key, model, finished
 FROM runs;
 PRAGMA user_version = {FORMAT};
 """
 
 
+def model_files() -> list[Path]:
+    """Return every module of ours that a result depends on."""
+    paths = [path for folder in MODEL_FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
+    return [path for path in paths if path.stem not in NO_MODEL.get(path.parent.name, ())]
+
+
+# Once a process: what has been imported does not change with the files.
 @cache
 def model_version() -> str:
-    """Return the hash of every module of ours that a result depends on."""
-    paths = [path for folder in MODEL_FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
-    kept = [path for path in paths if path.stem not in NO_MODEL.get(path.parent.name, ())]
+    """Return the hash of the model, text by text."""
     return hashlib.sha256(
-        b"".join(path.name.encode() + path.read_bytes() for path in kept)
+        b"".join(path.name.encode() + path.read_bytes() for path in model_files())
     ).hexdigest()
 
 
 def run_key(scenario: Scenario) -> str:
-    """Return the hash that names a run: two scenarios have the same key iff their results are the
-    same by construction.
-    """
+    """Return the hash that names a run: the same iff results are the same by construction."""
     text = json.dumps(plain(scenario, without={"name"}), sort_keys=True)
     return hashlib.sha256(
         "\n".join((text, _traffic_digest(scenario.collective.file), model_version())).encode()
@@ -66,6 +74,7 @@ def run_key(scenario: Scenario) -> str:
 
 
 def _traffic_digest(file: str | None) -> str:
+    # A file that cannot be read gets a key too: the run itself will say what is wrong with it.
     try:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
     except OSError:
@@ -73,10 +82,7 @@ def _traffic_digest(file: str | None) -> str:
 
 
 def plain(model: BaseModel, without: set[str] | None = None) -> dict[str, Any]:
-    """Return a model as JSON values.
-
-    What JSON cannot say (inf) is text, which pydantic reads back.
-    """
+    """Return a model as JSON values; what JSON cannot say (inf) is text, which pydantic reads."""
     values = _finite(model.model_dump(mode="json", exclude=without))
     assert isinstance(values, dict)
     return values
@@ -120,6 +126,8 @@ class Store:
 
     def find(self, keys: Iterable[str]) -> dict[str, Record]:
         """Return the records of those keys that are finished."""
+        # One query a key: SQLite limits how many parameters a query has, and a look-up by primary key
+        # costs microseconds.
         with self._errors():
             rows = [
                 row
@@ -140,6 +148,7 @@ class Store:
             json.dumps(plain(record)),
         )
 
+        # A transaction a run, so a kill costs the runs under way and no more.
         with self._errors(), self._database:
             self._database.execute(
                 "INSERT OR IGNORE INTO runs (key, model, scenario, record) VALUES (?, ?, ?, ?)", row
@@ -177,10 +186,13 @@ def _opened(path: Path, create: bool) -> sqlite3.Connection:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
+    # A new file has version 0 and no tables; any other database is somebody else's.
     if version != FORMAT and (version or tables or not create):
         database.close()
         raise sqlite3.DatabaseError("not a store of runs of this version")
 
+    # Readers do not wait for the writer, and a commit need not reach the disk at once: after a power
+    # failure the last runs may be missing, but the file is whole.
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     if create:

@@ -1,9 +1,8 @@
-"""What a switch does in one window: its links' packets in the order of their arrival, each to a
-port (simulator model).
+"""What a switch does in one window: its links' packets in order of arrival, each to a port.
 
 Everything that arrives within a window is on the links when the window opens, so a node needs no
-event queue: it gathers, sorts by (time, port) and serves. A key is (time within the window, port,
-slot) in one integer.
+event queue: it gathers, sorts by (time, port) and serves (simulator model). A key is (time within
+the window, port, slot) in one integer.
 """
 
 from fattree.policies import Chooser
@@ -16,9 +15,13 @@ from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, UNROUTABLE
 EDGE = int(Tier.EDGE)
 CORE = int(Tier.CORE)
 WAYPOINT = int(Chooser.WAYPOINT)
+# 63 bits: a slot below 2**36, a port below 2**7 (k is at most 128) and 20 bits of time, which is
+# why `sim.network` cuts windows at 2**20 ps. Integers of one word sort without a comparison
+# function, and ties go to the lower port (decision 8).
 SLOT_BITS = 36
 TIME_BITS = SLOT_BITS + 7
 SLOT_MASK = (1 << SLOT_BITS) - 1
+# So few keys are sorted by insertion alone.
 FEW = 16
 
 
@@ -29,6 +32,9 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
     Return how many packets that were.
     """
     keys, spare_keys, buckets, ends = buffers
+
+    # A large fabric lies in no cache. Its nodes are served in order, so the next one's memory is
+    # asked for now, and arrives while this one is served.
     if switch + 1 < world.constants.switches:
         foresee(world, switch + 1)
 
@@ -45,19 +51,20 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
         keys = spare_keys
 
     insertion_sort(keys, count)
+
+    # Nothing that is forwarded comes back here within the window, so the keys stay complete.
     for position in range(count):
         key = keys[at(position)]
         forward(world, routes, switch, now_ps=start_ps + (key >> TIME_BITS), slot=key & SLOT_MASK)
 
+    # Only now: a chunk that is handed back may be overwritten by the next packet.
     release(world, switch, ends)
     return count
 
 
 @inlined
 def foresee(world, switch):
-    """Ask for the memory that a switch will need: both sides' links, then what has arrived, what
-    waits, and what comes next.
-    """
+    """Ask for the memory that a switch will need: its links, then what they say where to find."""
     links = world.links
     pool = world.pool
     k = world.constants.k
@@ -69,6 +76,8 @@ def foresee(world, switch):
     for number in range(switch * k, (switch + 1) * k):
         incoming = links[at(world.inputs[at(number)])]
         outgoing = links[at(number)]
+
+        # What has arrived, what waits at the port, and where the next packet will be appended.
         foresee_chunk(pool, incoming.taken)
         foresee_chunk(pool, outgoing.cursor)
 
@@ -80,6 +89,8 @@ def foresee(world, switch):
 def foresee_chunk(pool, slot):
     """Ask for a chunk's header and for its packets from a slot on."""
     prefetch(pool.headers[at(slot >> CHUNK_BITS)])
+
+    # Every other packet: two fill a cache line.
     for line in range(slot, slot | (CHUNK - 1), 2):
         prefetch(pool.packets[at(line)])
 
@@ -89,6 +100,8 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
     """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
     k = world.constants.k
     count = 0
+
+    # A list is in order of arrival, so the first packet that is too late ends its port.
     for port in range(k):
         link = world.links[at(world.inputs[at(switch * k + port)])]
         slot = link.taken
@@ -99,6 +112,8 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
             if packet.time_ps >= end_ps:
                 break
 
+            # A lost packet held its link like any other (decision 8), and vanishes where it would
+            # have arrived.
             if packet.status & LOST:
                 world.counters[LIVE] -= 1
             else:
@@ -116,7 +131,7 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
 
 @inlined
 def release(world, switch, ends):
-    """Hand back the chunks of what has been served."""
+    """Take what has been served off the links, and hand back the chunks that it filled."""
     k = world.constants.k
     for port in range(k):
         link = world.links[at(world.inputs[at(switch * k + port)])]
@@ -133,7 +148,11 @@ def release(world, switch, ends):
 
 @inlined
 def scatter(keys, count, sorted_keys, buckets, window_ps):
-    """Sort keys coarsely by time into about `count` buckets, keeping their order within each."""
+    """Sort keys coarsely by time into about `count` buckets, keeping their order within each.
+
+    Arrivals are spread over the window, so a bucket has about one key and insertion sort little to
+    do: both together are linear in practice, and quadratic at worst, for equal times.
+    """
     coarse = 0
     while window_ps >> coarse >= min(count, len(buckets)):
         coarse += 1
@@ -146,6 +165,7 @@ def scatter(keys, count, sorted_keys, buckets, window_ps):
     for position in range(count):
         buckets[at(keys[at(position)] >> shift)] += 1
 
+    # From how many there are in each bucket to where each begins.
     first = 0
     for bucket in range(used):
         size = buckets[at(bucket)]
@@ -174,15 +194,14 @@ def insertion_sort(keys, count):
 
 @inlined
 def forward(world, routes, switch, now_ps, slot):
-    """Send one packet to the port that leads down to its destination, or up by the load balancer's
-    choice.
-    """
+    """Send one packet down to its destination, or up by the load balancer's choice."""
     constants = world.constants
     packet = world.pool.packets[at(slot)]
     port = southbound(world.switches[at(switch)], packet)
 
     if port < 0:
         uplink = northbound(world, routes, switch, packet=packet, now_ps=now_ps)
+        # No path that the switch knows of: like a router, it drops.
         if uplink < 0:
             world.counters[UNROUTABLE] += 1
             world.counters[LIVE] -= 1
@@ -195,7 +214,8 @@ def forward(world, routes, switch, now_ps, slot):
 
 @inlined
 def southbound(node, packet):
-    """Return the port (from 0) below which the destination is, -1 if it is not below this switch."""
+    """Return the port (from 0) below which the destination is, -1 if it is not below the switch."""
+    # Addresses are 10.pod.edge.host, so each tier looks at the one field that it decides.
     if node.tier == CORE:
         return int(packet.pod)
     if packet.pod != node.pod:
@@ -214,6 +234,7 @@ def northbound(world, routes, switch, packet, now_ps):
     if constants.chooser == WAYPOINT:
         return lb.waypoint.uplink(node, packet)
 
+    # The columns of this switch's groups are pods, edges or hosts (`SWITCH.level`).
     destination = int(packet.pod)
     if node.level > 0:
         destination = destination * constants.half + int(packet.edge)

@@ -1,33 +1,25 @@
 """The paper's closed forms, to be drawn over simulations and tested against brute force.
 
-Times are integer picoseconds, queues are in data packets, k is the fat-tree's parameter. Each
-function names the theorem or the appendix that it is taken from. Where the paper prints no formula
-(N D/D/1, appendix E) we use Roberts' exact tail, and beside it the Gaussian bridge, which is our
-reading of its "truncated normal".
+Times are integer picoseconds, queues are in data packets, k is the fat-tree's parameter and n its
+k**3 / 4 hosts. Each function names the theorem or the appendix that it is taken from. Where the
+paper prints no formula (N D/D/1, appendix E) we use Roberts' exact tail, and beside it the Gaussian
+bridge, which is our reading of its "truncated normal".
 """
 
 from dataclasses import dataclass
 from math import ceil, comb, erfc, exp, floor, pi, prod, sqrt
 
-from fattree.bounds import (
-    Timing,
-    ack_times_ps,
-    arrival_ps,
-    data_only_packets,
-    plain_sum_ps,
-    return_ps,
-)
+from fattree.bounds import Timing, ack_times_ps, data_only_packets
 from fattree.experiment import Scenario
 from fattree.topology import FatTree
 from fattree.traffic import message_bytes, packet_count
 from fattree.units import PS_PER_SECOND
 
-__all__ = ["Timing", "ack_times_ps", "arrival_ps", "data_only_packets", "plain_sum_ps", "return_ps"]
-
+# Appendix G: headers with the gap between packets (62 + 20), and alpha.
 HEADER_BYTES = 82
 QUEUEING_PACKETS = 10
+# Section 7.2: a path through the core meets five output queues of switches.
 SWITCH_QUEUES = 5
-DEFAULT_BUFFER_PACKETS = 200
 
 
 # Bounds of the completion time (appendix B)
@@ -39,37 +31,24 @@ def packets_of(scenario: Scenario) -> int:
 
 
 def permutation_bound_ps(scenario: Scenario, packets: int | None = None) -> int:
-    """Return appendix B's lower bound of a permutation of `packets` (by default the scenario's):
-    17,056,940 ps for 256.
+    """Return appendix B's lower bound of a permutation: 17,056,940 ps for 256 packets.
+
+    `packets` are by default the scenario's.
     """
     return ack_times_ps(Timing.of(scenario), packets or packets_of(scenario))[-1]
 
 
-def all_to_all_bound_ps(scenario: Scenario) -> int:
-    """Return appendix B's recursion for an all-to-all: every host sends m' = (n - 1) m packets,
-    1,391.8 us by default.
-    """
-    return permutation_bound_ps(scenario, (scenario.tree.hosts - 1) * packets_of(scenario))
-
-
-def all_to_all_plain_sum_ps(scenario: Scenario) -> int:
-    """Return the paper's all-to-all bound, data on the host's link and one empty round trip:
-    1,364.6 us by default.
-    """
-    return plain_sum_ps(Timing.of(scenario), (scenario.tree.hosts - 1) * packets_of(scenario))
-
-
 def last_interleaved_ack(timing: Timing, packets: int) -> int:
-    """Return i_2 = m - i_1 + 1, the ACK after which hosts send ACKs only: 179 of 256 (appendix B,
-    mode 3).
+    """Return i_2 = m - i_1 + 1, the ACK after which hosts send ACKs only: 179 of 256.
+
+    Appendix B, mode 3.
     """
     return packets - data_only_packets(timing) + 1
 
 
 def sent_ps(timing: Timing, packets: int) -> int:
-    """Return when the last bit of a host's data packet number `packets` has left, in modes 1 and 2
-    (appendix B).
-    """
+    """Return when the last bit of a host's data packet number `packets` has left (appendix B)."""
+    # Mode 1, one after the other, for the first i_1; in mode 2 an ACK goes between any two.
     alone = min(packets, data_only_packets(timing))
     return (
         timing.data_ps
@@ -82,47 +61,56 @@ def sent_ps(timing: Timing, packets: int) -> int:
 
 
 def northbound_probability(k: int) -> float:
-    """Return the probability that no flow of an edge stays under it, in a random permutation
-    (appendix C, property 1).
+    """Return the probability that no flow of an edge stays under it, in a random permutation.
+
+    P_northbound of appendix C, property 1.
     """
+    # Flow i chooses among n - 1 - i ends, and n - k/2 - i of them are outside if those before it
+    # went outside too.
     hosts = FatTree(k).hosts
     half = k // 2
     return prod((hosts - half - i) / (hosts - 1 - i) for i in range(half))
 
 
 def hotspot_probability(k: int) -> float:
-    """Return the probability that all flows of an edge go to one other edge (appendix C, property
-    1).
+    """Return the probability that all flows of an edge go to one other edge.
+
+    P_hotspot of appendix C, property 1.
     """
+    # The first flow chooses the edge, the others meet there: k/2 - i of its hosts are left.
     hosts = FatTree(k).hosts
     half = k // 2
     return (hosts - half) / (hosts - 1) * prod((half - i) / (hosts - 1 - i) for i in range(1, half))
 
 
 def red_probability(k: int) -> float:
-    """Return the probability that an edge is red: all its flows leave it, and not all to the same
-    edge (appendix C).
+    """Return the probability that an edge is red: its flows leave it, not all to the same edge.
+
+    P_Red of appendix C: a hotspot is northbound, so the difference is what remains.
     """
     return northbound_probability(k) - hotspot_probability(k)
 
 
 def safe_probability(k: int, gap_share: float) -> float:
-    """Return the probability that no neighbour sends in a flow's critical window (appendix C,
-    property 2).
+    """Return the probability that no neighbour sends in a flow's critical window.
 
+    P_safe of appendix C, property 2: T_IPG before and after, for each of k/2 - 1 neighbours.
     `gap_share` is T_IPG / T_SERVICE, the inter-packet gap as a part of a packet's slot.
     """
     return float((1 - 2 * gap_share) ** (k // 2 - 1))
 
 
 def collision_probability(k: int, gap_share: float | None = None) -> float:
-    """Return the probability that two given flows collide on an aggregation-edge link (appendix C).
+    """Return the probability that two given flows collide on an aggregation-edge link.
 
-    With JSQ both must be safe, so `gap_share` is given; without it this is Simple RR's.
+    P_collision of appendix C. With JSQ both must be safe, so `gap_share` is given; without it this
+    is Simple RR's.
     """
     hosts = FatTree(k).hosts
     half = k // 2
     safe = 1.0 if gap_share is None else safe_probability(k, gap_share)
+    # Properties 3 and 4: the same agg position on the way up, which is the one on the way down
+    # (there is one way from a core to a pod), and another host below the same edge.
     same_agg = 1 / half
     same_destination = (half - 1) / (hosts - 1 - half)
 
@@ -130,10 +118,9 @@ def collision_probability(k: int, gap_share: float | None = None) -> float:
 
 
 def expected_pairs(k: int, gap_share: float | None = None, *, same_edge: bool = True) -> float:
-    """Return the expected number of synchronised pairs: all pairs of flows times their probability
-    (appendix C).
+    """Return the expected number of synchronised pairs: all pairs times their probability.
 
-    The appendix counts all n (n - 1) / 2 pairs; without `same_edge`, only those of flows that begin
+    Appendix C counts all n (n - 1) / 2 pairs; without `same_edge`, only those of flows that begin
     at different edges, since two of one edge never share an uplink.
     """
     hosts = FatTree(k).hosts
@@ -144,8 +131,9 @@ def expected_pairs(k: int, gap_share: float | None = None, *, same_edge: bool = 
 
 
 def any_pair_probability(k: int, gap_share: float | None = None) -> float:
-    """Return the probability of at least one pair if pairs were independent and rare, 1 -
-    exp(-expected pairs).
+    """Return the probability of at least one pair if pairs were independent and rare.
+
+    1 - exp(-expected pairs), Poisson's.
     """
     return 1 - exp(-expected_pairs(k, gap_share))
 
@@ -159,8 +147,10 @@ def no_internal_traffic_bound(k: int) -> float:
 
 
 def random_queue_packets(k: int, packets: float) -> float:
-    """Return Q(m) = sqrt(1 - 2/k) sqrt(2 m / pi): the queue at an edge's uplink when the m-th
-    packet of its flows arrives.
+    """Return Q(m) = sqrt(1 - 2/k) sqrt(2 m / pi): an uplink's queue when packet m arrives.
+
+    In every packet time an edge's k/2 hosts send a packet each, to a random one of k/2 uplinks, and
+    one leaves it: a random walk of variance 1 - 2/k that cannot pass below 0 (appendix D).
     """
     return sqrt(1 - 2 / k) * sqrt(2 * packets / pi)
 
@@ -194,6 +184,8 @@ class PeriodicFlows:
 
         Between whole numbers of flows it is interpolated.
         """
+        # Expected numbers of flows are not whole (appendices E and F), but the exact tail asks for
+        # whole ones. At full load one more would be too many, so its period grows with it.
         below = floor(self.flows)
         part = self.flows % 1
         tail = periodic_tail(below, self.period, work) if below else 0.0
@@ -206,17 +198,16 @@ class PeriodicFlows:
         )
 
     def mean_packets(self) -> float:
-        """Return the mean number of packets that wait or are being sent: the sum of P(V > i) over i
-        = 0, 1, ...
+        """Return the mean number of packets that wait or are being sent.
+
+        They are the work rounded up, whose mean is the sum of P(V > i) over i = 0, 1, ...
         """
         return sum(self.tail(i) for i in range(ceil(self.flows) + 1))
 
-    def bridge_tail(self, work: float) -> float:
-        """Return the Gaussian bridge's P(V > x) = exp(-2 x (x / N + 1 - rho))."""
-        return exp(-2 * work * (work / self.flows + 1 - self.load))
-
     def bridge_mean_packets(self) -> float:
-        """Return the Gaussian bridge's mean number of packets: its mean work and half a packet
+        """Return the Gaussian bridge's mean number of packets.
+
+        Its mean work, the integral of P(V > x) = exp(-2 x (x / N + 1 - rho)), and half a packet
         while one is being sent.
         """
         drift = 1 - self.load
@@ -235,6 +226,7 @@ def periodic_tail(flows: int, period: float, work: float) -> float:
 
     Sum over n > x of C(N, n) ((n - x)/D)^n (1 - (n - x)/D)^(N - n) (D - N + x)/(D - n + x).
     """
+    # P(V > 0) is the load; the sum is for x > 0.
     if work <= 0:
         return flows / period if work == 0 else 1.0
 
@@ -249,8 +241,9 @@ def periodic_tail(flows: int, period: float, work: float) -> float:
 
 
 def northbound_flows_of_edge(k: int) -> float:
-    """Return the expected flows that leave an edge in a random permutation, k/2 (1 - (k/2 - 1)/(n -
-    1)) (appendix E).
+    """Return the expected flows that leave an edge in a random permutation (appendix E).
+
+    k/2 (1 - (k/2 - 1)/(n - 1)).
     """
     hosts = FatTree(k).hosts
     half = k // 2
@@ -258,15 +251,20 @@ def northbound_flows_of_edge(k: int) -> float:
 
 
 def northbound_flows_of_pod(k: int) -> float:
-    """Return the expected flows that leave a pod, (k/2)^2 (1 - ((k/2)^2 - 1)/(n - 1)) (appendix E)."""
+    """Return the expected flows that leave a pod in a random permutation (appendix E).
+
+    (k/2)^2 (1 - ((k/2)^2 - 1)/(n - 1)).
+    """
     hosts = FatTree(k).hosts
     local = (k // 2) ** 2
     return local * (1 - (local - 1) / (hosts - 1))
 
 
 def host_dr_queue(k: int, *, core: bool) -> PeriodicFlows:
-    """Return Host DR's model (appendix E): an edge's flows of period k/2 at E>A and A>E, a pod's of
-    (k/2)^2 at A>C and C>A.
+    """Return Host DR's model (appendix E): flows of an edge at E>A and A>E, of a pod at the core.
+
+    Each spreads over all uplinks in rotation, so a link sees every (k/2)-th packet of an edge's
+    flows, every (k/2)^2-th of a pod's.
     """
     half = k // 2
     return (
@@ -277,9 +275,8 @@ def host_dr_queue(k: int, *, core: bool) -> PeriodicFlows:
 
 
 def ofan_queue(k: int, *, core: bool) -> PeriodicFlows:
-    """Return Ofan's model (appendix F): as many flows as pointers, all of one rate, and the load
-    that Host DR's flows have.
-    """
+    """Return Ofan's model (appendix F): as many flows as pointers, and the load of Host DR's."""
+    # Pointers carry equally much, so their rate is the load over their number.
     pointers = pointers_of_agg(k) if core else expected_pointers_of_edge(k)
     return PeriodicFlows(pointers, pointers / host_dr_queue(k, core=core).load)
 
@@ -288,37 +285,39 @@ def ofan_queue(k: int, *, core: bool) -> PeriodicFlows:
 
 
 def most_pointers_of_edge(k: int) -> int:
-    """Return the pointers per class of an edge, one for every other edge: 2,047 at k = 64 (section
-    6).
+    """Return the pointers per class of an edge, one for every other edge: 2,047 at k = 64.
+
+    Section 6, "2K pointers".
     """
     return FatTree(k).edges - 1
 
 
 def pointers_of_agg(k: int) -> int:
-    """Return the pointers per class of an aggregation switch, one for every other pod: 63 at k = 64
-    (section 6).
-    """
+    """Return the pointers per class of an agg, one for every other pod: 63 at k = 64."""
     return k - 1
 
 
 def expected_pointers_of_edge(k: int) -> float:
-    """Return the expected distinct destination edges of an edge's k/2 flows, about k/2 - 1/4
-    (appendix F).
+    """Return the expected distinct destination edges of an edge's k/2 flows, about k/2 - 1/4.
+
+    Appendix F: k/2 balls in k^2/2 bins.
     """
     bins = k * k / 2
     return float(bins * (1 - (1 - 1 / bins) ** (k / 2)))
 
 
 def schedule_saving(k: int) -> float:
-    """Return how many times fewer schedules an edge keeps when all edges of a pod share one, k/2
-    (appendix F).
+    """Return how many times fewer schedules an edge keeps when all edges of a pod share one.
+
+    k/2, appendix F.
     """
     return FatTree(k).edges / k
 
 
 def consolidation_gain(k: int) -> float:
-    """Return k^2 / (4 (k - 1)): Host DR's flows at a destination aggregation switch over Ofan's, at
-    least (appendix F).
+    """Return how many more flows Host DR has at a destination agg than Ofan, at least (appendix F).
+
+    k^2 / (4 (k - 1)): one for each host of the pod instead of one for each other agg.
     """
     return k * k / (4 * (k - 1))
 
@@ -329,39 +328,25 @@ def consolidation_gain(k: int) -> float:
 def optimal_payload_bytes(
     message: float, header: float = HEADER_BYTES, queueing: float = QUEUEING_PACKETS
 ) -> float:
-    """Return the payload sqrt(D H / alpha) that minimises the completion time if queues are alpha
-    packets (appendix G).
-    """
+    """Return sqrt(D H / alpha), the best payload if queues are alpha packets (appendix G)."""
     return sqrt(message * header / queueing)
 
 
 def modelled_send_bytes(
     payload: float, message: float, header: float = HEADER_BYTES, queueing: float = QUEUEING_PACKETS
 ) -> float:
-    """Return P (D / (P - H) + alpha): the bytes that a link passes while a message and alpha queued
-    packets go through it.
+    """Return the bytes that a link passes for a message and alpha queued packets (appendix G).
+
+    P (D / (P - H) + alpha), with the payload P - H.
     """
     return (payload + header) * (message / payload + queueing)
 
 
-def optimal_payload_of_square_root_bytes(
-    message: float, header: float = HEADER_BYTES, factor: float = 1
-) -> float:
-    """Return the best payload where queues are factor sqrt(m) packets, to first order: (2 H sqrt(D)
-    / factor)^(2/3), D^(1/3).
-
-    For P >> H the bytes are D H / p + factor sqrt(D p), p = P - H; the derivative is 0 where
-    p^(3/2) = 2 H sqrt(D) / factor.
-    """
-    return float((2 * header * sqrt(message) / factor) ** (2 / 3))
-
-
 def modelled_cct_ps(scenario: Scenario, payload: float) -> float:
-    """Return the modelled completion time of a permutation: sending, alpha packets of queueing and
-    the zero-load RTT (appendix G).
+    """Return the modelled completion time of a permutation (appendix G).
 
-    `scenario` gives message, rate, latency, header and gap; theorem "packet size" neglects what of
-    the RTT depends on the packet.
+    Sending, alpha packets of queueing and the zero-load RTT. `scenario` gives message, rate,
+    latency, header and gap; theorem "packet size" neglects what of the RTT depends on the packet.
     """
     header = scenario.packets.header_bytes + scenario.packets.gap_bytes
     sent = modelled_send_bytes(payload, message_bytes(scenario), header)
@@ -369,7 +354,8 @@ def modelled_cct_ps(scenario: Scenario, payload: float) -> float:
 
 
 def reordering_bound(queue_packets: float, rate_share: float) -> float:
-    """Return 5 q r / b: how many packets of a flow of rate r can overtake one that meets five full
-    queues of q packets.
+    """Return how many packets of a flow can overtake one that meets five full queues (section 7.2).
+
+    5 q r / b, with queues of q packets and a flow of the share r / b of the rate.
     """
     return SWITCH_QUEUES * queue_packets * rate_share

@@ -36,7 +36,10 @@ Serve: TypeAlias = Callable[[World, Buffers, Span], int]
 
 
 class Crew:
-    """Threads that wait for work: all but the caller's own."""
+    """Threads that wait for work: all but the caller's own.
+
+    `buffers` has one set a thread, which makes it the number of threads.
+    """
 
     def __init__(self, buffers: list[Buffers]) -> None:
         self.buffers = buffers
@@ -48,7 +51,7 @@ class Crew:
         self._others.shutdown()
 
     def serve(self, parts: list[World], serve: Serve, first: int, last: int) -> int:
-        """Serve nodes `first` to `last` - 1, a share each, and return how many packets that were."""
+        """Serve nodes `first` to `last` - 1, a share each; return how many packets that were."""
         cuts = [first + (last - first) * number // len(parts) for number in range(len(parts) + 1)]
         work = list(zip(parts, self.buffers, pairwise(cuts), strict=True))
         others = [self._others.submit(serve, *shares) for shares in work[1:]]
@@ -86,7 +89,7 @@ def advance_side_by_side(world: World, routes: Routes, until_ps: int, crew: Crew
 
 
 def _split(world: World, count: int) -> list[World]:
-    """Return the world as the first part, and others with empty counters and stacks of their own."""
+    """Return the world as the first part, and others with counters and stacks of their own."""
     rows = np.zeros((count - 1, max(COUNTERS, ROW)), dtype=np.int64)
     pools = [world.pool._replace(spare=np.empty_like(world.pool.spare)) for _ in rows]
     return [
@@ -159,7 +162,7 @@ def _add_up(parts: list[World]) -> None:
 
 
 def _spread(parts: list[World], owners: int) -> int:
-    """Share all spare chunks out among the first `owners` parts; return how many each has at least."""
+    """Share all spare chunks out among the first `owners` parts; return how many each gets."""
     spare = np.concatenate([part.pool.spare[: part.counters[SPARE]] for part in parts])
     shares = [*np.array_split(spare, owners), *[spare[:0]] * (len(parts) - owners)]
     for part, chunks in zip(parts, shares, strict=True):

@@ -1,9 +1,8 @@
-"""Window after window: nodes one after the other, windows no longer than a packet needs to the next
-node.
+"""Window after window: no longer than a packet needs to the next node, nodes one after the other.
 
 A packet that a node handles at t reaches the next node no earlier than t + latency + its
 serialisation. In a window of that length nodes are independent, so there is no event queue: every
-node takes what its links hold, in order.
+node takes what its links hold, in order (simulator model, "Technique").
 """
 
 import numpy as np
@@ -15,12 +14,15 @@ from sim.queues import following, settle
 from sim.state import ACK, CHUNK, CLOCK, LAST_DONE, LIVE, SPARE, UNFINISHED
 from sim.switches import serve_switch
 
+# How `through_windows` ends.
 REACHED, FINISHED, STARVED, STUCK = range(4)
 
 
 @kernel
 def start_flows(world, start_ps):
     """Start the flows that wait for no other, at their own time."""
+    # A start in the future is no event of its own: the flow's first packet is due after it, and
+    # until then its host has nothing of it to send.
     for flow in range(len(start_ps)):
         if world.flows.blocked[flow] == 0:
             start_flow(world, world.flows.table[flow].source, flow, start_ps[flow])
@@ -56,8 +58,8 @@ def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switche
         end_ps = min(counters[CLOCK] + world.constants.window_ps, until_ps)
         served = serve_all_hosts(work, end_ps)
 
-        # Only hosts finish flows. Switches still serve what arrives up to the last completion, so
-        # that the statistics do not depend on where windows happen to end.
+        # Only hosts finish flows, so they come first. Switches still serve what arrives up to the
+        # last completion, so that statistics do not depend on where windows happen to end.
         is_finished = counters[UNFINISHED] == 0
         if is_finished:
             end_ps = counters[LAST_DONE] + 1
@@ -90,6 +92,7 @@ def has_room(work):
 def serve_all_hosts(work, end_ps):
     """Serve all hosts until before `end_ps`; return how many packets they handled."""
     world, routes, _ = work
+    # Typed zeros: a plain 0 has the type of a literal, for which numba would compile once more.
     return serve_hosts(world, routes, np.int64(0), world.constants.hosts, end_ps)
 
 
@@ -132,13 +135,15 @@ def serve_switches(world, routes, first, last, end_ps, buffers):
 
 @kernel
 def chunks_needed(world):
-    """Return how many chunks a window can take at most: a live packet moves twice at most, a host
-    sends one a slot.
-    """
+    """Return how many chunks a window can take at most."""
     constants = world.constants
+
+    # A live packet is appended at most twice in a window: as an ACK to its host's list, from there
+    # to the link. What switches append arrives after the window. New packets are one a slot a host.
     sends = constants.hosts * (constants.window_ps // constants.data_slot_ps + 1)
     moves = 2 * (world.counters[LIVE] + sends)
 
+    # A list takes a chunk whenever one is full, and one more at most as its last was partly full.
     return moves // CHUNK + min(moves, len(world.links) + constants.hosts)
 
 
@@ -146,6 +151,8 @@ def chunks_needed(world):
 def next_event(world):
     """Return when the next packet arrives or a host may send, NEVER if nothing will happen."""
     next_ps = NEVER
+
+    # All links and hosts, not a heap: only an empty window asks, and the next one is not empty.
     for number in range(len(world.links)):
         link = world.links[number]
         if link.taken != link.tail:
@@ -164,6 +171,7 @@ def settle_all(world, now_ps, refresh):
 
     `refresh` lets adaptive load balancers with stale queues see it.
     """
+    # Links are numbered ports first: those of hosts, behind them, have no queue.
     for number in range(world.constants.switches * world.constants.k):
         link = world.links[number]
         settle(world.pool, link, constants=world.constants, now_ps=now_ps, counters=world.counters)
@@ -173,8 +181,9 @@ def settle_all(world, now_ps, refresh):
 
 @kernel
 def truncate(world, end_ps):
-    """Take what lies behind the end of the run out of the statistics: waiting at ports, and what
-    hosts sent later.
+    """Take out of the statistics what lies behind the end: waiting at ports, and what hosts sent.
+
+    Hosts are served for whole windows, and a packet's whole wait is counted when it is queued.
     """
     settle_all(world, end_ps, False)
     constants = world.constants
@@ -183,6 +192,8 @@ def truncate(world, end_ps):
 
     for number in range(len(world.links)):
         link = world.links[number]
+        # At a port, what had not left by the end; on a host's link, what no switch has taken, since
+        # whatever was sent after the end is under way.
         slot = link.cursor if number < ports else link.taken
         while slot != link.tail:
             is_ack = packets[slot].status & ACK

@@ -1,5 +1,4 @@
-"""Load balancers in switches: one module per family, with the stems and the words of the P4
-programs.
+"""Load balancers in switches: one module per family, with the words of the P4 programs.
 
     kernel        chooser                              P4 program
     hashing       HASH                                 ecmp.p4
@@ -29,9 +28,9 @@ ROTATION = int(Chooser.ROTATION)
 
 @inlined
 def uplink(world, routes, switch, group, packet, kind, now_ps):
-    """Return the uplink that the switch's load balancer chooses for a packet of class `kind` in a
-    local group.
-    """
+    """Return the uplink that a switch chooses for a packet of class `kind` in a local group."""
+    # Not a table of functions: those could not be merged into the kernel, while these branches are
+    # predicted, as a run has one chooser.
     chooser = world.constants.chooser
     if chooser == ROTATION:
         return rotation.uplink(world, routes, switch, group=group, kind=kind)

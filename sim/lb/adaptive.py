@@ -1,6 +1,4 @@
-"""RSQ, JSQ and Switch Pkt AR: a random uplink, the shortest queue, or a random one of the lowest
-bin of queues.
-"""
+"""RSQ, JSQ, Switch Pkt AR: a random uplink, the shortest queue, one of the lowest bin of queues."""
 
 from sim.jit import at, inlined
 from sim.lb.schedules import draw, schedule
@@ -12,6 +10,7 @@ BINS = 4
 @inlined
 def random_uplink(world, routes, switch, group):
     """Return the uplink of a random slot."""
+    # A 16-bit draw, scaled: what the P4 programs have. Weights are in the schedule's repetitions.
     first, length = schedule(routes, switch, group)
     return int(routes.slots[at(first + (((draw(world, switch) >> 16) * length) >> 16))])
 
@@ -20,10 +19,12 @@ def random_uplink(world, routes, switch, group):
 def queue_bytes(world, switch, uplink, now_ps):
     """Return what waits at an uplink, as far as the switch knows."""
     constants = world.constants
+    # An edge's and an agg's upper ports are its uplinks; cores have none and never ask.
     number = at(switch * constants.k + constants.half + uplink)
     if constants.is_stale:
         return world.ledgers[number].stale_bytes
 
+    # Here a late occupancy would not do (see `offer`): the choice depends on every byte.
     link = world.links[number]
     settle(world.pool, link, constants, now_ps=now_ps, counters=world.counters)
     return link.occupancy
@@ -45,9 +46,10 @@ def shortest_uplink(world, routes, switch, group, now_ps):
 
 @inlined
 def shortest(world, routes, switch, group, now_ps, random, is_weighted):
-    """Return the uplink with the least bytes (per weight).
+    """Return the uplink with the least bytes (per weight): tie number random * ties >> 16.
 
-    Tie number random * ties >> 16, in uplink order.
+    Ties count in uplink order. Fractions are compared crosswise, q_i w_j < q_j w_i, without a
+    division, as P4 has none.
     """
     weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]
     least = -1
@@ -65,13 +67,12 @@ def shortest(world, routes, switch, group, now_ps, random, is_weighted):
         if weight > 0 and waiting * least_weight == least * weight:
             ties += 1
 
+    # A second look, rather than a list of ties: kernels create no arrays.
     tie = (random * ties) >> 16
     for uplink in range(len(weights)):
         weight = share(weights, uplink, is_weighted)
-        if (
-            weight > 0
-            and queue_bytes(world, switch, uplink, now_ps) * least_weight == least * weight
-        ):
+        waiting = queue_bytes(world, switch, uplink, now_ps)
+        if weight > 0 and waiting * least_weight == least * weight:
             if tie == 0:
                 return uplink
 
@@ -111,6 +112,7 @@ def binned_uplink(world, routes, switch, group, now_ps):
         if reached == lowest:
             total += int(weights[uplink])
 
+    # As many tickets as weight: an uplink is drawn in proportion to it.
     ticket = (random * total) >> 16
     for uplink in range(len(weights)):
         if queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps)) != lowest:

@@ -11,17 +11,18 @@ __all__ = ["reshuffled_uplink", "uplink"]
 
 @inlined
 def reshuffled_uplink(world, routes, switch, group):
-    """Return the uplink at the pointer over one of 16 orders, drawn at first and after every 5
-    wraparounds.
+    """Return the uplink at the pointer over one of 16 orders, drawn anew after 5 wraparounds.
 
     One pointer serves both classes: one each would keep flows in step for 5 packets at a time.
     """
     pointer = at(world.switches[at(switch)].cells + 2 * group)
     cell = int(world.pointers.cells[pointer])
     if cell == 0 or world.pointers.wraps[pointer] >= RESHUFFLE_WRAPS:
+        # The upper four bits of 32: one of 16.
         world.pointers.orders[pointer] = draw(world, switch) >> 28
         world.pointers.wraps[pointer] = 0
 
+    # A group's 16 schedules lie one behind the other and are equally long.
     first, length = schedule(routes, switch, group)
     slot = position(routes, switch, group, kind=DATA, cell=cell, length=length)
     if slot + 1 == length:

@@ -16,12 +16,11 @@ def schedule(routes, switch, group):
 
 @inlined
 def start_or_next(cell, start, length):
-    """Return the position that a pointer's cell stands for: the start if it is unused, 0 beyond a
-    schedule's end.
-    """
+    """Return the position that a pointer's cell stands for: the start if it is unused."""
     if cell == 0:
         return start
 
+    # New routes may have given the group a shorter schedule while the pointer stayed where it was.
     return cell - 1 if cell <= length else 0
 
 
@@ -36,6 +35,8 @@ def position(routes, switch, group, kind, cell, length):
 @inlined
 def draw(world, switch):
     """Return a switch's next random number, 32 bits."""
+    # Counter-based, and a stream for each switch: what one draws depends on its own packets only,
+    # so the number of threads does not matter (simulator model, "Randomness").
     node = world.switches[at(switch)]
     number = mix(world.constants.seed, component(SWITCH, switch), node.draws)
     node.draws += 1

@@ -1,4 +1,4 @@
-"""The simulator's benchmark: what it hands to another simulator, and what it makes of the answer."""
+"""The simulator's benchmark: what another simulator is given, and what its answer becomes."""
 
 import importlib.util
 import stat
@@ -57,7 +57,8 @@ def test_another_simulator_gets_the_same_file_and_is_timed(
 ) -> None:
     echo = program(
         tmp_path,
-        'echo "$@" > arguments; echo "Flow a finished at 12.5"; echo "Flow b finished at 19.25 total"',
+        'echo "$@" > arguments; echo "Flow a finished at 12.5"; '
+        'echo "Flow b finished at 19.25 total"',
     )
     row = benchmark.other([str(echo), "-strat", "x"], matrix, PERMUTATION, 1000)
     assert (

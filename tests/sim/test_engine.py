@@ -76,9 +76,11 @@ def test_kernels_are_plain_python_as_well() -> None:
     lines = [
         "from fattree.experiment import Collective, Fabric, Scenario, Transport",
         "from sim import run",
-        "short, sack = Collective(message_bytes=6 * 4096), Transport(recovery='sack', congestion='mswift')",
+        "short = Collective(message_bytes=6 * 4096)",
+        "sack = Transport(recovery='sack', congestion='mswift')",
+        "base = Scenario(fabric=Fabric(k=4), collective=short, transport=sack)",
         "for policy in ('host_pkt_ar', 'switch_pkt', 'jsq', 'host_dr', 'ofan_jsq_start'):",
-        "    result = run(Scenario(policy=policy, fabric=Fabric(k=4), collective=short, transport=sack))",
+        "    result = run(base.model_copy(update={'policy': policy}))",
         "    print(result.cct_ps, result.record.max_queue_bytes, result.packet_hops)",
     ]
     printed = [

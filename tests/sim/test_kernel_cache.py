@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sim.jit import KERNEL_MODULES, ROOT
+from tests.sim.imports import import_closure
 
 SHOW = "from sim.jit import CACHE; print(CACHE.folder); print(CACHE.note)"
 
@@ -67,9 +68,4 @@ def test_a_folder_that_others_may_have_filled_is_refused(
 
 
 def test_every_module_of_kernels_names_the_cache() -> None:
-    users = [
-        path
-        for path in (*ROOT.glob("sim/*.py"), *ROOT.glob("sim/lb/*.py"))
-        if "import at" in path.read_text() or "@inlined" in path.read_text()
-    ]
-    assert {str(path.relative_to(ROOT)) for path in users} <= set(KERNEL_MODULES)
+    assert import_closure("sim/windows.py") == set(KERNEL_MODULES)

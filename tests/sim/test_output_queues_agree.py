@@ -1,4 +1,4 @@
-"""The two output queues of the project, the switch's and the simulator's, fed with the same offers."""
+"""The project's two output queues, the switch's and the simulator's, fed with the same offers."""
 
 import numpy as np
 from hypothesis import given

@@ -1,10 +1,12 @@
-"""Results as records and tables."""
+"""Results as records, and by layer."""
 
+import numpy as np
 import pytest
 
 from fattree.experiment import Collective, Fabric, Scenario
-from fattree.topology import SWITCH_LAYERS
+from fattree.topology import SWITCH_LAYERS, FatTree
 from sim import Result, run
+from sim.results import by_layer
 
 
 @pytest.fixture(scope="module")
@@ -21,19 +23,25 @@ def test_record_sums_up_the_ports(result: Result) -> None:
     assert all(0 < use < 1 for use in record.utilisation_layers)
 
 
-def test_tables_have_a_row_per_flow_port_layer_and_sample(result: Result) -> None:
-    assert result.flow_table().height == 16
-    assert result.port_table().height == 20 * 4
-    assert result.layer_table().height == len(SWITCH_LAYERS)
-    assert result.series_table().height == len(SWITCH_LAYERS) * (result.end_ps // 1_000_000)
+def test_arrays_have_a_row_per_flow_port_and_sample(result: Result) -> None:
+    assert len(result.done_ps) == len(result.transmissions) == 16
+    assert len(result.ports.packets) == 20 * 4
+    assert result.series is not None
+    assert result.series.longest.shape == (result.end_ps // 1_000_000, len(SWITCH_LAYERS))
 
 
-def test_ports_are_in_the_layer_that_they_lead_to(result: Result) -> None:
-    tree, rows = result.scenario.tree, result.port_table()
-    layer = dict(zip(zip(rows["switch"], rows["port"], strict=True), rows["layer"], strict=True))
-    assert layer[0, 1] == "E>H" and layer[0, 3] == "E>A"
-    assert layer[tree.agg(0, 0), 1] == "A>E" and layer[tree.agg(0, 0), 4] == "A>C"
-    assert layer[tree.core(0, 0), 1] == "C>A"
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_ports_are_in_the_layer_that_they_lead_to(k: int) -> None:
+    tree = FatTree(k)
+    numbers = np.arange(tree.switches * k)
+    names = {0: "E", 1: "A", 2: "C"}
+    for layer, ports in zip(SWITCH_LAYERS, by_layer(tree, numbers), strict=True):
+        for number in ports.ravel().tolist():
+            switch, port = divmod(number, k)
+            far = tree.neighbour(switch, port + 1)
+            here, there = (min(one // tree.edges, 2) for one in (switch, far.switch if far else 0))
+            assert layer == f"{names[here]}>{names[there] if far else 'H'}"
+    assert sum(ports.size for ports in by_layer(tree, numbers)) == len(numbers)
 
 
 def test_host_links_carry_data_and_acks(result: Result) -> None:
@@ -41,6 +49,6 @@ def test_host_links_carry_data_and_acks(result: Result) -> None:
     assert result.host_bytes.min() >= 256 * (4158 + 64)
 
 
-def test_without_samples_the_series_is_empty() -> None:
+def test_without_samples_there_is_no_series() -> None:
     plain = run(Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=1)))
-    assert plain.series is None and plain.series_table().height == 0
+    assert plain.series is None

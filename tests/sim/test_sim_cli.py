@@ -113,7 +113,8 @@ def test_bad_input_is_one_line_and_exit_2(
 def sweep_file(folder: Path) -> Path:
     path = folder / "s.toml"
     path.write_text(
-        'name = "s"\n[fabric]\nk = 2\n[sweep]\n"collective.message_bytes" = [4096, 8192]\n"fabric.latency_ns" = [100, 200]\n'
+        'name = "s"\n[fabric]\nk = 2\n[sweep]\n'
+        '"collective.message_bytes" = [4096, 8192]\n"fabric.latency_ns" = [100, 200]\n'
     )
     return path
 
@@ -161,9 +162,9 @@ def test_a_connection_matrix_is_run_as_the_cli_says_it_was_read(
     )
     assert ofan("sim", "run", tmp_path / "x.toml", "--json") == 0
     output = capsys.readouterr()
-    assert (
-        output.err
-        == f"{tmp_path}/x.cm: 2 hosts, 2 connections, 0 triggers; start times read as ps, the latest is 3 us\n"
+    assert output.err == (
+        f"{tmp_path}/x.cm: 2 hosts, 2 connections, 0 triggers; "
+        "start times read as ps, the latest is 3 us\n"
     )
     assert runs(output.out)[0]["matrix"] == "file"
 

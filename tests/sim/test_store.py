@@ -11,6 +11,7 @@ from fattree.record import Record, described
 from sim import store as module
 from sim.errors import StoreError
 from sim.store import Store, run_key
+from tests.sim.imports import import_closure
 
 NEVER = Failures(convergence_rtt=math.inf)
 
@@ -71,6 +72,11 @@ def test_the_key_depends_on_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     before = run_key(Scenario())
     monkeypatch.setattr(module, "model_version", lambda: "another")
     assert run_key(Scenario()) != before
+
+
+def test_the_model_is_all_that_a_run_imports() -> None:
+    kept = {str(path.relative_to(module.ROOT)) for path in module.model_files()}
+    assert import_closure("sim/engine.py") - kept == {"fattree/record.py"}
 
 
 def test_the_key_depends_on_the_content_of_a_traffic_file(tmp_path: Path) -> None:

@@ -135,8 +135,10 @@ def greet(listener: socket.socket) -> None:
 
 def file_of(folder: Path, message: str, seeds: int = 20) -> Path:
     path = folder / "tiny.toml"
-    base = f'name = "tiny"\npolicies = ["ofan", "rsq"]\nseeds = {seeds}\n[fabric]\nk = 8\n[collective]\nmessage_bytes = '
-    path.write_text(f'{base}"{message}"\n')
+    path.write_text(
+        f'name = "tiny"\npolicies = ["ofan", "rsq"]\nseeds = {seeds}\n[fabric]\nk = 8\n'
+        f'[collective]\nmessage_bytes = "{message}"\n'
+    )
     return path
 
 

@@ -5,11 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fattree.bounds import Timing, data_only_packets, plain_sum_ps
 from fattree.experiment import Collective, Fabric, Packets, Scenario
 from sim import run, theory
+from sim.engine import advanced
+from sim.network import build
 
 DEFAULT = Scenario()
 ALL_TO_ALL = Scenario(collective=Collective(matrix="all_to_all"))
+BUFFER_PACKETS = 200
 
 
 class TestLowerBounds:
@@ -19,39 +23,46 @@ class TestLowerBounds:
     """
 
     def test_permutation(self) -> None:
-        timing = theory.Timing.of(DEFAULT)
+        timing = Timing.of(DEFAULT)
         assert (
             theory.permutation_bound_ps(DEFAULT, 256)
             == theory.permutation_bound_ps(DEFAULT)
             == 17_056_940
         )
-        assert (theory.data_only_packets(timing), theory.last_interleaved_ack(timing, 256)) == (
+        assert (data_only_packets(timing), theory.last_interleaved_ack(timing, 256)) == (
             78,
             179,
         )
 
     def test_all_to_all_recursion_and_plain_sum(self) -> None:
-        assert round(theory.all_to_all_bound_ps(ALL_TO_ALL) / 1e5) == 13_918
-        assert round(theory.all_to_all_plain_sum_ps(ALL_TO_ALL) / 1e5) == 13_646
+        """One message to everybody: a host sends m' = (n - 1) m packets."""
+        packets = (ALL_TO_ALL.tree.hosts - 1) * theory.packets_of(ALL_TO_ALL)
+        recursion = theory.permutation_bound_ps(ALL_TO_ALL, packets)
+        assert round(recursion / 1e5) == 13_918
+        assert round(plain_sum_ps(Timing.of(ALL_TO_ALL), packets) / 1e5) == 13_646
 
     def test_hosts_send_when_the_formula_says(self) -> None:
-        """The modes of two opposite flows alone: no run sends its last packet earlier, and the
-        fastest hardly later.
-        """
-        from sim.engine import advanced
-        from sim.network import build
-
+        """Two opposite flows alone send their last packet then: no earlier, and hardly later."""
         for packets in (40, 78, 79, 200):
             pairs = Collective(
                 matrix="pairs", pairs=((0, 15), (15, 0)), message_bytes=4096 * packets
             )
             case = Scenario(fabric=Fabric(k=4), collective=pairs, seed=3)
-            begun_ps = theory.sent_ps(theory.Timing.of(case), packets) - case.tx_ps(case.data_bytes)
+            begun_ps = theory.sent_ps(Timing.of(case), packets) - case.tx_ps(case.data_bytes)
             sent = [
                 advanced(build(case), begun_ps + late).flows.senders[0].transmissions
                 for late in (-1, case.slot_ps + 17_000)
             ]
             assert sent[0] < packets == sent[1]
+
+
+def cube_root_payload(message: float) -> float:
+    """Return the best payload where queues are sqrt(m) packets: (2 H sqrt(D))^(2/3).
+
+    To first order: for P >> H the bytes are D H / p + sqrt(D p), p = P - H; the derivative is 0
+    where p^(3/2) = 2 H sqrt(D).
+    """
+    return float((2 * theory.HEADER_BYTES * np.sqrt(message)) ** (2 / 3))
 
 
 class TestPacketSize:
@@ -72,17 +83,14 @@ class TestPacketSize:
         assert theory.optimal_payload_bytes(64e6) / theory.optimal_payload_bytes(
             1e6
         ) == pytest.approx(8)
-        grown = theory.optimal_payload_of_square_root_bytes(
-            64e6
-        ) / theory.optimal_payload_of_square_root_bytes(1e6)
-        assert grown == pytest.approx(4)
+        assert cube_root_payload(64e6) / cube_root_payload(1e6) == pytest.approx(4)
 
     @pytest.mark.parametrize("message", [1e5, 1e6, 1e8])
     def test_the_cube_root_law_is_the_minimum_of_its_model(self, message: float) -> None:
         payloads = np.geomspace(100, 1e5, 20_001)
         model = message * theory.HEADER_BYTES / payloads + np.sqrt(message * payloads)
         best = payloads[model.argmin()]
-        assert theory.optimal_payload_of_square_root_bytes(message) == pytest.approx(best, rel=1e-3)
+        assert cube_root_payload(message) == pytest.approx(best, rel=1e-3)
 
     def test_the_modelled_time_has_its_minimum_at_the_optimum(self) -> None:
         times = {
@@ -104,5 +112,5 @@ class TestReordering:
     """
 
     def test_printed_thresholds(self) -> None:
-        assert theory.reordering_bound(theory.DEFAULT_BUFFER_PACKETS, 1) == 1_000
-        assert round(theory.reordering_bound(theory.DEFAULT_BUFFER_PACKETS, 1 / 127)) == 8
+        assert theory.reordering_bound(BUFFER_PACKETS, 1) == 1_000
+        assert round(theory.reordering_bound(BUFFER_PACKETS, 1 / 127)) == 8

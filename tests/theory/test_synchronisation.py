@@ -14,15 +14,6 @@ from sim.report.measures.pairs import NOT_STUCK, red_flows, stuck_uplinks, synch
 from sim.report.statistics import estimate
 
 
-def drawn(k: int, draws: int) -> np.ndarray:  # type: ignore[type-arg]
-    """Destinations of an edge's hosts if each picks another host than itself and no two the same:
-    (draws, k/2).
-    """
-    rng, hosts, half = np.random.default_rng(1), FatTree(k).hosts, k // 2
-    rows = np.array([rng.choice(hosts, half, replace=False) for _ in range(draws)])
-    return rows[(rows != np.arange(half)).all(axis=1)]
-
-
 class TestRedEdges:
     """Property 1: "(i) no internal traffic".
 
@@ -30,9 +21,7 @@ class TestRedEdges:
     """
 
     def test_first_and_second_condition_at_k_4_by_enumeration(self) -> None:
-        """The appendix gives host i 15 - i destinations and takes 14 - i of them as outside,
-        whatever the flows before took.
-        """
+        """Host i has 15 - i ends, 14 - i of them outside, whatever those before it took."""
         outside, same_edge, total = 0, 0, 0
         for first, second in permutations(range(1, 16), 2):  # its own host is 0; edge 0 is {0, 1}
             total += 1
@@ -92,9 +81,7 @@ class TestCollisions:
 
 
 class TestStickyFlows:
-    """ "Each other flow will have its own sticky port": seen in the simulator, at edges without
-    internal traffic.
-    """
+    """ "Each other flow will have its own sticky port": at edges without internal traffic."""
 
     def test_simple_rr_matches_flows_to_uplinks(self) -> None:
         case = Scenario(

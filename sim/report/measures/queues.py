@@ -7,13 +7,14 @@ goes on until the last ACK.
 import numpy as np
 from numpy.typing import NDArray
 
+from fattree.bounds import Timing
 from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.topology import FatTree
 from sim.engine import run
 from sim.report.figure import Measured
 from sim.results import Result
-from sim.theory import Timing, sent_ps
+from sim.theory import sent_ps
 
 # No simple part of a packet's slot of 41,780 ps: samples fall on all phases of periodic flows.
 # What is kept of a run is keyed by this module's text: change something here where
@@ -49,7 +50,7 @@ def queues_while_sending(scenario: Scenario) -> Measured:
 
 
 def queues_as_packets_arrive(scenario: Scenario) -> Measured:
-    """Return `uplink`, the mean queue of edges' uplinks when the PACKETS-th packets arrive there."""
+    """Return `uplink`, the mean queue at edges' uplinks when the PACKETS-th packets arrive."""
     result = run(scenario, sample_ps=GROWTH_SAMPLE_PS)
     times, queues = layer_queues(result)
     timing = Timing.of(scenario)

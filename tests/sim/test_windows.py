@@ -1,0 +1,57 @@
+"""Window after window: what a window may take from the pool, and when the clock skips."""
+
+import numpy as np
+import pytest
+
+from fattree.experiment import Collective, Fabric, Scenario
+from sim.engine import advanced
+from sim.network import Network, build
+from sim.state import CHUNK, CLOCK, LIVE, SPARE, Records, World
+from sim.windows import chunks_needed
+
+SLOW_GBPS = 10
+
+
+def crowded(rate_gbps: int) -> Network:
+    """Return a network in which every host sends at 0, and every list needs a chunk at once."""
+    scenario = Scenario(
+        policy="rsq",
+        fabric=Fabric(k=4, rate_gbps=rate_gbps),
+        collective=Collective(message_bytes=20 * 4096),
+    )
+    network = build(scenario)
+    network.world.flows.table.phase_ps[:] = 0
+    for lists, ends in ((network.world.links, ("taken", "cursor", "tail")), hosts(network.world)):
+        for end in ends:
+            lists[end] |= CHUNK - 1
+    return network
+
+
+def hosts(world: World) -> tuple[Records, tuple[str, ...]]:
+    return world.hosts, ("taken", "tail")
+
+
+@pytest.mark.parametrize("rate_gbps", [SLOW_GBPS, 100, 800])
+def test_a_window_takes_no_more_chunks_than_it_asks_for(rate_gbps: int) -> None:
+    network = crowded(rate_gbps)
+    constants = network.world.constants
+    needed, spare = int(chunks_needed(network.world)), int(network.world.counters[SPARE])
+    world = advanced(network, constants.window_ps)
+    taken = spare - int(world.counters[SPARE])
+    assert world.counters[CLOCK] == constants.window_ps
+    assert constants.hosts <= taken <= needed
+    if rate_gbps == SLOW_GBPS:
+        assert world.counters[LIVE] == constants.hosts
+        assert needed < 3 * taken
+
+
+def test_the_clock_skips_to_the_first_event() -> None:
+    scenario = Scenario(
+        fabric=Fabric(k=2),
+        collective=Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1),
+    )
+    network = build(scenario)
+    network.flows.start_ps[:] = 10**9
+    world = advanced(network, 10**9 - 1)
+    assert world.counters[CLOCK] == 10**9 - 1
+    assert np.all(world.flows.senders.sent == 0)
