@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from emulation.bad_input import one_line_errors
 from emulation.commands import on_mininet
-from emulation.commands.emulate import MININET, TABLE_WIDTH, one_line_errors, read_experiment
+from emulation.commands.emulate import MININET, TABLE_WIDTH, read_experiment
 from emulation.commands.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
 from emulation.commands.options import names
 from emulation.errors import EmulationError

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from emulation.commands.emulate import LEGEND, TABLE_WIDTH, one_line_errors
+from emulation.bad_input import one_line_errors
+from emulation.commands.emulate import LEGEND, TABLE_WIDTH
 from emulation.commands.experiment_run import Finished, Reporter, keep, reporting, run_experiment
 from emulation.errors import EmulationError
 from emulation.outcomes.folder import results_folder

@@ -2,8 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -11,7 +9,7 @@ from typing import get_args
 import click
 from rich.console import Console
 
-from controller.errors import ControllerError
+from emulation.bad_input import one_line_errors
 from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
     VIRTUAL,
@@ -24,27 +22,21 @@ from emulation.commands.experiment_run import (
 from emulation.commands.options import names
 from emulation.commands.own_program import (
     DEFAULT_LIKE,
-    Loaded,
     Runners,
-    alone,
     keep_beside,
-    own_program,
     run_beside,
     with_program,
 )
-from emulation.compiler import CompileError
 from emulation.errors import EmulationError
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
 from emulation.outcomes.folder import results_folder, writing
 from emulation.outcomes.tables import results_table
+from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.programs.switch_program import Compiler
-from emulation.softswitch.errors import SoftswitchError
-from fattree.errors import FabricError
 from fattree.experiment import LIKE, Detection, Experiment
 from fattree.experiment_file import load_experiment
 from fattree.policies import POLICIES
 
-BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
 TABLE_WIDTH = 132
 DEMO = Path(__file__).resolve().parents[2] / "experiments" / "demo.toml"
 MININET = "mininet"
@@ -65,15 +57,6 @@ Examples:
   ofan emulate --program my_lb.p4 --compare-with ofan,jsq
   ofan emulate --program my_lb.p4 --like ofan experiments/demo_failure.toml
 """
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turn what is wrong with the user's input into a click error: one line, exit code 2."""
-    try:
-        yield
-    except BAD_INPUT as error:
-        raise click.ClickException(str(error)) from None
 
 
 def read_experiment(

@@ -1,9 +1,4 @@
-"""Bring your own load balancer: a P4 program of the user's in place of ours, and what it must offer
-to run at all.
-
-The controller serves it as it serves one of ours that it is like (`--like`): that decides its
-groups (next-hop sets, or destinations as for Ofan), their schedules and settings, and what the
-hosts do. The controller fills the tables that it knows by name, and leaves all others alone.
+"""Runs of a load balancer of the user's own, with ours beside it (`--program`, `--compare-with`).
 
 The kept experiment names the program in a table `[program]`, and the results folder has its files,
 so that `ofan emulate results/NAME/experiment.toml` runs it again.
@@ -12,59 +7,18 @@ so that `ofan emulate results/NAME/experiment.toml` runs it again.
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from controller.pipeline import Pipeline
 from emulation.commands.experiment_run import Finished, Reporter, Runner, run_experiment
 from emulation.errors import ProgramError
-from emulation.programs.switch_program import SwitchProgram, load_program
+from emulation.programs.own_program import Loaded, alone
+from emulation.programs.switch_program import SwitchProgram
 from fattree.experiment import Experiment, OwnProgram
 
 DEFAULT_LIKE = OwnProgram.model_fields["like"].default
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 Runners = Callable[[SwitchProgram | None], Runner]
-ACTIONS = {
-    "routes": ("to_port", "to_group"),
-    "schedule": ("take_port",),
-    "uplinks_of": ("weigh",),
-    "ecn": ("mark_above",),
-    "waypoint": ("unwrap",),
-    "hashing": ("multiply_by",),
-    "orders": ("reshuffle_after",),
-    "quanta": ("set_quanta",),
-}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Loaded:
-    """A user's program, ready to run, and the load balancer whose groups and hosts it gets."""
-
-    path: Path
-    program: SwitchProgram
-    like: str
-
-    @property
-    def folder_suffix(self) -> str:
-        """Return what tells the results of this program from others': its name, and its kind if it
-        is not P4 source.
-        """
-        return self.path.stem if self.path.suffix == ".p4" else self.path.name.replace(".", "_")
-
-
-def own_program(wanted: OwnProgram, uplinks: int) -> Loaded:
-    """Compile (or read) a program for switches of so many uplinks.
-
-    Raises CompileError, PlanError and EmulationError as `load_program`, ProgramError where it lacks
-    what it needs.
-    """
-    path = Path(wanted.file)
-    program = load_program(path, uplinks)
-    check(path.name, program.pipeline)
-
-    return Loaded(path, program, wanted.like)
-
-
 def with_program(
     experiment: Experiment, file: Path | None, like: str | None, rivals: tuple[str, ...]
 ) -> Experiment:
@@ -86,30 +40,6 @@ def with_program(
 
     own = OwnProgram(file=experiment.program.file, like=like or experiment.program.like)
     return experiment.model_copy(update={"program": own, "policies": rivals or experiment.policies})
-
-
-def check(name: str, pipeline: Pipeline) -> None:
-    """Raise ProgramError where a program has not the tables without which no packet can find its
-    way.
-    """
-    tables = pipeline.tables
-    if "routes" not in tables:
-        raise ProgramError(
-            f'{name} has no table routes, which the controller fills: end it with #include "switch.p4"'
-        )
-
-    if not tables.keys() & {"schedule", "uplinks_of"}:
-        raise ProgramError(
-            f"{name} has neither a table schedule nor uplinks_of, so that it cannot know the ports of a group:"
-            " its LoadBalancer must apply Schedule (schedule.p4) or Uplinks (uplinks.p4)"
-        )
-
-    for table, actions in ACTIONS.items():
-        for action in actions:
-            if table in tables and action not in tables[table].actions:
-                raise ProgramError(
-                    f"{name}: its table {table} has no action {action}, which the controller uses"
-                )
 
 
 def runs_of(runner: Runner, own: Loaded) -> Runner:
@@ -136,11 +66,6 @@ def run_beside(
 
     ours = run_experiment(experiment, reporter, runners(None), network)
     return Finished(kept, mine.outcomes + ours.outcomes, mine.records + ours.records)
-
-
-def alone(experiment: Experiment, own: Loaded) -> Experiment:
-    """Return the experiment with the program's plan as its only load balancer."""
-    return experiment.model_copy(update={"policies": (own.like,)})
 
 
 def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
