@@ -68,9 +68,13 @@ def compile_source(
 ) -> Program:
     """Compile the text of a program that is called `name` in messages."""
     try:
+        # Each phase takes only what the one before returns, so a test can begin or stop at any of
+        # them.
         source = preprocess(text, name, include_dirs, defines or {})
         switch = lower_program(check_program(parse(source)))
         return Program(bmv2_json(switch, name), p4info(switch))
+    # The parser limits nesting (`syntax.cursor.MAX_DEPTH`), but every level costs the later phases
+    # several frames; a traceback would be a bug.
     except RecursionError as error:
         raise CompileError(
             "the program is nested too deeply", location=Location(name, 1, 1, "")

@@ -29,6 +29,8 @@ from emulation.compiler.backend.p4info_files import p4info_bytes
     "-I", "include_dirs", multiple=True, metavar="DIR", help="Search DIR for included files."
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
+# Makefiles written for p4c pass these; each has one value that we could mean, so it is taken and
+# ignored.
 @click.option("--std", "--p4v", "_std", type=click.Choice(["16", "p4-16", "p4_16"]), hidden=True)
 @click.option("--arch", "_arch", type=click.Choice(["v1model"]), hidden=True)
 @click.option("--target", "_target", type=click.Choice(["bmv2"]), hidden=True)

@@ -37,6 +37,8 @@ class Source:
 
     def location(self, offset: int) -> Location:
         """Map an offset of the preprocessed text to what the programmer wrote."""
+        # The end of file is a place too: "expected ..., found end of file" points behind the last
+        # token.
         row = bisect_right(self.line_starts, min(offset, len(self.text))) - 1
         start = self.line_starts[row]
         if not self.origin:
@@ -45,6 +47,7 @@ class Source:
         file, line = self.origin[min(row, len(self.origin) - 1)]
         expanded = self.text[start:].split("\n", 1)[0]
         lines = self.files.get(file, [])
+        # Text that no file holds is shown as it was preprocessed.
         original = lines[line - 1] if 0 < line <= len(lines) else expanded
 
         return Location(
@@ -64,6 +67,7 @@ def _original_column(expanded: str, original: str, column: int) -> int:
     if column < prefix:
         return column
 
+    # Reversed, what stands behind the macro is a common prefix as well.
     suffix = _common_prefix(expanded[prefix:][::-1], original[prefix:][::-1])
     from_end = len(expanded) - column
     return max(prefix, len(original) - from_end) if from_end <= suffix else prefix
@@ -122,6 +126,7 @@ class CompileError(Exception):
         self.location = location or (
             span.location if span else Location("<command line>", 1, 1, "")
         )
+        # Only the first line of a span is underlined: the caret stands under one source line.
         self.length = max(1, len(span.text.split("\n", 1)[0])) if span else 1
 
     def __str__(self) -> str:
@@ -134,6 +139,8 @@ class CompileError(Exception):
 
     def _caret(self) -> str:
         where = self.location
+        # Tabs count as in the line that is printed above, or the caret would stand left of its
+        # column.
         indent = len(where.text[: where.column - 1].expandtabs(TAB_WIDTH))
         length = max(1, min(self.length, len(where.text) - where.column + 1))
 

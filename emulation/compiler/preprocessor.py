@@ -15,6 +15,7 @@ from emulation.compiler.diagnostics import CompileError, Location, Source
 P4INCLUDE = Path(__file__).parent / "p4include"
 
 
+# Their include files exist for p4c, so a program that names one is probably not misspelt.
 ARCHITECTURES = ("psa", "pna", "ebpf_model", "ubpf_model", "xdp_model", "tna", "t2na", "dpdk")
 
 
@@ -26,6 +27,7 @@ def preprocess(
     Raises CompileError at the directive that is wrong.
     """
     preprocessor = _Preprocessor(include_dirs, defines)
+    # pcpp searches this path for quoted includes only, before those given with -I.
     preprocessor.temp_path.insert(0, os.path.dirname(os.path.abspath(name)))
     preprocessor.parse(text, name)
     lines: list[str] = []
@@ -33,6 +35,8 @@ def preprocess(
 
     for file, line, piece in _pieces(preprocessor, name):
         first, *rest = piece.split("\n")
+        # Every token knows its line, even where directives or an excluded branch have left none
+        # behind: lines begin at tokens, they are not counted at newlines.
         if not origin or origin[-1] != (file, line):
             origin.append((file, line))
             lines.append("")
@@ -52,6 +56,7 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
             yield getattr(token, "source", None) or name, token.lineno, token.value
     except CompileError:
         raise
+    # pcpp evaluates `#if` itself and raises whatever Python does there.
     except Exception as error:
         raise CompileError(
             f"the preprocessor failed: {error}", location=preprocessor.place(name, 1)
@@ -67,6 +72,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         for folder in (*include_dirs, P4INCLUDE):
             self.add_path(str(folder))
 
+        # p4c defines this macro for BMv2, and programs for several targets ask for it.
         for key, value in {"__TARGET_BMV2__": "1", **defines}.items():
             self.define(f"{key} {value}")
 
@@ -78,6 +84,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     def parsegen(self, text: str, source: str | None = None, abssource: str | None = None) -> Any:
         name = _display_name(abssource) if abssource else source or ""
         self.files[name] = text.splitlines()
+        # pcpp names files in its tokens relative to a search path; messages have names of our own.
         if abssource:
             self.rewrite_paths = [(re.escape(abssource) + "$", lambda _: name)]
 
@@ -91,6 +98,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     ) -> None:
         file = getattr(self, "source", None) or ""
         line = getattr(self, "linedepth", 0)
+        # pcpp does not say where the directive stands, so it is looked for in what has been read.
         for candidate, lines in self.files.items():
             for number, content in enumerate(lines, start=1):
                 if (
@@ -116,6 +124,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
         return super().on_file_open(is_system_include, includepath)
 
+    # True keeps a comment in the output: without it, columns behind it would move.
     def on_comment(self, tok: Any) -> bool:
         return True
 
@@ -136,9 +145,6 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         )
 
         raise CompileError(message, location=self.place(directive.source, directive.lineno))
-
-    def on_potential_include_guard(self, macro: Any) -> None:
-        return None
 
 
 def _display_name(path: str) -> str:

@@ -42,6 +42,7 @@ class _Assembler:
                 self.add_all(body)
                 self.place(label)
             case ir.Leave(label):
+                # A Leave has no place in the source.
                 self._jump(label, None)
             case ir.Repeat(body, span):
                 top = ir.Label("top")
@@ -49,6 +50,7 @@ class _Assembler:
                 self.add_all(body)
                 self._jump(top, span)
             case ir.Stop(span):
+                # The jump ends the action as well as `exit` ends the pipeline.
                 self.code.append(primitive("exit", [], span))
                 self._jump(END, span)
             case ir.Apply(span=span):
@@ -79,6 +81,7 @@ class _Assembler:
         )
 
     def resolve(self) -> list[Json]:
+        # Only now are all positions known: jumps go forward, and back in loops.
         for position, label in self.jumps.items():
             target = {"type": "hexstr", "value": hexstr(self.positions[label])}
             self.code[position]["parameters"].append(target)

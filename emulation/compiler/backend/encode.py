@@ -42,6 +42,8 @@ def expression(value: ir.Value) -> Json:  # noqa: C901 one line for each kind of
         case ir.Flag(flag):
             return {"type": "bool", "value": flag}
         case ir.RunTime(index, type_):
+            # Inside an expression a parameter is `local`, as an argument `runtime_data` (see
+            # `rvalue`).
             return _as_bool({"type": "local", "value": index}, type_)
         case ir.FieldRef(header, name, type_):
             return _as_bool(field(header, name), type_)
@@ -52,6 +54,7 @@ def expression(value: ir.Value) -> Json:  # noqa: C901 one line for each kind of
         case ir.Choose(condition, then, otherwise):
             inner: Json = {"op": "?", "left": expression(then), "right": expression(otherwise)}
             return {"type": "expression", "value": {**inner, "cond": expression(condition)}}
+        # A unary operator has its operand on the right.
         case ir.LastIndex(stack):
             return operation("last_stack_index", None, {"type": "header_stack", "value": stack})
         case ir.LastField(stack, name, type_):
@@ -85,6 +88,7 @@ def operation(op: str, left: Json | None, right: Json) -> Json:
 
 def _as_bool(json: Json, type_: ty.Type) -> Json:
     """Booleans are stored as numbers."""
+    # BMv2's expressions tell booleans from numbers, its fields do not.
     return operation("d2b", None, json) if bits_of(type_) == ty.BOOL else json
 
 
@@ -93,6 +97,7 @@ def _element(stack: str, size: int, index: ir.Value) -> Json:
 
     A read with a wrong index, which is undefined, gets the first: the target would end with it.
     """
+    # An index that surely fits is left alone: the check costs time for every packet.
     if not fits(index, size):
         index = ir.Choose(inside(index, size), index, ir.Num(0, index.type), index.type)
 
@@ -119,6 +124,7 @@ def rvalue(value: ir.Value) -> Json:
 
     Numbers and fields stand plainly, the rest is a wrapped expression.
     """
+    # ... and back, since a primitive takes numbers only.
     if bits_of(value.type) == ty.BOOL:
         return wrapped(operation("b2d", None, expression(value)))
 

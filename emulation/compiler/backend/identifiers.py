@@ -34,6 +34,7 @@ LOW_BITS = (1 << KIND_SHIFT) - 1
 
 def jenkins_hash(data: bytes) -> int:
     """Return Jenkins' one-at-a-time hash, 32 bits."""
+    # 32 bits as in C: Python's numbers would grow.
     value = 0
     for byte in data:
         value = (value + byte) & 0xFFFFFFFF
@@ -57,6 +58,7 @@ class Symbols:
         """Add an object with the id of its annotation, if any."""
         prefix = PREFIXES[kind] << KIND_SHIFT
         if own_id is not None:
+            # `@id` may give the 24 bits alone or the whole id.
             if own_id & ~LOW_BITS not in (0, prefix):
                 raise CompileError(
                     f"the @id of {name} has the wrong 8-bit prefix for a {kind}", span
@@ -70,6 +72,7 @@ class Symbols:
 
     def resolve(self) -> None:
         """Give every object its id and alias."""
+        # All ids of annotations before the first hash, or one could be taken from under them.
         taken = {own for own in self.given.values() if own is not None}
         self.ids = {key: own for key, own in self.given.items() if own is not None}
         for kind in PREFIXES:
@@ -104,6 +107,7 @@ def aliases(names: Iterable[str]) -> dict[str, str]:
 
 def _alias(parts: list[str], counts: Counter[tuple[str, ...]]) -> str:
     for length in range(1, len(parts) + 1):
+        # Suffixes of all kinds of objects count together.
         if counts[tuple(parts[-length:])] < 2:
             return ".".join(parts[-length:])
 

@@ -20,6 +20,7 @@ def bmv2_json(switch: ir.Switch, program_name: str) -> Json:
     """Return what simple_switch loads."""
     actions = Actions()
     numbers = Numbers()
+    # First, because it adds scalars for its branches and keys.
     states = parse_states(switch.states, switch.layout)
     sources = [
         ("ingress", switch.ingress, switch.ingress_span),
@@ -84,6 +85,7 @@ def _header_types(switch: ir.Switch) -> list[Json]:
 
     for json, header in zip(made[2:], _used_types(switch), strict=True):
         if any(isinstance(type_, ty.Varbit) for _, type_ in flat_fields(header)):
+            # BMv2 wants it where a header has a field of variable length, in bytes.
             json["max_length"] = ty.width_of(header) // 8
 
     return made
@@ -91,11 +93,13 @@ def _header_types(switch: ir.Switch) -> list[Json]:
 
 def _type_name(header: ty.Struct) -> str:
     given = string_annotation(header.annotations, "name") or header.name
+    # Instances of one generic header are different types.
     return given.removeprefix(".") + "".join(f"_{ty.show(arg)}" for arg in header.args)
 
 
 def _standard(switch: ir.Switch) -> ty.Struct:
     main = switch.program.main.args[0]
+    # The parser of V1Switch: packet, headers, metadata, standard metadata.
     type_ = main.type.params[3].type  # type: ignore[union-attr]
     assert isinstance(type_, ty.Struct)
 
@@ -139,12 +143,14 @@ def _headers(switch: ir.Switch) -> list[Json]:
         (item.name, _type_name(item.type), item.metadata) for item in switch.layout.headers.values()
     ]
     return [
+        # `pi_omit` keeps PI, BMv2's P4Runtime library, from listing the header.
         {"name": name, "id": number, "header_type": type_, "metadata": metadata, "pi_omit": True}
         for number, (name, type_, metadata) in enumerate([*fixed, *named])
     ]
 
 
 def _header_ids(switch: ir.Switch) -> dict[str, int]:
+    # Behind scalars and standard_metadata (see `_headers`).
     return {name: number for number, name in enumerate(switch.layout.headers, start=2)}
 
 
@@ -215,6 +221,7 @@ def _enums(switch: ir.Switch) -> list[Json]:
     return [
         {"name": enum.name, "entries": [[member, enum.value(member)] for member in enum.members]}
         for enum in switch.program.enums
+        # The others are numbers wherever the target sees them.
         if enum.underlying is None
     ]
 
@@ -298,6 +305,7 @@ def _checksums(switch: ir.Switch) -> tuple[list[Json], list[Json]]:
     ]
 
     checksums = []
+    # Numbered after the hashes: all calculations share one list.
     for number, item in enumerate(switch.checksums):
         index = len(calculations)
         name = f"calc_{index}"
@@ -417,6 +425,7 @@ def _meters(switch: ir.Switch) -> list[Json]:
     bound = _bound_tables(switch)
     made: list[Json] = []
     for item in _objects(switch, "meter", "direct_meter"):
+        # Two rates, committed and peak (RFC 2698).
         head = {**_head(item, len(made)), "rate_count": 2, "type": item.args["type"]}
         if item.kind == "meter":
             made.append({**head, "is_direct": False, "size": item.args["size"]})

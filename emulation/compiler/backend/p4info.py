@@ -43,6 +43,7 @@ COUNTER_UNITS = {
     "packets_and_bytes": p4info_pb2.CounterSpec.BOTH,
 }
 METER_UNITS = {"packets": p4info_pb2.MeterSpec.PACKETS, "bytes": p4info_pb2.MeterSpec.BYTES}
+# P4Runtime has one message for both, with a flag for selectors.
 KIND_OF = {"action_selector": "action_profile"}
 """Extern types whose kind in P4Runtime has another name."""
 
@@ -99,6 +100,7 @@ class _Writer:
                 "controller_header", struct_name(header), own_id(header.annotations), span
             )
 
+        # Ids depend on all names of a kind, so none is known before this.
         self.symbols.resolve()
 
     def _actions(self) -> list[ir.Action]:
@@ -260,6 +262,7 @@ class _Writer:
         assert action.source is not None
         made = self.info.actions.add()
         self._preamble(made.preamble, "action", action.name, action.source.annotations)
+        # An action that is only called has no parameters of the control plane.
         params = action.source.runtime_params if action.params else ()
 
         for at, param in zip(
@@ -321,6 +324,7 @@ class _Writer:
         assert isinstance(item.source.type, ty.Extern)
         made = self.info.registers.add(size=int(item.args["size"]))
         self._preamble(made.preamble, item.kind, item.name, item.source.annotations)
+        # register<T, I>: the cells first, then the index, which is a parameter since 2020.
         element = item.source.type.args[0]
         made.type_spec.CopyFrom(type_spec(element, self.info.type_info, self.switch.program.errors))
         self._index_type(item, 1, made)
@@ -374,6 +378,7 @@ class _Writer:
         shown = string_annotation(header.annotations, "controller_header") or name
         made = self.info.controller_packet_metadata.add()
         self._preamble(made.preamble, "controller_header", name, header.annotations)
+        # Controllers look for `packet_in` and `packet_out`, whatever the header is called.
         made.preamble.name = made.preamble.alias = shown
         notes = {item.name: item.annotations for item in header.fields}
         flat = flat_fields(header)
@@ -410,6 +415,7 @@ class _Writer:
         done: set[str] = set()
         for digest in self.switch.digests:
             name = self._digest_name(digest)
+            # One digest may be sent in several places.
             if name in done:
                 continue
 

@@ -43,6 +43,7 @@ def _fresh(info: p4info_pb2.P4Info) -> Any:
 
 @cache
 def _message_class() -> Any:
+    # A pool of its own: the default one has the published classes already.
     pool = DescriptorPool()
     _add(p4info_pb2.DESCRIPTOR, pool, set())
     return GetMessageClass(pool.FindMessageTypeByName("p4.config.v1.P4Info"))

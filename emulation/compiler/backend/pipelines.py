@@ -85,6 +85,7 @@ class _Linker:
     def link(self, flow: ir.Flow, after: str | None) -> str | None:
         """Return the name of the first node of a flow that goes on with `after`."""
         steps: list[ir.Item] = []
+        # The name of a node's successor is part of the node, so the end comes first.
         for item in reversed(_reachable(flow)):
             if isinstance(item, ir.Step) or _is_loop(item):
                 steps.insert(0, item)
@@ -103,6 +104,8 @@ class _Linker:
             case ir.Test():
                 return self._test(item, after)
             case ir.Scope(label, body):
+                # Walking backwards, what follows the scope is known before anything inside leaves
+                # it.
                 self.labels[label] = after
                 return self.link(body, after)
             case ir.Leave(label):
@@ -135,6 +138,7 @@ class _Linker:
         if not steps:
             return after
 
+        # Named after the source, so that BMv2's log and debugger say where they are.
         span = _span_of(steps)
         name = self._synthetic_name(span)
         action = ir.Action(name, params=(), flow=tuple(steps), span=span, source=None)
@@ -176,6 +180,7 @@ class _Linker:
         present = self.tables.get(table.name)
 
         if present is not None:
+            # A table has one set of successors in BMv2, so a second application must go on alike.
             if {key: present[key] for key in following} != following:
                 # Flow is walked backwards, so the later application may be the one seen first.
                 later = max(item.span, self.applied[table.name], key=lambda span: span.start)
@@ -334,6 +339,7 @@ def _table_head(name: str, number: int, span: Span, match_type: str, keys: list[
 
 
 def _match_type(kinds: list[str]) -> str:
+    # A table is as general as its most general key.
     for kind in ("range", "ternary", "optional", "lpm"):
         if kind in kinds:
             return "ternary" if kind == "optional" else kind
@@ -342,6 +348,7 @@ def _match_type(kinds: list[str]) -> str:
 
 
 def _key(key: ir.Key) -> Json:
+    # BMv2 has no optional keys: they are ternary, with a mask of all ones or of none.
     kind = "ternary" if key.match_kind == "optional" else key.match_kind
     return {"match_type": kind, "name": key.name, "target": _target(key.operand), "mask": None}
 

@@ -63,6 +63,7 @@ class _Builder:
         """Add a flow to a state; return the one open afterwards, None if the flow jumped away."""
         current: Json | None = state
         for item in flow:
+            # What follows a jump is never reached.
             if current is None:
                 return None
 
@@ -76,6 +77,7 @@ class _Builder:
                 return self._test(item, state, base)
             case ir.Scope(label, body):
                 self.labels[label] = self.fresh(base)
+                # Opened before the body, so that a Leave inside has a state to go to.
                 joined = self.open(self.labels[label])
                 last = self.add_all(body, state, base)
 
@@ -105,6 +107,7 @@ class _Builder:
         state["transitions"] = [_transition("default", None, None, name)]
 
     def _test(self, item: ir.Test, state: Json, base: str) -> Json:
+        # Only programs that branch in their parser get this field.
         self.layout.scalars[BRANCH.name] = BRANCH.type
         state["parser_ops"].append(
             {"op": "set", "parameters": [lvalue(BRANCH), rvalue(item.condition)]}
@@ -143,6 +146,7 @@ class _Builder:
         if isinstance(key, ir.FieldRef | ir.LastField):
             return key
 
+        # No name of P4 has a `$`.
         name = f"$key_{len(self.layout.scalars)}"
         self.layout.scalars[name] = key.type
         copy = ir.FieldRef(SCALARS, name, key.type)
@@ -181,6 +185,7 @@ def _value_transition(case: ir.Case, widths: list[int]) -> Json:
     value = mask = total = 0
     exact = True
     for match, width in zip(case.matches, widths, strict=True):
+        # BMv2 joins the keys byte by byte.
         padded = 8 * ((width + 7) // 8)
         value = value << padded | match.value
         mask = mask << padded | match.other

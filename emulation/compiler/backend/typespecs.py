@@ -30,6 +30,7 @@ def type_spec(  # noqa: C901 one case for each type
             spec.bool.SetInParent()
         case ty.Simple("error"):
             spec.error.SetInParent()
+            # All errors of the program, once.
             if not info.HasField("error"):
                 info.error.members.extend(errors)
         case ty.Tuple(elements):
@@ -42,6 +43,7 @@ def type_spec(  # noqa: C901 one case for each type
             _add_enum(type_, info)
         case ty.Struct():
             _struct_spec(type_, spec, info, errors)
+        # Two messages for one thing: stacks of headers and stacks of unions.
         case ty.Stack(element, size):
             target = spec.header_stack if element.kind == "header" else spec.header_union_stack
             inner = type_spec(element, info, errors)
@@ -161,6 +163,7 @@ def translation(type_: ty.NewType) -> tuple[str, int | None] | None:
     if len(tokens) < 3 or tokens[0].kind is not Kind.STRING or tokens[1].text != ",":
         raise CompileError("@p4runtime_translation needs a URI and a width or 'string'", note.span)
 
+    # A number, `bit<W>` or `string`.
     kind = tokens[2]
     if kind.kind is Kind.NUMBER:
         return string(tokens[0]), number(kind).value

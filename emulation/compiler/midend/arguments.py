@@ -41,6 +41,7 @@ def bind(
 
     `body` is given where it can use the caller's variables, as actions do.
     """
+    # Left to right, and all of them before any parameter is bound ("Calling convention").
     operands = [_argument(param, arg, span, frame) for param, arg in zip(params, args, strict=True)]
     used = _used_outside(body, frame)
     bindings: Bindings = {}
@@ -60,6 +61,7 @@ def bind(
             bindings[param] = place = _writable(
                 param, arg, operand, others=others, span=span, frame=frame
             )
+            # Bound to its own place, an argument needs no copy: writing the parameter writes it.
             if place is not operand and arg is not None:
                 copies.append(Copy(arg, operand, place))
         else:
@@ -70,6 +72,7 @@ def bind(
 
 def _argument(param: ty.Parameter, arg: t.Expression | None, span: Span, frame: Frame) -> Binding:
     if arg is None:
+        # A don't care still needs a place that the body can write to.
         return frame.temporary(param.type, span, param.name)
     if isinstance(param.type, ty.Extern) and isinstance(arg, t.Ref):
         return frame.bindings[arg.declaration]
@@ -86,6 +89,8 @@ def _writable(
     frame: Frame,
 ) -> ir.Operand:
     """Return the argument's own place, or a copy if it is part of a field or shared."""
+    # Copy-in/copy-out shows only where two names mean one place, or where the place is no whole
+    # field: everywhere else the argument itself can stand for the parameter.
     own = isinstance(operand, ir.FieldRef | ir.Place) and not any(
         overlap(operand, other) for other in others
     )
@@ -117,6 +122,8 @@ def _readable(
         if param.direction in ("out", "inout") and isinstance(other, ir.Operand)
     ]
 
+    # A computed value may be used often in the body; one temporary is cheaper than the whole
+    # expression each time, and what it reads cannot change under it.
     computed = isinstance(operand, ir.Compute | ir.Choose)
     if computed or any(overlap(operand, other) for other in written):
         return freeze(operand, span, frame)
@@ -133,6 +140,7 @@ def _used_outside(body: t.Body, frame: Frame) -> list[ir.Operand]:
 def copy_out(bound_args: Bound, span: Span, frame: Frame) -> None:
     """Emit the copies that end a call."""
     for copy in bound_args.copies:
+        # The rest of the field may have changed during the call, so the slice is read again.
         if isinstance(copy.target, t.Slice):
             store(copy.target, copy.value, span, frame)
         else:

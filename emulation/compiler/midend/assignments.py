@@ -37,6 +37,7 @@ def in_bounds(place: ir.Operand) -> ir.Value | None:
 def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
     """Emit what the body emits, run only where the place exists: a wrong index ends the target."""
     condition = in_bounds(place)
+    # The usual case: a constant index, or one whose width cannot exceed the stack.
     if condition is None:
         yield frame
         return
@@ -49,9 +50,11 @@ def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
 
 def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:  # noqa: C901 one case for each pair
     if isinstance(value, ir.LastAt):
+        # BMv2 has no operand for the last header as a whole, but one for its index.
         value = ir.ElementAt(value.stack, ir.LastIndex(value.stack.name))
 
     match target, value:
+        # `assign` takes numbers only, this primitive fields of variable length.
         case ir.FieldRef(_, _, ty.Varbit()), ir.FieldRef():
             frame.emit(ir.Primitive("assign_VL", (target, value), span))
         case (ir.FieldRef() | ir.ElementField(), _) if is_value(value):
@@ -66,6 +69,7 @@ def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> 
             _assign_fields(target, value, span, frame)
         case ir.UnionAt(), ir.UnionAt():
             frame.emit(ir.Primitive("assign_union", (target, value), span))
+        # A union is invalid when all of its members are.
         case ir.UnionAt(_, _, members), ir.Invalid():
             for member in members:
                 frame.emit(ir.Primitive("remove_header", (member,), span))
@@ -106,6 +110,7 @@ def _assign_fields(target: ir.HeaderAt, value: ir.StructAt, span: Span, frame: F
     if overlap(target, value):
         items = tuple(freeze(item, span, frame) for item in items)
 
+    # "Operations on headers": a header that is assigned a list becomes valid.
     frame.emit(ir.Primitive("add_header", (target,), span))
     for name, item in zip(value.names, items, strict=True):
         assign(header_field(target, name), item, span, frame)
@@ -121,6 +126,7 @@ def freeze(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:
             operand.type, operand.names, tuple(freeze(item, span, frame) for item in operand.items)
         )
 
+    # There is no storage without a width.
     if isinstance(operand.type, ty.Simple) and operand.type == ty.INT:
         return operand
 

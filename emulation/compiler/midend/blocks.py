@@ -15,6 +15,7 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
     """Emit the body of a control with its parameters bound."""
     assert isinstance(block.source, t.Control)
 
+    # Inlined twice, its tables would be two under one name.
     if block.applied and _has_tables(block.source):
         fail(
             f"'{block.name}' has tables and is applied more than once, which the target cannot do",
@@ -23,10 +24,17 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
 
     block.applied = True
     label = ir.Label("return")
+    # The caller's bindings are not there: a control sees its parameters only.
     bindings: Bindings = {**block.bindings, **args.bindings}
 
     with frame.collect(
-        bindings=bindings, path=block.name, end=label, tables={}, actions={}, loop=None
+        # A loop around the call cannot be left from inside of it.
+        bindings=bindings,
+        path=block.name,
+        end=label,
+        tables={},
+        actions={},
+        loop=None,
     ) as inner:
         for item in block.source.locals:
             if isinstance(item, t.Variable):
@@ -34,6 +42,7 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
 
         inner.lower_body(block.source.body)
 
+    # After the body is known, and before anything of it is emitted.
     refuse_exit(args, inner.out, span)
     frame.emit(*ir.close(label, inner.out))
     copy_out(args, span, frame)

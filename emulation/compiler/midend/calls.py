@@ -48,9 +48,11 @@ NOTHING = number(0, ty.INT)
 def _inline_function(node: t.FunctionCall, frame: Frame) -> ir.Operand:
     function = node.function
     args = bind(function.params, node.args, node.span, frame)
+    # A function sees the top level and its parameters, an action also its control.
     bindings = {**frame.builder.globals, **args.bindings}
 
     if (
+        # A function that is one `return` stays an expression, without a temporary or a scope.
         len(function.body) == 1
         and isinstance(only := function.body[0], t.Return)
         and only.value
@@ -72,6 +74,7 @@ def _inline_action(node: t.ActionCall, frame: Frame) -> ir.Operand:
     args = bind(
         node.action.params, args=node.args, span=node.span, frame=frame, body=node.action.body
     )
+    # The action may be in no table, but P4Info lists it all the same.
     if not frame.in_action:
         called = ir.Action(
             frame.action_name(node.action),
@@ -115,6 +118,7 @@ def _header_method(node: t.HeaderMethod, frame: Frame) -> ir.Operand:
     match node.name, base:
         case (("setValid" | "setInvalid"), ir.HeaderAt() | ir.ElementAt()):
             name = "add_header" if node.name == "setValid" else "remove_header"
+            # An element with a computed index may not exist.
             with guarded(base, node.span, frame) as inner:
                 inner.emit(ir.Primitive(name, (base,), node.span))
         case (("push_front" | "pop_front"), ir.StackAt()):
@@ -135,6 +139,7 @@ def _table_result(node: t.TableApply, frame: Frame) -> ir.Operand:
         apply_table(node.table, node.span, frame)
         return NOTHING
 
+    # Tables are nodes of the graph, not operands: both branches set the result.
     result = frame.temporary(ty.BOOL, node.span, "hit")
     assert isinstance(result, ir.FieldRef)
     flag = node.member == "hit"

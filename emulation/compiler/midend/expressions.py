@@ -65,6 +65,7 @@ def lower_all(nodes: Sequence[t.Expression], frame: Frame) -> list[ir.Operand]:
     operands: list[ir.Operand] = []
     for index, node in enumerate(nodes):
         operand = lower(node, frame)
+        # Only then a copy: most expressions have no effects.
         if any(has_effects(later) for later in nodes[index + 1 :]):
             operand = freeze(operand, node.span, frame)
 
@@ -113,6 +114,7 @@ def static_place(node: t.Expression, frame: Frame) -> ir.Operand | None:
             return binding if isinstance(binding, ir.Operand) else None
         case t.Field(span, _, base, name):
             place = static_place(base, frame)
+            # Of an element that is not known, the whole stack counts.
             known = isinstance(place, ir.StructAt | ir.HeaderAt | ir.UnionAt)
             return member(place, name, span) if place is not None and known else place
         case t.Element(_, _, base, index):
@@ -136,6 +138,7 @@ def _literal(node: t.Literal, frame: Frame) -> ir.Operand:
         case ty.Simple("bool"), value:
             return ir.Flag(bool(value))
         case ty.Simple("error"), str(name):
+            # The number of an error is its place in the JSON's list `errors`.
             return number(frame.builder.switch.program.errors.index(name), ty.Bits(32))
         case ty.Enum() as enum, str(name):
             return number(enum.value(name), enum.underlying or ty.Bits(32))
@@ -167,13 +170,16 @@ def member(base: ir.Operand, name: str, span: Span) -> ir.Operand:
             return header_field(base, name)
         case ir.UnionAt(_, union, members):
             return members[[item.name for item in union.fields].index(name)]
+        # `hs.next.ipv4`: extract() takes a member of the next union by name.
         case ir.NextAt(stack) if base.type.kind == "header_union":
             member_type = base.type.field_type(name)
             assert isinstance(member_type, ty.Struct)
             return ir.NextMember(stack, name, member_type)
+        # BMv2 has an operand of its own for this, `stack_field`.
         case ir.LastAt(stack) if base.type.kind == "header":
             return ir.LastField(stack.name, name, _plain_type(base.type, name, span))
         case ir.ElementAt(stack, index) if base.type.kind == "header":
+            # BMv2 reaches a field of a computed element by its position, not by its name.
             names = [field for field, _ in flat_fields(base.type)]
             plain = _plain_type(base.type, name, span)
             return ir.ElementField(
@@ -230,6 +236,7 @@ def _stack_member(node: t.StackMember, frame: Frame) -> ir.Operand:
 def is_valid(operand: ir.Operand, span: Span) -> ir.Value:
     """Return whether a header or union is valid."""
     match operand:
+        # An element out of bounds is not valid, and asking BMv2 for it would end the switch.
         case ir.ElementAt() if (exists := in_bounds(operand)) is not None:
             return binary("&&", left=exists, right=ir.Valid(operand), type_=ty.BOOL, span=span)
         case ir.HeaderAt() | ir.UnionAt() | ir.ElementAt():
@@ -246,6 +253,7 @@ def is_valid(operand: ir.Operand, span: Span) -> ir.Value:
 
 
 def _binary(node: t.Binary, frame: Frame) -> ir.Operand:
+    # Steps of the right side would run before the operator, whatever the left side is.
     if node.op in ("&&", "||") and has_effects(node.right):
         return _short_circuit(node, frame)
 
@@ -255,11 +263,13 @@ def _binary(node: t.Binary, frame: Frame) -> ir.Operand:
         return (
             equal
             if node.op == "=="
+            # Of headers and structs there is no `!=`, but of their equality a negation.
             else unary("!", equal, ty.BOOL)
             if _negated(left)
             else _unequal(node, left, right)
         )
 
+    # A comparison is computed in the type of its operands.
     type_ = node.left.type if node.type == ty.BOOL and node.op not in ("&&", "||") else node.type
     return binary(
         node.op,
@@ -355,6 +365,7 @@ def _headers_equal(left: ir.HeaderAt, right: ir.HeaderAt, span: Span) -> ir.Valu
 
     valid = ir.Valid(left)
     other = ir.Valid(right)
+    # The fields of invalid headers are undefined, so they count only if both are valid.
     both = ir.Compute("and", ir.Compute("and", valid, other, ty.BOOL), fields, ty.BOOL)
     neither = ir.Compute("and", unary("!", valid, ty.BOOL), unary("!", other, ty.BOOL), ty.BOOL)
 
@@ -363,6 +374,7 @@ def _headers_equal(left: ir.HeaderAt, right: ir.HeaderAt, span: Span) -> ir.Valu
 
 def _ternary(node: t.Ternary, frame: Frame) -> ir.Operand:
     condition = lower_value(node.condition, frame)
+    # Constructor parameters are known by now, so a branch may vanish.
     if isinstance(condition, ir.Flag):
         return lower(node.then if condition.value else node.otherwise, frame)
 
@@ -370,6 +382,7 @@ def _ternary(node: t.Ternary, frame: Frame) -> ir.Operand:
     with frame.collect() as then, frame.collect() as otherwise:
         left = lower(node.then, then)
         right = lower(node.otherwise, otherwise)
+        # BMv2 has a ternary operator for single values; anything else takes a branch.
         if simple and isinstance(left, ir.Value) and isinstance(right, ir.Value):
             return ir.Choose(condition, left, right, node.type)
 
@@ -387,6 +400,7 @@ def _ternary(node: t.Ternary, frame: Frame) -> ir.Operand:
 def has_effects(node: t.Expression) -> bool:
     """Say whether evaluating an expression emits steps."""
     match node:
+        # It moves nothing, though the lowering copies what it sees.
         case t.MethodCall(_, _, _, method) if method.name == "lookahead":
             return False
         case (

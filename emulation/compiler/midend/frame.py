@@ -51,6 +51,7 @@ class Builder:
 
     switch: ir.Switch
     lowering: Lowering
+    # Names that the control plane sees must differ, whatever block they are from.
     table_names: set[str] = field(default_factory=set)
     action_names: dict[str, t.Action] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
@@ -84,6 +85,7 @@ class Frame:
     path: str
     bindings: Bindings
     out: list[ir.Item]
+    # Where `return` goes, and `loop` where `break` and `continue` go.
     end: ir.Label | None = None
     result: ir.Operand | None = None
     in_action: bool = False
@@ -114,6 +116,7 @@ class Frame:
     def qualify(self, name: str, annotations: Annotations) -> str:
         """Return the control plane's name of a declaration: `@name`, or path and own name."""
         given = string_annotation(annotations, "name") or name
+        # `@name(".x")` is a name from the root.
         if given.startswith("."):
             return given[1:]
 

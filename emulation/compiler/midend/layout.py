@@ -19,6 +19,7 @@ def allocate(layout: ir.Layout, name: str, type_: ty.Type, span: Span) -> ir.Ope
 
     Structs and tuples get one piece per field.
     """
+    # The order matters: a header is a Struct too.
     match ty.underlying(type_):
         case ty.Struct(kind="header") as header:
             return _header(layout, _unique(layout, name), header)
@@ -56,6 +57,7 @@ def _field_name(item: ty.StructField) -> str:
 
 
 def _unique(layout: ir.Layout, name: str) -> str:
+    # One space of names for all storage, since variables of inlined blocks often share theirs.
     taken = (layout.scalars, layout.headers, layout.stacks, layout.unions)
     candidate = name
     number = 0
@@ -102,6 +104,7 @@ def _varbit(layout: ir.Layout, name: str, type_: ty.Varbit, span: Span) -> ir.Fi
     return ir.FieldRef(unique, "field", type_)
 
 
+# One type per width, or the JSON would list equal header types.
 @cache
 def _varbit_header(width: int) -> ty.Struct:
     return ty.Struct("header", f"varbit{width}$", (ty.StructField("field", ty.Varbit(width)),))
@@ -130,6 +133,7 @@ def flat_fields(struct: ty.Struct, prefix: str = "") -> list[tuple[str, ty.Type]
     """Return the fields of a header with nested structs flattened, as the JSON lists them."""
     flat: list[tuple[str, ty.Type]] = []
     for item in struct.fields:
+        # BMv2 has no structs in headers; only the names show that there was one.
         if isinstance(item.type, ty.Struct):
             flat.extend(flat_fields(item.type, f"{prefix}{item.name}."))
         else:

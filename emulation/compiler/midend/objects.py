@@ -17,10 +17,12 @@ def make_block(
     frame: Frame,
 ) -> BlockObject:
     """Make an instance of a control or parser with all the instances that it holds."""
+    # A block sees the top level and itself, not the block that holds it.
     bindings: Bindings = dict(frame.builder.globals)
     for param, arg in zip(block.constructor, args, strict=True):
         bindings[param] = _constructor_argument(arg, frame)
 
+    # Tables and actions belong to an instance: two instances of a control have two of each.
     inner = frame.inner(path=name, bindings=bindings, tables={}, actions={})
     for item in block.locals:
         if isinstance(item, t.Instance):
@@ -31,6 +33,7 @@ def make_block(
 
 def _constructor_argument(arg: t.Expression | t.Instance, frame: Frame) -> Binding:
     if isinstance(arg, t.Instance):
+        # A named instance exists already, one that is written in place is made now.
         return frame.bindings[arg] if arg in frame.bindings else make_instance(arg, frame)
     if isinstance(arg, t.Ref):
         return frame.bindings[arg.declaration]
@@ -51,8 +54,10 @@ def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
     """Make an extern object with its evaluated constructor arguments."""
     assert isinstance(instance.type, ty.Extern)
     name = (
+        # `semantics` has given the anonymous ones their whole name.
         instance.name if instance.anonymous else frame.qualify(instance.name, instance.annotations)
     )
+    # The number of arguments is enough: the checker has filled in defaults and refused the rest.
     signature = next(
         made
         for made in instance.type.definition.constructors
@@ -66,6 +71,7 @@ def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
 
     made = ir.Object(name, instance, args)
     if any(
+        # P4Runtime and BMv2 have a space of names for each kind.
         present.name == name and present.kind == made.kind
         for present in frame.builder.switch.objects
     ):

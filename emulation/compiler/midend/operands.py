@@ -71,6 +71,7 @@ def binary(  # noqa: C901 one line for each kind of operator
     """
     if op in ("&&", "||"):
         return _logical(op, left, right)
+    # `++` needs the widths, which `_concatenation` knows.
     if isinstance(left, ir.Num | ir.Flag) and isinstance(right, ir.Num | ir.Flag) and op != "++":
         return _fold(op, left, right, type_=type_, span=span)
 
@@ -79,6 +80,7 @@ def binary(  # noqa: C901 one line for each kind of operator
             return ir.Compute(op, left, right, ty.BOOL)
         case "+" | "-" | "*":
             return reduce_to(ir.Compute(op, left, right, type_), type_)
+        # Bits of both sides are in range, so are those of the result.
         case "&" | "|" | "^":
             return ir.Compute(op, left, right, type_)
         case "|+|" | "|-|":
@@ -115,6 +117,7 @@ def _logical(op: str, left: ir.Value, right: ir.Value) -> ir.Value:
 
 def _saturating(op: str, left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value:
     cast = "sat_cast" if is_signed(type_) else "usat_cast"
+    # `|+|` is `+` without limit, then brought to the nearest value of the type.
     exact = ir.Compute(op[1], left, right, type_)
     return ir.Compute(cast, exact, number(ty.width_of(type_), ty.INT), type_)
 
@@ -122,6 +125,7 @@ def _saturating(op: str, left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.
 def _shift(op: str, left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value:
     width = ty.width_of(type_)
     if isinstance(right, ir.Num):
+        # Everything is shifted out, but the sign of an int<> stays.
         if right.value >= width and not (op == ">>" and is_signed(type_)):
             return number(0, type_)
 
@@ -129,6 +133,7 @@ def _shift(op: str, left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value
 
     shifted: ir.Value = ir.Compute(op, left, right, type_)
     shifted = reduce_to(shifted, type_) if op == "<<" else shifted
+    # At most 255 places: a number that BMv2 can build.
     if isinstance(right, ir.Num) or ty.width_of(right.type) <= MAX_SHIFT_WIDTH:
         return shifted
 
@@ -144,6 +149,7 @@ def _shift(op: str, left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value
 
 def _concatenation(left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value:
     width = ty.width_of(right.type)
+    # A negative right side would fill the left one with ones.
     low = right if not is_signed(right.type) else reduce_to(right, ty.Bits(width))
     if isinstance(left, ir.Num) and isinstance(right, ir.Num):
         joined = (left.value << width) | (right.value & ((1 << width) - 1))
@@ -178,10 +184,12 @@ def slice_of(value: ir.Value, high: int, low: int) -> ir.Value:
     type_ = ty.Bits(high - low + 1)
     if isinstance(value, ir.Num):
         return number((value.value >> low) & ((1 << type_.width) - 1), type_)
+    # The whole of an unsigned value is itself.
     if low == 0 and ty.width_of(value.type) == type_.width and not is_signed(value.type):
         return value
 
     shifted = ir.Compute(">>", value, number(low, ty.INT), value.type) if low else value
+    # Nothing stands above, so the shift alone does it.
     if high == ty.width_of(value.type) - 1 and not is_signed(value.type):
         return shifted
 
@@ -192,6 +200,7 @@ def with_slice(base: ir.Value, high: int, low: int, value: ir.Value) -> ir.Value
     """Return `base` with bits `high` down to `low` replaced."""
     width = ty.width_of(base.type)
     plain = ty.Bits(width)
+    # Everything but the slice; 0 where the slice is all there is.
     hole = ((1 << width) - 1) & ~(((1 << (high - low + 1)) - 1) << low)
     kept = ir.Compute("&", base, number(hole, plain), plain)
     moved = (
@@ -224,6 +233,7 @@ def cast(value: ir.Value, target: ty.Type) -> ir.Value:
         return ir.Compute("b2d", None, value, target)
     if not isinstance(goal, ty.Bits) or not isinstance(source, ty.Bits):
         return value
+    # Widening with the same sign keeps the number.
     if goal == source or (goal.signed == source.signed and goal.width > source.width):
         return value
 
@@ -276,6 +286,7 @@ def fits(index: ir.Value, size: int) -> bool:
     match index:
         case ir.Num(value):
             return value < size
+        # `hs[i & 3]`, the usual way to stay inside.
         case ir.Compute("&", _, ir.Num(mask)):
             return mask < size
         case ir.LastIndex():
@@ -298,6 +309,7 @@ def inside(index: ir.Value, size: int) -> ir.Value:
 def overlap(first: ir.Operand, second: ir.Operand) -> bool:
     """Say whether two operands share storage."""
     ours = set(leaves(first))
+    # Without a field, a header as a whole shares storage with each of its fields.
     headers = {header for header, _ in ours}
     return any(
         (header, name) in ours or (header, None) in ours or (name is None and header in headers)

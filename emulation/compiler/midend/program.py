@@ -32,6 +32,7 @@ def lower_program(program: t.Program) -> ir.Switch:
     builder = Builder(switch, Lowering(call=lower_call, body=lower_body))
     frame = Frame(builder, where="top", path="", bindings=builder.globals, out=[])
 
+    # Externs of the top level exist once, whichever block uses them.
     for instance in program.instances:
         builder.globals[instance] = make_object(instance, frame)
 
@@ -44,6 +45,7 @@ def _block(arg: t.Expression | t.Instance, frame: Frame) -> BlockObject:
     if not isinstance(arg, t.Instance) or not isinstance(arg.type, t.Control | t.ParserBlock):
         fail("expected a parser or control", arg.span)
 
+    # Top blocks are named after their types, as by p4c: `MyIngress.t`, not `ig.t`.
     frame.builder.paths.add(arg.type.name)
     return make_block(arg.type, arg.args, arg.type.name, frame)
 
@@ -52,16 +54,20 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switc
     """Lower all blocks over the same headers and metadata."""
     _, headers, metadata, standard = blocks["parser"].source.params
     assert isinstance(standard.type, ty.Struct)
+    # One place for each of the types H, M and standard_metadata_t: the six blocks of V1Switch pass
+    # the same values on, so nothing is ever copied between them.
     storage = {
         headers.type: allocate(switch.layout, "", headers.type, headers.span),
         metadata.type: _user_metadata(metadata, headers, switch),
         standard.type: standard_metadata(standard.type),
     }
 
+    # Before any block, which may add lists of its own: their ids go by their order.
     collect_field_lists(storage[metadata.type], metadata.type, switch)
     for role, block in blocks.items():
         bindings = _parameters(block, storage)
         inner = frame.inner(where=role, out=[])
+        # A parser becomes states, everything else is flow.
         if role == "parser":
             switch.states = lower_parser(block, bindings, inner)
             continue
@@ -71,6 +77,7 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switc
 
 
 def _user_metadata(metadata: ty.Parameter, headers: ty.Parameter, switch: ir.Switch) -> ir.Operand:
+    # Parameters are told apart by their types (see `_parameters`).
     if metadata.type == headers.type:
         fail("headers and metadata must have different types", metadata.span)
 
@@ -110,6 +117,7 @@ def _first_span(flow: ir.Flow) -> Span | None:
     for item in flow:
         if isinstance(item, ir.Scope):
             return _first_span(item.body)
+        # A Leave has no place in the source; what it leaves has one.
         if not isinstance(item, ir.Leave):
             return item.span
 

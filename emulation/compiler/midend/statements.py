@@ -31,6 +31,7 @@ def lower_body(body: t.Body, frame: Frame) -> None:
     """Emit a list of statements; what follows a jump is dropped."""
     for statement in body:
         lower_statement(statement, frame)
+        # What stands behind a jump is never reached.
         if frame.out and isinstance(frame.out[-1], ir.Leave | ir.Stop):
             return
 
@@ -87,9 +88,11 @@ def _if(node: t.If, frame: Frame) -> None:
     then = node.then
     otherwise = node.otherwise
 
+    # `!t.apply().hit` is a branch on the table as well.
     while isinstance(condition, t.Unary) and condition.op == "!":
         condition, then, otherwise = condition.operand, otherwise, then
 
+    # Hit and miss are edges of the table in BMv2's graph: no conditional is needed.
     if isinstance(condition, t.TableApply):
         if condition.member == "miss":
             then, otherwise = otherwise, then
@@ -123,6 +126,7 @@ def _switch_action(node: t.SwitchAction, frame: Frame) -> None:
 
     for case in node.cases:
         flow = _branch(case.body, frame)
+        # `default` may share a body with actions, so both are kept.
         if "" in case.labels:
             default = flow
 
@@ -146,6 +150,7 @@ def _switch_value(node: t.SwitchValue, frame: Frame) -> None:
             chain.append((_any_equal(subject, labels, node.span, frame), _branch(case.body, frame)))
 
     flow = _branch(default, frame)
+    # From the last, so that every test holds the rest of the chain.
     for condition, body in reversed(chain):
         flow = (ir.Test(condition, body, flow, node.span),)
 
@@ -180,6 +185,7 @@ def _for(node: t.For, frame: Frame) -> None:
     with frame.collect(bindings=dict(frame.bindings)) as inner:
         counter = _counter(node)
         values = _values(node, counter, inner) if counter is not None else None
+        # Actions can jump back in BMv2, but pipelines cannot, so unrolling comes first.
         if counter is None or values is None:
             _run_time_loop(node, out, inner)
         else:
@@ -215,6 +221,7 @@ def _values(node: t.For, counter: t.Variable, frame: Frame) -> list[ir.Operand] 
     if counter.value is None or not isinstance(update, t.Assign | t.Update):
         return None
 
+    # With these known, every turn folds to constants (see `operands`).
     known = {counter, update.old} if isinstance(update, t.Update) else {counter}
     if not all(
         _is_known(part, known, frame) for part in (node.condition, update.value, counter.value)
@@ -223,6 +230,7 @@ def _values(node: t.For, counter: t.Variable, frame: Frame) -> list[ir.Operand] 
 
     values: list[ir.Operand] = []
     value = lower(counter.value, frame)
+    # One more than is allowed tells "too many" from "just enough".
     while len(values) <= MAX_UNROLLED:
         frame.bindings[counter] = value
         condition = lower_value(node.condition, frame)
@@ -257,6 +265,8 @@ def _assigns(node: object, variable: t.Variable) -> bool:
     match node:
         case t.Assign(_, target) | t.Update(_, target) if _is_of(target, variable):
             return True
+        # Any argument counts, also that of an `in` parameter: too careful costs only a loop at run
+        # time.
         case t.FunctionCall() | t.ActionCall() | t.ExternCall() | t.MethodCall() | t.BlockApply():
             return any(
                 argument is not None
@@ -289,6 +299,7 @@ def _run_time_loop(node: t.For, out: ir.Label, frame: Frame) -> None:
     again = ir.Label("continue")
     with frame.collect() as turn:
         condition = lower_value(node.condition, turn)
+        # In every turn, so the condition is lowered into the loop.
         turn.emit(ir.Test(condition, (), (ir.Leave(out),), node.condition.span))
         with turn.collect(loop=(out, again)) as body:
             lower_body(node.body, body)

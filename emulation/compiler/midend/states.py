@@ -55,6 +55,7 @@ def _lower_states(block: BlockObject, parser: _Parser) -> list[ir.State]:
             elif isinstance(item, t.ValueSet):
                 _value_set(item, opening)
 
+    # Variables of a parser are set before its first state.
     if opening.out:
         parser.start = "start_"
         parser.made.append(
@@ -116,8 +117,10 @@ def _apply_parser(
         fail(f"'{call.instance.name}' cannot be applied here", call.span)
 
     args = bind(block.source.params, call.args, call.span, frame)
+    # What is copied out belongs to the state behind the applied parser.
     copy_out(args, call.span, following)
     inner = frame.inner(bindings={**block.bindings, **args.bindings}, path=block.name, out=[])
+    # A parser may be applied several times: its states are made anew each time.
     prefix = f"{frame.builder.unique_path(f'{block.name}.states')}."
     parser.made.extend(_lower_states(block, _Parser(inner, prefix, after)))
 
@@ -144,6 +147,7 @@ def _with_transition(name: str, state: t.State, parser: _Parser, body: Frame) ->
     made = [
         ir.State(name, flow=tuple(body.out), keys=tuple(keys), cases=tuple(cases), span=state.span)
     ]
+    # "Select expressions": a packet that no case matches is an error of the parser.
     if not complete:
         unmatched = f"{name}_no_match"
         made[0] = ir.State(
@@ -194,6 +198,7 @@ def _cases(case: t.SelectCase, keys: list[ir.Value], parser: _Parser) -> list[ir
     combined: list[tuple[ir.Match, ...]] = [()]
     for written, key in zip(case.keys, keys, strict=True):
         matches = _matches(written, ty.width_of(key.type), parser.frame)
+        # A range of one key times a range of another: every combination is a case.
         combined = [(*before, match) for before in combined for match in matches]
         if len(combined) > MAX_CASES:
             fail("this case becomes too many cases of the target", case.span)
@@ -229,7 +234,9 @@ def prefixes(low: int, high: int, width: int) -> list[ir.Match]:
     full = (1 << width) - 1
     found = []
     while low <= high:
+        # The largest block of a power of two that may begin at `low` ...
         size = low & -low if low else 1 << width
+        # ... and does not end beyond `high`.
         while size > high - low + 1:
             size >>= 1
 

@@ -36,6 +36,7 @@ def apply_table(
 
     The branches go by hit and miss, or by the action that ran.
     """
+    # The first application makes the table, so tables that nobody applies do not exist.
     table = frame.tables.get(node)
     if table is None:
         table = frame.tables[node] = _table(node, frame)
@@ -127,8 +128,10 @@ def _key_operand(operand: ir.Value, key: t.Key, frame: Frame) -> ir.Value:
     match operand:
         case ir.FieldRef():
             return operand
+        # BMv2 matches on `$valid$` like on a field, but hashes fields only.
         case ir.Valid(ir.HeaderAt()) if key.match_kind != "selector":
             return operand
+        # `freeze` leaves constants as they are, but a key must be a field.
         case ir.Num() | ir.RunTime() | ir.Flag():
             copy = frame.temporary(key.expression.type, key.span, "key")
             assert isinstance(copy, ir.FieldRef)
@@ -144,6 +147,7 @@ def _key_operand(operand: ir.Value, key: t.Key, frame: Frame) -> ir.Value:
 
 def _action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
     """Return an action; one without bound arguments is shared by all tables of its control."""
+    # With bound arguments, the body differs from table to table.
     shared = not entry.args
     if shared and entry.action in frame.actions:
         return frame.actions[entry.action]
@@ -173,6 +177,7 @@ def _make_action(entry: t.ActionEntry, frame: Frame) -> ir.Action:
         copy_out(bound, entry.span, inner)
 
     name = frame.action_name(action)
+    # The same action in several tables is one to the control plane.
     if frame.builder.action_names.setdefault(name, action) is not action:
         fail(f"there is more than one action '{name}'", action.span)
 
@@ -205,6 +210,7 @@ def _entries(
 
     matched = [key for key in node.keys if key.match_kind != "selector"]
     made = []
+    # The order of the program is the rank where nothing else is said.
     for priority, entry in enumerate(node.entries, start=1):
         if entry.priority is not None:
             priority = constant(entry.priority, frame, "a priority")
@@ -231,6 +237,7 @@ def _refuse_twins(entries: Sequence[ir.Entry], have_priorities: bool) -> None:
     """Refuse two entries that match the same, with which the target does not start."""
     seen: dict[tuple[tuple[ir.Match, ...], int], ir.Entry] = {}
     for entry in entries:
+        # Exact and lpm entries have no priority that could tell them apart.
         twin = seen.setdefault((entry.matches, entry.priority if have_priorities else 0), entry)
         if twin is not entry:
             fail(
@@ -244,6 +251,7 @@ def _match(written: t.Expression, key: t.Key, frame: Frame) -> ir.Match:
     full = (1 << width) - 1
     match written:
         case t.Everything():
+            # Everything is the whole range, or a mask of zeros.
             return ir.Match(0, full if key.match_kind == "range" else 0)
         case t.Masked(_, _, value, mask):
             bits = constant(mask, frame, "a mask") & full

@@ -17,6 +17,7 @@ def declare(variable: t.Variable, span: Span, frame: Frame) -> None:
     name = f"{frame.path}.{variable.name}" if frame.path else variable.name
     place = frame.bindings.get(variable)
 
+    # A declaration that is lowered again, as in an unrolled loop, keeps its place.
     if not isinstance(place, ir.Operand):
         place = frame.temporary(variable.type, span, name)
         frame.bindings[variable] = place
@@ -34,6 +35,7 @@ def write(target: t.Expression, value: t.Expression, span: Span, frame: Frame) -
         return
 
     place = lower(target, frame)
+    # The left side is evaluated first ("Assignment statement").
     if has_effects(value):
         place = freeze_index(place, span, frame)
 
@@ -49,6 +51,7 @@ def update(node: t.Update, frame: Frame) -> None:
         target = target.base
 
     place = freeze_index(lower(target, frame), node.span, frame)
+    # `value` was typed with the variable `old` in the place of the target.
     frame.bindings[node.old] = _sliced(place, slices, node.span)
     value = lower(node.value, frame)
     assign(place, _replaced(place, slices, value, node.span), node.span, frame)

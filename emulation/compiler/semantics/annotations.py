@@ -38,6 +38,7 @@ def int_annotation(annotations: Annotations, name: str) -> int | None:
 
 def int_list(item: Annotation) -> tuple[int, ...]:
     """Return the numbers of `@name(1, 2, ...)`."""
+    # Annotations are unstructured: tokens, of which every second one must be a comma.
     values = item.tokens[::2]
     if any(token.kind is not Kind.NUMBER for token in values) or any(
         token.text != "," for token in item.tokens[1::2]
@@ -57,4 +58,5 @@ def write_annotation(item: Annotation) -> str:
     if not item.tokens:
         return f"@{item.name}"
 
+    # p4c keeps the tokens as well, with blanks between them, whatever the program has.
     return f"@{item.name}({' '.join(token.text for token in item.tokens)})"

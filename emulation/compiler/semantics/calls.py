@@ -86,6 +86,7 @@ def _match_args(
     """Check the arguments against the parameters, binding the type variables in `bound`."""
     aligned = align(params, node.args, node.span)
     raw = [_raw_argument(arg, param, context) for arg, param in zip(aligned, params, strict=True)]
+    # Arguments with a width first: what they bind decides what an `int` becomes.
     for known_only in (True, False):
         for value, param in zip(raw, params, strict=True):
             if value is not None and (value.type != ty.INT) == known_only:
@@ -99,6 +100,7 @@ def _raw_argument(
 ) -> t.Expression | None:
     if arg is None:
         return t.default_of(param)
+    # `_`: the result is not wanted.
     if isinstance(arg.value, n.DefaultExpression) and param.direction == "out":
         return None
 
@@ -120,6 +122,7 @@ def _argument(value: t.Expression | None, param: ty.Parameter, bound: Bound) -> 
         return None
 
     wanted = ty.substitute(param.type, bound)
+    # Nothing is converted on the way out, so the types must be the same.
     if param.direction in ("out", "inout") and value.type != wanted:
         fail(f"expected {ty.show(wanted)}, found {ty.show(value.type)}", value.span)
 
@@ -149,6 +152,7 @@ def pick(
     """Choose the overload whose parameters take these arguments."""
     candidates = list(signatures)
     for signature in candidates:
+        # Overloads are told apart by the number and names of arguments, never by types.
         required = sum(param.default is None for param in signature.params)
         names = {param.name for param in signature.params}
         if required <= len(args) <= len(signature.params) and all(
@@ -168,6 +172,7 @@ def _extern_call(node: n.Call, signatures: list[ty.Signature], context: Context)
     bound = bind_types(signature.type_params, node.type_args, context, node.span)
     args = _match_args(signature.params, node, context, bound)
 
+    # The only extern function that is evaluated at compile time.
     if signature.name == "static_assert":
         return _static_assert(node, args)
 
@@ -194,6 +199,7 @@ def _generic_call(node: n.Call, symbol: GenericFunction, context: Context) -> t.
     args = _match_args(signature.params, node, context, bound)
     types = tuple(bound[param] for param in signature.type_params)
 
+    # `int` has no width, so the body could not store a value of it.
     if ty.DONT_CARE in types or ty.INT in types:
         fail(f"cannot infer the type arguments of '{signature.name}'", node.span)
 
@@ -268,6 +274,7 @@ def _block_apply(
     params: tuple[ty.Parameter, ...],
     context: Context,
 ) -> t.Expression:
+    # Parsers are applied by parsers and controls by controls; actions apply neither.
     if context.place != kind:
         where = "apply block" if kind == "control" else "states"
         fail(f"a {kind} can be applied in the {where} of a {kind} only", node.span)
@@ -285,6 +292,7 @@ def _direct_application(
     instance = t.Instance(
         member.span, name=block.name, type=block, args=(), annotations=(), anonymous=True
     )
+    # Outside of a block: a function has no instances.
     if context.direct_applications is None:
         fail(f"{block.name} cannot be applied here", node.span)
 
@@ -305,6 +313,7 @@ def _extern_method(
         fail(f"extern {extern.name} has no method '{member.name}'", member.name_span)
 
     method = pick(methods, node.args, node.span)
+    # First the type arguments of the object, then those of the method.
     outer = dict(zip(extern.definition.type_params, extern.args, strict=True))
     own = bind_types(method.type_params, node.type_args, context, node.span)
     params = tuple(_specialised(param, outer) for param in method.params)
@@ -339,6 +348,7 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Express
             if node.args:
                 fail(f"{member.name}() takes no arguments", node.args[0].span)
 
+            # A union becomes valid through its members ("Operations on header unions").
             if member.name != "isValid" and (kind == "header_union" or not is_left_value(base)):
                 fail(f"{member.name}() needs a header that can be written to", member.base.span)
 
@@ -353,6 +363,7 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Express
             if not is_left_value(base):
                 fail(f"{member.name}() needs a stack that can be written to", member.base.span)
 
+            # Pushing more than the size empties the stack just the same.
             return t.HeaderMethod(node.span, ty.VOID, base, member.name, min(amount, size))
 
     return fail(f"{ty.show(base.type)} has no method '{member.name}'", member.name_span)
@@ -367,6 +378,7 @@ def _smallest(type_: ty.Type) -> int:
     match type_:
         case ty.Varbit():
             return 0
+        # All members may be invalid.
         case ty.Struct(kind="header_union"):
             return 0
         case ty.Struct(fields=fields):

@@ -17,6 +17,7 @@ def check_constructor(
 ) -> tuple[t.InstanceType, tuple[t.Expression | t.Instance, ...]]:
     """Type `T(args)`: what it makes and the checked arguments."""
     symbol = context.scope.find(node.name) if isinstance(node, n.NamedType) else None
+    # `typedef register<bit<8>> cells; cells(16) r;` has its type arguments already.
     if isinstance(symbol, TypeName) and isinstance(symbol.type, ty.Extern):
         return _extern_object(symbol.type, args, span, context)
 
@@ -90,6 +91,7 @@ def _constructor_arg(
     if arg is None:
         return t.default_of(param)
 
+    # `V1Switch(MyParser(), ...)`: an argument may make an instance in place.
     made = constructed(arg.value, context, param.name)
     if made is not None:
         _check_block(made, param, bound, arg.span)
@@ -151,6 +153,7 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
     if kind != definition.kind or not isinstance(made.type, t.Control | t.ParserBlock):
         fail(f"expected a {definition.kind}, found {made.name}", span)
 
+    # The type parameters of the block type are bound by the block that is given ...
     own: Bound = dict.fromkeys(definition.type_params, ty.DONT_CARE)
     if len(made.type.params) != len(definition.params):
         fail(
@@ -164,6 +167,7 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
             expected = f"{wanted.direction} {ty.show(ty.substitute(wanted.type, own))}".strip()
             fail(f"parameter '{given.name}' of {made.type.name} must be {expected}", span)
 
+    # ... and must then agree with what the package's other blocks use: one H, one M.
     for pattern, variable in zip(param.type.args, definition.type_params, strict=True):
         if not unify(pattern, own[variable], bound):
             found = ty.show(own[variable])

@@ -39,6 +39,7 @@ def try_coerce(value: Expression, target: Type) -> Expression | None:
     if value.type == target:
         return value
 
+    # The type of these comes from the place where they stand.
     match value, target:
         case InvalidHeader(), ty.Struct(kind="header" | "header_union"):
             return replace(value, type=target)
@@ -54,6 +55,7 @@ def try_coerce(value: Expression, target: Type) -> Expression | None:
     ):
         return _from_int(value, target)
 
+    # From an enum to its underlying type, never back ("Implicit casts").
     if isinstance(value.type, ty.Enum) and value.type.underlying == target:
         return (
             _cast_literal(value, target)
@@ -114,6 +116,7 @@ def _reorder(value: Aggregate, names: tuple[str, ...] | None) -> tuple[Expressio
         for item, expression in zip(value.type.fields, value.items, strict=True)
     }
 
+    # All fields or an error: `...` in a struct expression is not supported.
     if sorted(given) != sorted(names):
         odd = sorted(set(given) ^ set(names))
         raise CompileError(
@@ -145,6 +148,7 @@ def _cast_literal(value: Literal, target: Type) -> Expression:
     else:
         number = int(value.value)
 
+    # A number that no member has is allowed; it stays a cast, since it has no name.
     if isinstance(target, ty.Enum):
         member = next((name for name in target.members if target.value(name) == number), None)
         return Literal(value.span, target, member) if member else Cast(value.span, target, value)
@@ -164,6 +168,7 @@ def _castable(source: Type, target: Type) -> bool:
 
     match ty.underlying(source), ty.underlying(target):
         case ty.Bits(width, signed), ty.Bits(new_width, new_signed):
+            # Width and sign do not change in one cast ("Explicit casts").
             return width == new_width or signed == new_signed
         case (ty.Bits(1, False), ty.Simple("bool")) | (ty.Simple("bool"), ty.Bits(1, False)):
             return True
@@ -207,6 +212,7 @@ def unify(pattern: Type, actual: Type, bound: dict[TypeVariable, Type]) -> bool:
     """Bind the type variables of `pattern` so that it becomes `actual`; say whether that can be."""
     match pattern:
         case TypeVariable():
+            # A variable that is not being inferred is a type like others.
             return _bind(pattern, actual, bound) if pattern in bound else pattern == actual
         case ty.Tuple(elements) if isinstance(actual, ty.Tuple) and len(elements) == len(
             actual.elements
@@ -227,6 +233,7 @@ def unify(pattern: Type, actual: Type, bound: dict[TypeVariable, Type]) -> bool:
 
 def _bind(variable: TypeVariable, actual: Type, bound: dict[TypeVariable, Type]) -> bool:
     current = bound[variable]
+    # An `int` gives way to a type with a width: `f(1, x)` takes the type of x.
     if current in (ty.DONT_CARE, ty.INT) or (current == actual):
         bound[variable] = actual
         return True

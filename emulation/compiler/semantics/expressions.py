@@ -32,6 +32,7 @@ def check(node: n.Expression, context: Context) -> t.Expression:  # noqa: C901 o
         case n.IntLiteral(span, value, width, signed):
             return t.Literal(span, ty.INT if width is None else ty.Bits(width, signed), value)
         case n.BoolLiteral(span, value):
+            # Booleans are 0 and 1 throughout, so that folding needs no case of its own.
             return t.Literal(span, ty.BOOL, int(value))
         case n.StringLiteral(span, text):
             return t.Literal(span, ty.STRING, text)
@@ -59,6 +60,7 @@ def check(node: n.Expression, context: Context) -> t.Expression:  # noqa: C901 o
         case n.StructExpression():
             return _record(node, context)
         case n.InvalidExpression(span):
+            # Of no type yet: the place where it stands knows which header is meant.
             return t.InvalidHeader(span, ty.DONT_CARE)
         case n.DefaultExpression(span, spelling):
             return fail(f"'{spelling}' has no value here", span)
@@ -68,6 +70,7 @@ def check(node: n.Expression, context: Context) -> t.Expression:  # noqa: C901 o
 
 
 def _name(node: n.Name, context: Context) -> t.Expression:
+    # A leading dot skips all inner scopes ("Name resolution").
     symbol = (context.scope.root() if node.absolute else context.scope).find(node.name)
     match symbol:
         case ConstantName(value):
@@ -81,10 +84,12 @@ def _name(node: n.Name, context: Context) -> t.Expression:
 
 
 def _respan(value: t.Expression, span: Span) -> t.Expression:
+    # A message about a constant points at its use, not at its declaration.
     return t.Literal(span, value.type, value.value) if isinstance(value, t.Literal) else value
 
 
 def _member(node: n.Member, context: Context) -> t.Expression:
+    # Before the base is typed: a type is no value.
     constant = _type_member(node, context)
     if constant is not None:
         return constant
@@ -110,6 +115,7 @@ def _type_member(node: n.Member, context: Context) -> t.Expression | None:
     if not isinstance(node.base, n.Name):
         return None
 
+    # `error` is a keyword, so no declaration can hide it.
     if node.base.name == "error":
         if node.name not in context.globals.errors:
             fail(f"error '{node.name}' is not declared", node.name_span)
@@ -163,6 +169,7 @@ def _index(node: n.Index, context: Context) -> t.Expression:
     base = check(node.base, context)
     index = check(node.index, context)
     if isinstance(index, t.Literal):
+        # A literal index is compared with the size as a number, whatever width it was given.
         index = cast_to(index, ty.INT) if ty.is_numeric(ty.underlying(index.type)) else index
 
     if not ty.is_numeric(ty.underlying(index.type)):
@@ -200,6 +207,7 @@ def _slice(node: n.Slice, context: Context) -> t.Expression:
     low = constant_int(node.low, context, what="the lower bound of a slice", low=0, high=high)
     sliced = ty.Bits(high - low + 1)
 
+    # Negative numbers slice as in two's complement, which Python's shift and mask do.
     if isinstance(base, t.Literal):
         return t.Literal(node.span, sliced, (int(base.value) >> low) & ((1 << sliced.width) - 1))
 
@@ -243,12 +251,14 @@ def _unary(node: n.Unary, context: Context) -> t.Expression:
     elif not (isinstance(below, ty.Bits) or (below == ty.INT and node.op != "~")):
         fail(f"'{node.op}' cannot be applied to {ty.show(operand.type)}", node.span)
 
+    # Arithmetic on an enum is arithmetic on its underlying type.
     if isinstance(operand.type, ty.Enum):
         operand = coerce(operand, below)
 
     if isinstance(operand, t.Literal) and isinstance(operand.value, int):
         return t.Literal(node.span, operand.type, fold_unary(node.op, operand.value, operand.type))
 
+    # Unary plus does nothing.
     return operand if node.op == "+" else t.Unary(node.span, operand.type, node.op, operand)
 
 
@@ -263,6 +273,8 @@ def _binary(node: n.Binary, context: Context) -> t.Expression:
 
 def binary(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.Expression:
     """Type `left op right` and compute it if both are known."""
+    # Logical operators want bool, and the next two take operands of different types; for the rest,
+    # both operands first get one type.
     if op in LOGICAL:
         return _logical(span, op, coerce(left, ty.BOOL), coerce(right, ty.BOOL))
     if op == "++":
@@ -286,6 +298,7 @@ def binary(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.Ex
 
 def _logical(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.Expression:
     if isinstance(left, t.Literal):
+        # Only a known left side decides: the right one may have effects, which `&&` and `||` skip.
         decided = bool(left.value) == (op == "||")
         return left if decided else right
 
@@ -296,6 +309,7 @@ def _balance(
     span: Span, op: str, left: t.Expression, right: t.Expression
 ) -> tuple[t.Expression, t.Expression]:
     """Give both operands one type."""
+    # Two members of one enum are compared as such, others by their numbers.
     if op not in ("==", "!=") or left.type != right.type:
         left = _as_number(left)
         right = _as_number(right)
@@ -303,6 +317,7 @@ def _balance(
     if left.type == right.type and not isinstance(left.type, ty.Tuple | ty.Record):
         return left, right
 
+    # An `int` or a list takes the type of the other side, whichever side that is.
     for first, second, swap in ((left, right, False), (right, left, True)):
         converted = try_coerce(first, second.type)
         if converted is not None:
@@ -336,6 +351,7 @@ def _require_arithmetic(span: Span, op: str, operand: t.Expression) -> None:
     if not ty.is_numeric(operand.type) or (op in ("|+|", "|-|") and operand.type == ty.INT):
         fail(f"'{op}' cannot be applied to {ty.show(operand.type)}", span)
 
+    # Neither division nor modulo is defined for int<>.
     if op in ("/", "%") and isinstance(operand.type, ty.Bits) and operand.type.signed:
         fail(f"'{op}' cannot be applied to {ty.show(operand.type)}", span)
 

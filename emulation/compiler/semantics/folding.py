@@ -19,6 +19,7 @@ def wrap(value: int, type_: Type) -> int:
     match underlying(type_):
         case Bits(width, signed=False):
             return value & ((1 << width) - 1)
+        # Shifted by half the range, two's complement wraps like an unsigned number.
         case Bits(width, signed=True):
             return ((value + (1 << (width - 1))) & ((1 << width) - 1)) - (1 << (width - 1))
         case _:
@@ -78,6 +79,7 @@ def fold_binary(op: str, left: int, right: int, type_: Type, span: Span) -> int:
 
     if type_ == BOOL:
         return int(bool(left) and bool(right)) if op == "&&" else int(bool(left) or bool(right))
+    # Even a product has no more bits than both operands together.
     if left.bit_length() + right.bit_length() > MAX_BITS:
         raise CompileError("this number is too large", span)
 
@@ -105,6 +107,7 @@ def _exact(op: str, left: int, right: int) -> int:
 def _divide(op: str, left: int, right: int, span: Span) -> int:
     if right == 0:
         raise CompileError("division by zero", span)
+    # Division and modulo of `int` are defined for positive numbers only.
     if left < 0 or right < 0:
         raise CompileError(f"'{op}' is not defined for negative numbers", span)
 
@@ -114,8 +117,10 @@ def _divide(op: str, left: int, right: int, span: Span) -> int:
 def _shift(op: str, left: int, right: int, type_: Type, span: Span) -> int:
     if right < 0:
         raise CompileError("the number of bits to shift is negative", span)
+    # Python shifts arithmetically, as int<> does; for bit<> the value is not negative.
     if op == ">>":
         return left >> min(right, MAX_SHIFT)
+    # A typed number becomes 0 when shifted by its width; an `int` grows.
     if right > MAX_SHIFT and not isinstance(underlying(type_), Bits):
         raise CompileError(f"cannot shift by more than {MAX_SHIFT} bits", span)
 

@@ -107,6 +107,7 @@ class Scope:
 
     def declare(self, name: str, symbol: Symbol, span: Span) -> None:
         """Add a name; raises CompileError if this level has it."""
+        # Hiding a name of an outer level is allowed ("Name resolution"), two at one level are not.
         if name in self.symbols:
             raise CompileError(f"'{name}' is already declared here", span)
 
@@ -117,6 +118,7 @@ class Scope:
 class Globals:
     """What belongs to the program as a whole."""
 
+    # In the order of declaration; `check_program` puts those of core.p4 first.
     errors: list[str] = field(default_factory=list)
     match_kinds: list[str] = field(default_factory=list)
     instances: list[t.Instance] = field(default_factory=list)
@@ -141,6 +143,7 @@ class Context:
     place: str = "top"
     returns: ty.Type = ty.VOID
     in_loop: bool = False
+    # Instances that `C.apply()` makes; inner scopes add to the list of their block.
     direct_applications: list[t.Instance] | None = None
 
     def nested(self, **changes: object) -> Context:

@@ -83,6 +83,7 @@ def declare_variable(node: n.Variable, context: Context) -> t.Variable:
     """Declare a variable; its initial value cannot refer to it."""
     declared = resolve_type(node.type, context)
     _require_storable(declared, node)
+    # Before the name is declared, so that `bit<8> x = x;` means an outer x.
     value = check_as(node.value, declared, context) if node.value is not None else None
     variable = t.Variable(node.span, node.name, declared, value)
     context.scope.declare(node.name, variable, node.name_span)
@@ -92,6 +93,7 @@ def declare_variable(node: n.Variable, context: Context) -> t.Variable:
 
 def _require_storable(declared: ty.Type, node: n.Variable) -> None:
     match ty.underlying(declared):
+        # No `int`, which has no size, and no extern, which is no value.
         case ty.Bits() | ty.Struct() | ty.Stack() | ty.Tuple() | ty.Enum() | ty.Varbit():
             return
         case ty.Simple("bool" | "error"):
@@ -125,6 +127,7 @@ def _assign(node: n.Assign, context: Context) -> t.Statement:
     if node.op == "=":
         return t.Assign(node.span, target, coerce(value, target.type))
 
+    # The target is evaluated once, so the right side reads it through a variable.
     old = t.Variable(node.span, "old", target.type, None)
     updated = binary(node.span, node.op[:-1], t.Ref(target.span, target.type, old), value)
     return t.Update(node.span, target, old, coerce(updated, target.type))
@@ -132,6 +135,7 @@ def _assign(node: n.Assign, context: Context) -> t.Statement:
 
 def _call(span: Span, node: n.Call, context: Context) -> t.Statement | None:
     call = check_call(node, context)
+    # static_assert() and the sizes of types have done their work.
     if isinstance(call, t.Literal):
         return None
 
@@ -139,6 +143,7 @@ def _call(span: Span, node: n.Call, context: Context) -> t.Statement | None:
 
 
 def _return(node: n.Return, context: Context) -> t.Statement:
+    # States end with a transition, not with a return.
     if context.place == "parser":
         fail("'return' is not allowed in a parser", node.span)
 
@@ -158,6 +163,7 @@ def _return(node: n.Return, context: Context) -> t.Statement:
 
 
 def _switch(node: n.Switch, context: Context) -> t.Statement:
+    # Two statements of one form: over the actions of a table, and over a value.
     table = _action_run(node.subject, context)
     if table is not None:
         return _switch_action(node, table, context)
@@ -232,6 +238,7 @@ def _fallen_through(node: n.Switch) -> list[n.SwitchCase]:
             cases.append(n.SwitchCase(case.span, waiting, case.body))
             waiting = ()
 
+    # Labels at the end without a body do nothing, but are checked like others.
     return [*cases, n.SwitchCase(node.span, waiting, None)] if waiting else cases
 
 
@@ -248,6 +255,7 @@ def _for(node: n.For, context: Context) -> t.Statement:
 def _for_in(node: n.ForIn, context: Context) -> t.Statement:
     inner = context.nested()
     declared = resolve_type(node.type, context)
+    # Before the variable is declared, which is not in scope there.
     values = _collection(node.collection, declared, context)
     variable = t.Variable(node.name_span, node.name, declared, None)
     inner.scope.declare(node.name, variable, node.name_span)
@@ -264,6 +272,7 @@ def _collection(
     match node:
         case n.ListExpression(_, items):
             return tuple(check_as(item, declared, context) for item in items)
+        # Unrolled by the mid-end, so the bounds must be known and few.
         case n.Binary(span, "..", low, high):
             first = check_as(low, declared, context)
             last = check_as(high, declared, context)

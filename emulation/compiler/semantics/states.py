@@ -42,6 +42,7 @@ def check_state(node: n.State, names: set[str], context: Context) -> t.State:
 def _transition(node: n.State, names: set[str], context: Context) -> t.Transition:
     transition = node.transition
     if transition is None:
+        # "Transition statements": a state without one goes to reject.
         return t.Transition(node.span, (), (t.SelectCase(node.span, (), "reject"),))
 
     if transition.cases is None:
@@ -74,9 +75,11 @@ def _select_case(
 ) -> t.SelectCase:
     _require_state(node.state, names, node.state_span)
     given = node.keys
+    # One `default` or `_` stands for all keys.
     if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
         given = given * len(keys)
 
+    # A value set has all the keys of a select in one, as fields of its struct.
     if len(given) == 1 and len(keys) > 1:
         only = check_set(given[0], keys[0].type, context) if isinstance(given[0], n.Name) else None
         if isinstance(only, t.ValueSetRef):

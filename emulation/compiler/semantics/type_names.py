@@ -18,12 +18,14 @@ MAX_STACK = 4096
 def resolve_type(node: n.TypeExpression, context: Context) -> ty.Type:
     """Return the type that is written; raises CompileError if it does not exist."""
     match node:
+        # `_` is among them: a type to be inferred.
         case n.BaseType(_, name):
             return _SIMPLE[name]
         case n.SizedType(_, name, width):
             return _sized(name, width, context)
         case n.StackTypeExpression(span, element, size):
             inner = resolve_type(element, context)
+            # Stacks of structs are not in the language ("Header stacks").
             if not isinstance(inner, ty.Struct) or inner.kind == "struct":
                 fail(f"only headers and unions form stacks, not {ty.show(inner)}", span)
 
@@ -79,6 +81,7 @@ def _filled(
     args: tuple[ty.Type, ...], params: tuple[ty.TypeVariable, ...], node: n.NamedType
 ) -> tuple[ty.Type, ...]:
     """Return the type arguments, or don't cares to be inferred where none are given."""
+    # `packet_in`, or an extern whose arguments the constructor's arguments give.
     if not args:
         return (ty.DONT_CARE,) * len(params)
 

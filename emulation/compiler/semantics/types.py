@@ -32,6 +32,7 @@ class Simple:
 
 
 BOOL = Simple("bool")
+# Not a type with a width: `int` needs one before it can be stored.
 INT = Simple("int")
 """Integers of any size; values of it exist at compile time only."""
 STRING = Simple("string")
@@ -84,6 +85,7 @@ class Struct:
     name: str
     fields: tuple[StructField, ...]
     annotations: Annotations = ()
+    # Those of a generic struct, which are part of its name in the JSON.
     args: tuple[Type, ...] = ()
 
     def field_type(self, name: str) -> Type | None:
@@ -242,6 +244,7 @@ def show(type_: Type) -> str:  # noqa: C901 one line for each type
 
 def underlying(type_: Type) -> Type:
     """Return the type below `type` declarations and enums with an underlying type."""
+    # A `type` may be made of another, an enum only of bits.
     while True:
         match type_:
             case NewType(underlying=inner):
@@ -267,6 +270,7 @@ def width_of(type_: Type) -> int:
             return width
         case Simple("bool"):
             return 1
+        # At most one member is valid ("Header unions"), so the largest counts.
         case Struct(kind="header_union", fields=fields):
             return max((width_of(item.type) for item in fields), default=0)
         case Struct(fields=fields) | Record(fields):
@@ -276,11 +280,13 @@ def width_of(type_: Type) -> int:
         case Stack(element, size):
             return width_of(element) * size
         case _:
+            # Plain enums and errors have no width in the language; the JSON stores them as 32 bits.
             return 32
 
 
 def substitute(type_: Type, bound: dict[TypeVariable, Type]) -> Type:
     """Replace type variables by what they stand for."""
+    # The usual case: nothing is generic, and the type itself is returned.
     if not bound:
         return type_
 

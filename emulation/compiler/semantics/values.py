@@ -12,6 +12,7 @@ from emulation.compiler.syntax import nodes as n
 def check_value(node: n.Expression, context: Context) -> t.Expression:
     """Type an expression that must be a value, not the result of a call without one."""
     value = context.check(node)
+    # `t.apply()` without `.hit` is a struct in the language; no one may store it.
     if value.type in (ty.VOID, t.RESULT):
         fail(f"this is not a value but {ty.show(value.type)}", node.span)
 
@@ -67,12 +68,14 @@ def is_left_value(value: t.Expression) -> bool:
     """Say whether something can be written to."""
     match value:
         case t.Ref(_, _, ty.Parameter() as declaration):
+            # The other parameters can only be read ("Calling convention").
             return declaration.direction in ("out", "inout")
         case t.Ref():
             return isinstance(value.declaration, t.Variable)
         case t.Field(_, _, base) | t.Element(_, _, base) | t.Slice(_, _, base):
             return is_left_value(base)
         case t.StackMember(_, _, base, which):
+            # `next` may be an out argument, as of extract(); assignments refuse it themselves.
             return which != "lastIndex" and is_left_value(base)
         case _:
             return False
@@ -83,6 +86,7 @@ def is_compile_time(value: t.Expression) -> bool:
     match value:
         case t.Literal():
             return True
+        # Its value is known when the mid-end makes the instance.
         case t.Ref(_, _, ty.Parameter(constructor=constructor)):
             return constructor
         case t.Unary(_, _, _, operand) | t.Cast(_, _, operand) | t.Slice(_, _, operand):

@@ -17,12 +17,15 @@ def paths(node: object) -> Iterator[t.Expression]:  # noqa: C901 one case for ea
         case tuple():
             for item in node:
                 yield from paths(item)
+        # At its full length: who writes `h.a` does not touch `h.b`.
         case t.Ref() | t.Field() | t.StackMember():
             yield node
             yield from _indices(node)
         case t.Element():
             yield node
             yield from _indices(node)
+        # An action uses the variables of its control by name; functions cannot ("Function
+        # declarations").
         case t.ActionCall(_, _, action, args):
             yield from paths(args)
             yield from paths(action.body)
@@ -30,6 +33,7 @@ def paths(node: object) -> Iterator[t.Expression]:  # noqa: C901 one case for ea
             yield from paths(node.value)
         case None | str() | int():
             return
+        # What a declaration holds is used where it is called or applied, not where it is named.
         case _ if not isinstance(node, DECLARATIONS) and hasattr(node, "__dataclass_fields__"):
             for item in fields(node):  # type: ignore[arg-type]
                 if item.name not in ("span", "type"):

@@ -14,6 +14,7 @@ def annotation_list(cursor: Cursor) -> n.Annotations:
     while cursor.at("@"):
         start = cursor.take().span
         name = cursor.take()
+        # Keywords may name annotations too, punctuation may not.
         if name.kind not in (Kind.NAME, Kind.SYMBOL) or not (
             name.text[0].isalpha() or name.text[0] == "_"
         ):
@@ -39,6 +40,8 @@ def _annotation_body(cursor: Cursor) -> tuple[tuple[Token, ...], bool]:
         if cursor.token.kind is Kind.END:
             cursor.fail("this annotation is never closed")
 
+        # Parentheses and brackets need not pair up with their own kind: their content is no
+        # expression of the language.
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(
             cursor.token.text if cursor.token.kind is Kind.SYMBOL else "", 0
         )

@@ -58,6 +58,7 @@ class Cursor:
 
     def take(self) -> Token:
         token = self.tokens[self.position]
+        # END is never passed, so every production may look at the next token without a check.
         if token.kind is not Kind.END:
             self.position += 1
 
@@ -73,6 +74,7 @@ class Cursor:
 
     def expect(self, text: str, where: str = "") -> Token:
         """Take the next token, which must be `text`."""
+        # `at_word` for words such as `priority`, which are names except in their place.
         if not self.at_word(text) and not self.at(text):
             self.fail(
                 f"expected '{text}'{' ' + where if where else ''}, found {describe(self.token)}"
@@ -93,6 +95,7 @@ class Cursor:
         """Try a production; stay where we are and return None if it does not apply."""
         position = self.position
         depth = self.depth
+        # The depth as well: a production may fail anywhere inside of others.
         try:
             return production(self)
         except CompileError:

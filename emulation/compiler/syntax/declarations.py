@@ -40,9 +40,11 @@ def parse(source: Source) -> n.Program:
 def _top_level(cursor: Cursor) -> n.Declaration:
     notes = annotation_list(cursor)
     token = cursor.token
+    # `type` is no keyword in our lexer, since v1model uses it as the name of parameters.
     if token.text == "type" and token.kind is Kind.NAME and cursor.peek().text not in ("<", "("):
         return _typedef(cursor, notes)
 
+    # `error { ... }` declares errors, `error f()` is a function that returns one.
     is_error_type = token.text == "error" and cursor.peek().text != "{"
     if token.kind is Kind.SYMBOL and token.text in _BY_KEYWORD and not is_error_type:
         return _BY_KEYWORD[token.text](cursor, notes)
@@ -69,6 +71,7 @@ def _instance(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpression) 
     name = cursor.expect_name("the name of an instance")
 
     if cursor.at("="):
+        # "Instantiations with abstract methods": no extern of v1model has any.
         cursor.fail("instances with abstract methods are not supported")
 
     cursor.expect(";", "after an instance")
@@ -90,6 +93,7 @@ def _typedef(cursor: Cursor, notes: n.Annotations) -> n.Typedef:
 
 def _new_type_name(cursor: Cursor, what: str) -> str:
     name = cursor.expect_name(what).text
+    # The grammar of P4_16 needs to know types from names: `a < b` or `a<b>(c)`.
     cursor.type_names.add(name)
     return name
 
@@ -120,6 +124,7 @@ def _field(cursor: Cursor) -> n.Field:
 def _enum(cursor: Cursor, notes: n.Annotations) -> n.EnumDeclaration:
     """`enum [type] name { member [= value], ... }`."""
     start = cursor.take().span
+    # `enum E {` or `enum bit<8> E {`: a name before the brace is the enum itself.
     underlying = None if cursor.at_name() and cursor.peek().text == "{" else type_expression(cursor)
     name = _new_type_name(cursor, "the name of the enum")
     cursor.expect("{", "to begin the members")
@@ -178,10 +183,12 @@ def _method_tail(cursor: Cursor, notes: n.Annotations, returns: n.TypeExpression
 def _extern(cursor: Cursor, notes: n.Annotations) -> n.Extern | n.ExternFunction:
     """`extern name [<T>] { method* } | extern signature;`."""
     start = cursor.take().span
+    # `extern E<T> {` and `extern T f<T>(...)` look alike up to the brace, so the first is tried.
     if cursor.at_name() and cursor.peek().text in ("{", "<"):
         declared = cursor.attempt(lambda at: _extern_object(at, notes))
         if declared is not None:
             return declared
+        # A brace decides: then the error inside the extern is the one to report.
         if cursor.peek().text == "{":
             return _extern_object(cursor, notes)
 
@@ -200,6 +207,7 @@ def _signature(cursor: Cursor) -> n.Method:
     returns = type_expression(cursor)
     method = _method_tail(cursor, (), returns)
     cursor.position = position
+    # Once more, now that the type parameters are known to be types.
     generics = method.type_params
     cursor.type_names = known | set(generics)
 
@@ -224,6 +232,7 @@ def _extern_method(cursor: Cursor, extern: str) -> n.Method:
     start = cursor.span
     cursor.accept("abstract")
 
+    # A method with the name of the extern and no type is its constructor.
     if cursor.token.text == extern and cursor.peek().text == "(":
         cursor.take()
         params = _params(cursor)
@@ -288,6 +297,7 @@ def _parser(cursor: Cursor, notes: n.Annotations) -> n.Parser | n.BlockType:
 
     while not cursor.accept("}"):
         inner = annotation_list(cursor)
+        # `state` is no keyword: a local may have a type of that name.
         if cursor.at_word("state") and cursor.peek().kind is Kind.NAME:
             states.append(_state(cursor, inner))
         elif states:
@@ -323,6 +333,7 @@ def _state(cursor: Cursor, notes: n.Annotations) -> n.State:
         if cursor.token.kind is Kind.END:
             raise CompileError("this '{' is never closed", opening)
 
+        # A transition ends the state; what stands behind it is an error below.
         if cursor.at("transition"):
             transition = _transition(cursor)
             break
@@ -365,6 +376,7 @@ def _select_case(cursor: Cursor) -> n.SelectCase:
 
 def _control(cursor: Cursor, notes: n.Annotations) -> n.Control | n.BlockType:
     """`control name [<T>] (params) (; | [(params)] { local* apply block })`."""
+    # "is already declared" points at the name of a control alone.
     name_span = cursor.peek().span
     declared = _block_type(cursor, notes)
     if cursor.accept(";"):
@@ -377,6 +389,7 @@ def _control(cursor: Cursor, notes: n.Annotations) -> n.Control | n.BlockType:
 
     while True:
         inner = annotation_list(cursor)
+        # `apply {`: the word is a name elsewhere, as in `t.apply()`.
         if cursor.at_word("apply") and cursor.peek().text in ("{", "@"):
             break
 
@@ -439,6 +452,7 @@ def _constant(cursor: Cursor, notes: n.Annotations) -> n.Constant:
     return constant(cursor, notes)
 
 
+# At the end, since the productions must exist.
 _BY_KEYWORD: dict[str, Callable[[Cursor, n.Annotations], n.Declaration]] = {
     "const": _constant,
     "typedef": _typedef,

@@ -10,7 +10,7 @@ from emulation.compiler.syntax.lexer import Kind, number, string
 BASE_TYPES = ("bool", "error", "void", "match_kind")
 SIZED_TYPES = ("bit", "int", "varbit")
 MAX_CHAIN = 150
-"""Operators in one expression without parentheses; the tree leans left and is walked recursively."""
+"""Operators in one expression without parentheses; the tree leans left and is walked in depth."""
 
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",),
@@ -76,6 +76,7 @@ def _unstacked(cursor: Cursor) -> n.TypeExpression:
     if name.text == "_":
         return n.BaseType(name.span, "_")
 
+    # Behind a type, `<` cannot be a comparison.
     args = type_args(cursor) if cursor.at("<") else ()
     return n.NamedType(cursor.since(token.span), name.text, args)
 
@@ -95,6 +96,7 @@ def _sized_type(cursor: Cursor) -> n.TypeExpression:
         )
 
     cursor.take()
+    # Not any expression: `>` would be taken for a comparison. Others stand in parentheses.
     width = postfix(cursor)
     close_angle(cursor)
 
@@ -160,9 +162,11 @@ def _binary(cursor: Cursor, level: int) -> n.Expression:
         if op is None or LEVEL_OF[op] < level:
             return left
 
+        # `>>` comes as two tokens (see `_operator`).
         for _ in range(2 if op == ">>" else 1):
             cursor.take()
 
+        # One level up on the right makes every operator left associative.
         right = _binary(cursor, LEVEL_OF[op] + 1)
         left = n.Binary(cursor.since(left.span), op, left, right)
 
@@ -176,6 +180,7 @@ def _operator(cursor: Cursor) -> str | None:
         return None
     if token.text != ">":
         return token.text
+    # `a >>= b` is an assignment, which ends the expression before it.
     if _adjacent(cursor, ">="):
         return None
 
@@ -210,6 +215,7 @@ def _cast(cursor: Cursor) -> n.Expression | None:
     position = cursor.position
     cursor.take()
 
+    # `(T.member)` is a parenthesis around a member of an enum, not a cast to T.
     if not starts_type(cursor) or cursor.peek().text == ".":
         cursor.position = position
         return None
@@ -236,6 +242,7 @@ def postfix(cursor: Cursor) -> n.Expression:
         start = result.span
         if cursor.accept("."):
             name = cursor.take()
+            # `apply` is a member like others; keywords are not.
             if not (name.kind is Kind.NAME or name.text in ("apply",)):
                 raise CompileError(f"expected a member, found {describe(name)}", name.span)
 
@@ -263,6 +270,7 @@ def _subscript(cursor: Cursor, base: n.Expression) -> n.Expression:
     if cursor.accept("+:"):
         width = expression(cursor)
         cursor.expect("]", "after a slice")
+        # `a[low+:width]` is `a[low + width - 1 : low]`, and both bounds must be constant anyway.
         end = n.Binary(first.span, "+", first, width)
         high = n.Binary(first.span, "-", end, n.IntLiteral(first.span, 1, None, False))
 
@@ -286,6 +294,8 @@ def _call_type_args(cursor: Cursor, function: n.Expression) -> tuple[n.TypeExpre
         return None
 
     cursor.position += 1
+    # A type argument that is an unknown name is left to the comparison, whose message is the better
+    # one.
     could_be_type = starts_type(cursor) or cursor.token.text == "_"
     cursor.position -= 1
 
@@ -336,6 +346,7 @@ def _symbol_primary(cursor: Cursor) -> n.Expression:
         cursor.take()
         return n.BoolLiteral(token.span, token.text == "true")
 
+    # `error` is a type, but `error.NoMatch` begins with it as a name.
     if token.text in ("error", "this"):
         cursor.take()
         return n.Name(token.span, token.text, False)
@@ -371,9 +382,11 @@ def _number(cursor: Cursor) -> n.IntLiteral:
     value, width, signed = number(token)
     if width is None:
         return n.IntLiteral(token.span, value, None, False)
+    # Width 0 is for varbit types only.
     if width == 0 or (signed and width < 1):
         raise CompileError("a number needs at least one bit", token.span)
 
+    # `1s1` is taken, although int<1> holds only 0 and -1.
     limit = 1 << (width - 1 if signed and width > 1 else width)
     if width > MAX_WIDTH or value >= limit:
         raise CompileError(
@@ -403,6 +416,7 @@ def key_set(cursor: Cursor) -> tuple[n.Expression, ...]:
     if cursor.at("("):
         position = cursor.position
         cursor.take()
+        # `(a, b) : next` is a tuple of keys, `(a) & b : next` an expression; what follows decides.
         keys = cursor.attempt(lambda at: comma_list(at, ")", simple_key))
 
         if keys is not None and cursor.at(":"):
@@ -415,6 +429,7 @@ def key_set(cursor: Cursor) -> tuple[n.Expression, ...]:
 
 def simple_key(cursor: Cursor) -> n.Expression:
     """`expression [&&& expression | .. expression] | default | _`."""
+    # `&&&` and `..` bind looser than everything else, so they are no levels of `_binary`.
     start: Span = cursor.span
     left = expression(cursor)
     for op in ("&&&", ".."):

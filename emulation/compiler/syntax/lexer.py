@@ -32,7 +32,7 @@ KEYWORDS = frozenset(
     false for header header_union if in inout int match_kind out package parser return select
     string struct switch table this transition true tuple typedef value_set varbit void""".split()  # noqa: SIM905
 )
-"""Words that are never names; others (`apply`, `key`, `state`) mean something in their place only."""
+"""Words that are never names; others (`apply`, `key`, `state`) mean something in one place only."""
 
 # `>` is always a token of its own: `bit<bit<8>>` and `a >> 2` are told apart by the parser.
 _TOKEN = re.compile(
@@ -58,6 +58,8 @@ def tokenize(source: Source) -> list[Token]:
 
     while position < len(text):
         match = _TOKEN.match(text, position)
+        # Inside an annotation any character is a token ("Annotations", unstructured), but an open
+        # string stays an error.
         if match is None and (not depth or text[position] == '"'):
             raise CompileError(_complaint(text, position), Span(source, position, position + 1))
 
@@ -71,6 +73,8 @@ def tokenize(source: Source) -> list[Token]:
 
         position = end
 
+    # END stands where the last token ends, so that "found end of file" does not point into trailing
+    # comments.
     end_span = Span(
         source, tokens[-1].span.end if tokens else 0, tokens[-1].span.end if tokens else 0
     )
@@ -82,6 +86,7 @@ def _annotation_depth(depth: int, written: str, before: list[Token]) -> int:
     if depth:
         return depth + {"(": 1, ")": -1}.get(written, 0)
 
+    # `@name(`: the parenthesis is taken, the name is before it, the at sign before that.
     return int(written == "(" and len(before) > 1 and before[-2].text == "@")
 
 
@@ -122,12 +127,14 @@ def number(token: Token) -> Number:
         raise CompileError(f"malformed number {token.text}", token.span)
 
     digits = match["digits"].replace("_", "").lower()
+    # `0b`, `0o` and `0x` as in C, and `0d` for decimal; a leading 0 alone does not mean octal.
     base = _BASES.get(digits[1], 10) if len(digits) > 1 and digits[0] == "0" else 10
     body = digits[2:] if len(digits) > 1 and digits[1] in _BASES and digits[0] == "0" else digits
 
     if not body or (base == 10 and len(body) > MAX_DECIMAL_DIGITS):
         raise CompileError(f"malformed number {token.text}", token.span)
 
+    # Six digits are beyond any width that is allowed; more would only cost time.
     width = int(match["width"][:6]) if match["width"] else None
     return Number(int(body, base), width, match["sign"] == "s")
 

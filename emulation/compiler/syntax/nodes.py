@@ -25,6 +25,7 @@ class Annotation(Node):
     structured: bool
 
 
+# In the order of the program, which P4Info keeps.
 Annotations = tuple[Annotation, ...]
 
 

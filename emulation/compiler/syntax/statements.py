@@ -63,6 +63,7 @@ def _statement(cursor: Cursor) -> n.Statement:
 
 
 def _annotated(cursor: Cursor) -> n.Statement:
+    # A block takes its annotations itself, so they are read again.
     position = cursor.position
     notes = annotation_list(cursor)
     if cursor.at("{"):
@@ -76,6 +77,7 @@ def at_declaration(cursor: Cursor) -> bool:
     """Say whether a variable declaration begins here: a type, or two names in a row."""
     if cursor.at("error"):
         return cursor.peek().kind is Kind.NAME
+    # `T.member ...` and `T(...)` begin expressions or calls.
     if starts_type(cursor):
         return cursor.peek().text not in (".", "(")
 
@@ -129,6 +131,7 @@ def _assignment(cursor: Cursor) -> str | None:
     if cursor.at(*ASSIGNMENTS):
         return cursor.take().text
 
+    # The lexer leaves `>` alone, so `>>=` arrives as `>` and `>=`.
     if cursor.at(">") and cursor.peek().text == ">=":
         cursor.take()
         cursor.take()
@@ -195,6 +198,7 @@ def _switch(cursor: Cursor) -> n.Switch:
 def _switch_case(cursor: Cursor) -> n.SwitchCase:
     start = cursor.span
     labels: list[n.Expression] = []
+    # Labels without a body fall through to the next ("Switch statement").
     while not cursor.at("{", "}"):
         labels.extend(key_set(cursor))
         cursor.expect(":", "after a label")
@@ -210,6 +214,7 @@ def _for(cursor: Cursor) -> n.For | n.ForIn:
     """`for (init; condition; update) statement` or `for (type name in collection) statement`."""
     start = cursor.take().span
     cursor.expect("(", "after 'for'")
+    # Both forms may begin with a type and a name; only `in` tells them apart.
     if (each := cursor.attempt(_for_in_head)) is not None:
         declared, name, collection = each
         body = statement(cursor)
@@ -243,6 +248,7 @@ def _for_in_head(cursor: Cursor) -> tuple[n.TypeExpression, Token, n.Expression]
     return declared, name, collection
 
 
+# At the end, since the productions must exist.
 _BY_KEYWORD: dict[str, Callable[[Cursor], n.Statement]] = {
     "if": _if,
     "return": _return,

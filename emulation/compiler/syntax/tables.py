@@ -58,6 +58,7 @@ def _table_part(cursor: Cursor, parts: _TableParts) -> None:
     const = cursor.accept("const")
     name = cursor.expect_name("a property of the table")
 
+    # `key`, `actions` and `entries` have grammars of their own, the others are `name = expression`.
     if _taken(name.text, parts):
         raise CompileError(f"property '{name.text}' is given twice", name.span)
 
@@ -89,6 +90,7 @@ def _braced(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
     while not cursor.accept("}"):
         items.append(item(cursor))
 
+    # More than the grammar asks for, but harmless.
     cursor.accept(";")
     return tuple(items)
 
@@ -115,6 +117,7 @@ def _action_reference(cursor: Cursor) -> n.ActionReference:
     """`annotations name [(args)]`."""
     notes = annotation_list(cursor)
     start = cursor.span
+    # `.a` is looked up at the top level ("Name resolution").
     absolute = cursor.accept(".")
     name = cursor.expect_name("the name of an action")
     args = comma_list(cursor, ")", argument) if cursor.accept("(") else ()
@@ -130,6 +133,7 @@ def _entry(cursor: Cursor) -> n.Entry:
     const = cursor.accept("const")
     priority = None
 
+    # `priority` is a name like others if no `=` follows.
     if cursor.at_word("priority") and cursor.peek().text == "=":
         cursor.take()
         cursor.take()

@@ -68,6 +68,7 @@ def owner(call: Call) -> ir.Object:
 def to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> None:
     """Run a step that writes an out argument, through a copy where that is no single field."""
     arg = call.args[index]
+    # Only once: an index may have effects.
     is_place = arg is not None and not isinstance(arg, t.Slice)
     place = (
         freeze_index(lower(arg, call.frame), call.span, call.frame)
@@ -121,6 +122,7 @@ def as_fields(operand: ir.Operand, span: Span, frame: Frame) -> tuple[ir.Value, 
     """Return values as the target's lists want them: fields, or numbers of known width."""
     found = []
     for value in flatten(operand, span):
+        # BMv2 hashes and sends bits, so the number of them must be known.
         if isinstance(value, ir.Num) and value.type == ty.INT:
             fail(f"the number {value.value} needs a width here", span)
 

@@ -40,6 +40,7 @@ def _field_list(call: Call, index: int) -> int:
     """
     chosen = constant(call.arg(index), call.frame, "the index of the field list")
     lists = call.frame.builder.switch.field_lists
+    # An index that no annotation has is a list without fields.
     lists.setdefault(chosen, [])
 
     return list(lists).index(chosen) + 1
@@ -47,6 +48,7 @@ def _field_list(call: Call, index: int) -> int:
 
 def _empty_list(call: Call) -> int:
     lists = call.frame.builder.switch.field_lists
+    # -1 is no index of @field_list, which goes from 0 to 255.
     lists.setdefault(-1, [])
     return list(lists).index(-1) + 1
 
@@ -68,6 +70,7 @@ def _data_list(call: Call, index: int) -> int:
         fields.append(value)
 
     lists = call.frame.builder.switch.field_lists
+    # A negative index that is not taken: -1 is the empty list, and lists only grow.
     lists[-len(lists) - 2] = fields
     return len(lists)
 

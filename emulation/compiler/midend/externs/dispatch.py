@@ -31,6 +31,7 @@ def lower_function(node: t.ExternCall, frame: Frame) -> ir.Operand | None:
 
 def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
     """Emit the call of a method of an extern object."""
+    # The object may be a constructor parameter, so only the frame knows which one is meant.
     target = frame.bindings.get(node.object)
     if isinstance(target, Packet):
         kind = "packet"

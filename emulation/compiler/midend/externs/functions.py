@@ -30,10 +30,12 @@ def _mark_to_drop(call: Call) -> None:
 
     place = lower(call.arg(0), call.frame)
     assert isinstance(place, ir.StructAt)
+    # The usual argument; BMv2's primitive knows where the fields are.
     if isinstance(place.items[0], ir.FieldRef) and place.items[0].header == STANDARD_METADATA:
         call.emit("mark_to_drop", ir.Named("header", STANDARD_METADATA))
         return
 
+    # A copy of the standard metadata: what BMv2's primitive does, by hand. 511 is its drop port.
     for field, value in (("egress_spec", 511), ("mcast_grp", 0)):
         target = place.item(field)
         assign(target, number(value, target.type), call.span, call.frame)
@@ -46,6 +48,7 @@ def _hash(call: Call) -> None:
     base_value = as_value(base, call.span)
     size_value = as_value(size, call.span)
 
+    # No hash is needed then.
     if isinstance(size_value, ir.Num) and size_value.value == 0:
         to_field(call, 0, lambda field: assign(field, base_value, call.span, call.frame))
         return
@@ -78,6 +81,7 @@ def _digest(call: Call) -> None:
     name = type_.name if isinstance(type_, ty.Struct) else "digest"
     digests = call.frame.builder.switch.digests
     digests.append(ir.Digest(name, type_, fields, call.span))
+    # Learn lists are numbered from 1.
     call.emit("generate_digest", call.value(0), number(len(digests), ty.Bits(32)))
 
 
@@ -135,6 +139,7 @@ def _checksum(call: Call) -> None:
     )
 
 
+# Each with the blocks in which it may be called.
 FUNCTIONS: dict[str, Handler] = {
     "mark_to_drop": (PIPELINES, _mark_to_drop),
     "hash": (PIPELINES, _hash),

@@ -19,6 +19,7 @@ def _extract(call: Call) -> None:
         if header_type == ty.DONT_CARE:
             fail("the type of the header to skip is missing: write extract<T>(_)", call.span)
 
+        # `extract<T>(_)` skips the header.
         call.frame.emit(ir.Advance(number(ty.width_of(header_type), ty.Bits(32)), call.span))
         return
 
@@ -31,6 +32,7 @@ def _extract(call: Call) -> None:
 
     length = call.value(1) if len(call.args) > 1 else None
     has_varbit = any(isinstance(item.type, ty.Varbit) for item in place.type.fields)
+    # BMv2 has two operations, `extract` and `extract_VL`, one for each sort of header.
     if has_varbit != (length is not None):
         wanted = "needs" if has_varbit else "has no varbit field for"
         fail(f"header {place.type.name} {wanted} the length of its varbit field", call.span)
@@ -60,6 +62,7 @@ def _look(type_: ty.Type, offset: int, call: Call) -> tuple[ir.Operand, int]:
         case (ty.Bits() | ty.Simple("bool")) as plain:
             bits = ty.width_of(plain)
             ahead: ir.Value = ir.Lookahead(offset, bits, type_)
+            # Read now: the parser may have moved on where the value is used.
             copy = call.frame.temporary(type_, call.span, "ahead")
             assert isinstance(copy, ir.FieldRef)
             call.frame.emit(ir.Assign(copy, ahead, call.span))

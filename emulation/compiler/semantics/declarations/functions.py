@@ -46,6 +46,7 @@ def _function(node: n.Function, inner: Context) -> t.Function:
 def _always_returns(body: t.Body) -> bool:
     """Say whether every way through a body ends with a return."""
     for statement in body:
+        # Loops and switches count as left without a return, whatever they hold.
         match statement:
             case t.Return() | t.Exit():
                 return True
@@ -75,6 +76,7 @@ def check_action(node: n.Action, context: Context) -> t.Action:
     directionless = False
 
     for param in params:
+        # "Actions": what the control plane gives stands last.
         if param.direction and directionless:
             fail("parameters with a direction stand before those without", param.span)
 
@@ -97,6 +99,7 @@ def _require_action_type(param: ty.Parameter) -> None:
     if param.direction:
         return
 
+    # P4Runtime sends action parameters as numbers of a known width.
     below = ty.underlying(param.type)
     if not isinstance(below, ty.Bits) and below != ty.BOOL:
         fail(f"the control plane cannot give a value of type {ty.show(param.type)}", param.span)

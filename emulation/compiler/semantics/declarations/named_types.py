@@ -41,6 +41,7 @@ def declare_struct(node: n.Struct, context: Context) -> None:
     context.scope.declare(node.name, TypeName(struct), node.span)
     context.globals.spans[struct] = node.span
 
+    # P4Info describes headers with @controller_header, whether they are used or not.
     if node.kind == "header":
         context.globals.headers.append(struct)
 
@@ -77,6 +78,7 @@ def _struct_fields(node: n.Struct, context: Context) -> tuple[ty.StructField, ..
             ty.StructField(item.name, field_type, item.annotations, _field_lists(item, context))
         )
 
+    # BMv2 takes the length of one such field with the extraction.
     if sum(isinstance(item.type, ty.Varbit) for item in fields) > 1:
         fail("a header can have one varbit field only", node.span)
 
@@ -90,6 +92,8 @@ def _field_lists(node: n.Field, context: Context) -> tuple[int, ...]:
         return ()
 
     end = Token(Kind.END, "end of the annotation", note.span)
+    # The tokens of an annotation are parsed only now, when it is known what they mean: here an
+    # expression, for which the grammar needs an end.
     cursor = Cursor([*note.tokens, Token(Kind.SYMBOL, ")", note.span), end])
     indices = comma_list(cursor, ")", expression)
 
@@ -101,6 +105,7 @@ def _field_lists(node: n.Field, context: Context) -> tuple[int, ...]:
 
 def _may_contain(kind: str, field_type: ty.Type) -> bool:
     below = ty.underlying(field_type)
+    # "Type nesting rules".
     match kind:
         case "header_union":
             return isinstance(below, ty.Struct) and below.kind == "header"
@@ -151,6 +156,7 @@ def _member_value(member: n.EnumMember, base: ty.Bits, context: Context) -> int:
     if not isinstance(value, t.Literal) or not ty.is_numeric(ty.underlying(value.type)):
         fail("the value of a member must be a number known at compile time", member.value.span)
 
+    # Unlike other constants, a member's value is not cut to its width.
     if wrap(int(value.value), base) != value.value:
         fail(f"{value.value} does not fit in {ty.show(base)}", member.value.span)
 
@@ -159,6 +165,7 @@ def _member_value(member: n.EnumMember, base: ty.Bits, context: Context) -> int:
 
 def declare_names(node: n.NameList, context: Context) -> None:
     """Add the names of `error {...}` or `match_kind {...}`, which may stand several times."""
+    # Both are open: every declaration adds names to one list.
     known = context.globals.errors if node.kind == "error" else context.globals.match_kinds
     for name, span in node.names:
         if name in known:

@@ -44,6 +44,7 @@ def check_program(program: n.Program) -> t.Program:
     Raises CompileError at the first thing that is wrong, also if there is no `main`.
     """
     context = Context(Scope(), Globals(), checker=check)
+    # In order: P4 wants every name declared before its use.
     for node in program.declarations:
         _declare(node, context)
 
@@ -63,6 +64,7 @@ def check_program(program: n.Program) -> t.Program:
 
 def _error_order(name: str) -> int:
     """Sort the errors of core.p4 first, wherever it is included."""
+    # The target numbers errors in this order and says 0 where there was none.
     return CORE_ERRORS.index(name) if name in CORE_ERRORS else len(CORE_ERRORS)
 
 
@@ -107,6 +109,7 @@ def _declare_instance(node: n.Instance, context: Context) -> None:
     made = check_instance(node, context)
     context.scope.declare(node.name, made, node.span)
     if isinstance(made.type, ty.BlockDefinition):
+        # Another instance of a package is allowed and has no effect.
         if node.name == "main":
             context.globals.main = made
     elif isinstance(made.type, ty.Extern):

@@ -16,6 +16,7 @@ def params_of(
     """Type parameters."""
     params: list[ty.Parameter] = []
     for node in nodes:
+        # Said here, since signatures without a body declare nothing.
         if any(node.name == present.name for present in params):
             fail(f"parameter '{node.name}' is declared twice", node.span)
 
@@ -23,6 +24,7 @@ def params_of(
             fail("a constructor parameter has no direction", node.span)
 
         declared = resolve_type(node.type, context)
+        # A direction means a copy at run time, where no value is an `int`.
         if declared == ty.INT and node.direction:
             fail("a parameter of type int has no direction", node.span)
 
@@ -80,6 +82,7 @@ def check_extern(node: n.Extern, context: Context) -> ty.ExternDefinition:
 
 def declare_extern_function(node: n.ExternFunction, context: Context) -> None:
     """Declare an extern function, which may have several signatures."""
+    # Only extern functions may share a name; the call picks one by its arguments.
     present = context.scope.symbols.get(node.name)
     signature = check_signature(node.method, context)
     if isinstance(present, Overloads):

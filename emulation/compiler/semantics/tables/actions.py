@@ -17,6 +17,7 @@ def check_actions(node: n.Table, context: Context) -> tuple[t.ActionEntry, ...]:
     entries: list[t.ActionEntry] = []
     for reference in node.actions:
         entry = _action_entry(reference, context)
+        # The control plane tells the actions of a table apart by name alone.
         if any(entry.action is present.action for present in entries):
             fail(f"action '{entry.action.name}' is listed twice", reference.span)
 
@@ -97,6 +98,7 @@ def _implicit_default(
                 node.name_span,
             )
 
+        # Added by the compiler, NoAction is no choice for entries; p4c marks it so as well.
         marker = n.Annotation(node.name_span, "defaultonly", (), False)
         listed = t.ActionEntry(node.name_span, action, (), (marker,))
 
@@ -123,6 +125,7 @@ def check_choice(
         fail(f"action '{action.name}' is not in the table's list of actions", reference.span)
 
     args = reference.args
+    # The arguments that the list has bound may be repeated, if they are the same.
     if entry.args and len(args) == len(action.params):
         _require_same(entry, args[: len(entry.args)])
         args = args[len(entry.args) :]
@@ -138,6 +141,7 @@ def check_choice(
 
 def _require_same(entry: t.ActionEntry, args: tuple[n.Argument, ...]) -> None:
     for written, listed in zip(args, entry.args, strict=True):
+        # Compared as text: both stand in the same scope, so they mean the same.
         if listed is None or written.span.text.split() != listed.span.text.split():
             fail("this argument differs from the one in the list of actions", written.span)
 

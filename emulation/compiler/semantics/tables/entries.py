@@ -36,6 +36,7 @@ def check_entries(
         fail("a table without keys cannot have entries", node.entries.span)
 
     ranks = _ranks(node, node.entries, context)
+    # An exact or longest match is unique: there is nothing to rank.
     if ranks and all(key.match_kind in ("exact", "lpm", "selector") for key in keys):
         fail(
             "entries of a table with exact and lpm keys only have no priorities", node.entries.span
@@ -55,6 +56,7 @@ def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expres
     if all(entry.priority is None for entry in entries.entries):
         return []
 
+    # The language says so where the property is not given.
     largest_wins = find_property(node, "largest_priority_wins") is None or flag(
         node, "largest_priority_wins", context
     )
@@ -70,6 +72,7 @@ def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expres
 
     priorities: list[int] = []
     for entry in entries.entries:
+        # An entry without a priority follows the one before it by the step.
         following = priorities[-1] + (-delta if largest_wins else delta) if priorities else 0
         written = entry.priority
         priorities.append(
@@ -83,6 +86,7 @@ def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expres
                 f"the priority of this entry is {priorities[-1]}, but must be positive", entry.span
             )
 
+    # BMv2 tries the lowest number first, so "largest wins" is turned round.
     ranks = (
         [max(priorities) + 1 - priority for priority in priorities] if largest_wins else priorities
     )
@@ -101,6 +105,7 @@ def _entry(
 ) -> t.Entry:
     matched = tuple(key for key in keys if key.match_kind != "selector")
     given = node.keys
+    # One `default` or `_` stands for all keys.
     if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
         given = given * len(matched)
 

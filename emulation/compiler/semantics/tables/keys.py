@@ -17,6 +17,7 @@ def check_key(node: n.KeyElement, context: Context) -> t.Key:
     if node.match_kind not in context.globals.match_kinds:
         fail(f"match kind '{node.match_kind}' is not declared", node.match_span)
 
+    # What has a fixed number of bits.
     match ty.underlying(expression.type):
         case ty.Bits() | ty.Enum() | ty.Simple("bool" | "error"):
             pass
@@ -25,6 +26,7 @@ def check_key(node: n.KeyElement, context: Context) -> t.Key:
 
     name = string_annotation(node.annotations, "name") or _key_name(node.expression, context)
     if name is None:
+        # Selector keys are inputs of a hash: the control plane never names them.
         if node.match_kind != "selector":
             fail(
                 'this key is an expression and needs an annotation @name("...")',
@@ -59,6 +61,7 @@ def _key_name(node: n.Expression, context: Context) -> str | None:
         case n.Call(_, n.Member(_, base, "isValid"), _, ()):
             prefix = _key_name(base, context)
             return f"{prefix}.$valid$" if prefix else None
+        # As it is written, without width: hexadecimal numbers stay hexadecimal.
         case n.IntLiteral(span, value):
             digits = span.text.lower().split("w")[-1].split("s")[-1]
             return f"{value:#x}" if digits.startswith("0x") else digits
@@ -74,6 +77,7 @@ def _member_name(base: n.Expression, name: str, context: Context) -> str | None:
         annotations = next((item.annotations for item in struct.fields if item.name == name), ())
         name = string_annotation(annotations, "name") or name
 
+    # `@name(".x")` is a name from the root, without what stands before it.
     if name.startswith("."):
         return name[1:]
 
@@ -83,6 +87,7 @@ def _member_name(base: n.Expression, name: str, context: Context) -> str | None:
 def check_kinds(node: n.Table, keys: tuple[t.Key, ...]) -> None:
     """Check what the match kinds demand of each other and of the table."""
     kinds = [key.match_kind for key in keys]
+    # BMv2 takes one prefix per table.
     if kinds.count("lpm") > 1:
         second = [key for key in keys if key.match_kind == "lpm"][1]
         fail("a table can have one lpm key only", second.span)

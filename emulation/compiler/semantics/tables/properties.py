@@ -10,6 +10,7 @@ from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.values import is_compile_time
 from emulation.compiler.syntax import nodes as n
 
+# Those of v1model and of the language; `key`, `actions` and `entries` are no expressions.
 PROPERTIES = (
     "size",
     "default_action",
@@ -73,6 +74,8 @@ def instance_property(
     if not instance.anonymous:
         return instance
 
+    # The object has no declaration, so its name is made of the table's and the property's, or given
+    # by @name on the property.
     named = (string_annotation(item.annotations, "name") or instance.name).removeprefix(".")
     return t.Instance(
         instance.span,

@@ -20,6 +20,7 @@ from emulation.compiler.syntax import nodes as n
 
 def check_table(node: n.Table, context: Context) -> t.Table:
     """Type a table."""
+    # Keys and arguments may not apply tables or call actions.
     context = context.nested(place="table")
     keys = tuple(check_key(key, context) for key in node.key)
     check_kinds(node, keys)
@@ -32,6 +33,7 @@ def check_table(node: n.Table, context: Context) -> t.Table:
             fail(f"table property '{name}' is not supported", item.span)
 
     choice = default_action(node, default, actions, context)
+    # NoAction that nobody listed: it must have an id and a place in the JSON.
     if choice.entry not in actions:
         actions = (*actions, choice.entry)
 
