@@ -31,6 +31,7 @@ from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import InProcess, Session
 from emulation.errors import EmulationError
+from emulation.mininet.building import mininet_fabric
 from emulation.mininet.children import SOFTSWITCH_PROGRAM, children
 from emulation.mininet.switch_processes import listens
 from emulation.programs.switch_program import SwitchProgram, built_in
@@ -333,8 +334,6 @@ def _virtual(failures: Failures) -> tuple[int, int, int]:
 
 def real_interruption() -> Row:
     """Fail a core link on Mininet with G = 0; raises EmulationError where there is no Mininet."""
-    from emulation.mininet.building import mininet_fabric
-
     failures = Failures(events=(LinkEvent(link=CORE_LINK, down_ns=1e9),))
     slow = Fabric(k=4, rate_gbps=0.001, latency_ns=10e6)
     chosen = Scenario(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import click
@@ -629,8 +630,6 @@ def fuzz_server(count: int, seed: int = 1) -> dict[str, Any]:
 @contextmanager
 def _held(stub: Any, hello: Any) -> Iterator[None]:
     """Hold a stream open whose controller stays primary."""
-    from queue import Queue
-
     requests: Queue[Any] = Queue()
     requests.put(hello)
     responses = stub.StreamChannel(iter(requests.get, None))

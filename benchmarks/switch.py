@@ -37,6 +37,7 @@ import grpc
 
 import p4src
 from emulation.compiler import Program, compile_file
+from emulation.softswitch.p4runtime import P4RuntimeService
 from emulation.softswitch.switch import Switch
 
 # isort: split
@@ -152,8 +153,6 @@ def in_process(name: str, size: str, packets: int) -> Row:
 
 def programmed(name: str) -> Switch:
     """Return a switch that runs a program with its entries."""
-    from emulation.softswitch.p4runtime import P4RuntimeService
-
     switch = Switch(
         1, clock=lambda: 0, random=random.Random(1).randint, ports=(IN, OUT), cpu_port=CPU
     )

@@ -27,8 +27,9 @@ class Rebuilt(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module as protobuf's present generator would."""
-        from google.protobuf import descriptor_pb2, descriptor_pool
-        from google.protobuf.internal import builder
+        # Whoever only installs this, as `import emulation` does, need not wait for protobuf.
+        from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
+        from google.protobuf.internal import builder  # noqa: PLC0415
 
         for needed in descriptor_pb2.FileDescriptorProto.FromString(self._descriptor).dependency:
             importlib.import_module(f"{needed.removesuffix('.proto').replace('/', '.')}_pb2")

@@ -14,7 +14,9 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from sim import engine
 from sim.errors import SweepError
+from sim.jit import CACHE
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -60,9 +62,6 @@ def _processes(jobs: int) -> Iterator["Client"]:
 
 def say_nothing_of_the_cache() -> None:
     """Leave it to the process that started us to say where compiled kernels are kept."""
-    from sim import engine
-    from sim.jit import CACHE
-
     vars(engine)["CACHE"] = CACHE._replace(note="")
 
 

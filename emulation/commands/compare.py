@@ -60,7 +60,8 @@ def run_on(
 
 def simulated(experiment: Experiment, reporter: Reporter) -> tuple[Record, ...]:
     """Run an experiment in the simulator."""
-    from sim import SimulationError, run
+    # Importing the simulator loads its compiled kernels, which other networks can do without.
+    from sim import SimulationError, run  # noqa: PLC0415
 
     records = []
     with reporter.experiment(experiment):

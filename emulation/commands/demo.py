@@ -12,7 +12,9 @@ from rich.console import Console
 from emulation.bad_input import one_line_errors
 from emulation.commands.emulate import LEGEND, TABLE_WIDTH
 from emulation.commands.experiment_run import Finished, Reporter, keep, reporting, run_experiment
+from emulation.commands.mininet_demo import run_twins
 from emulation.errors import EmulationError
+from emulation.mininet.kernel import refuse_if_unable
 from emulation.outcomes.folder import results_folder
 from emulation.outcomes.tables import results_table
 from fattree.experiment_file import load_experiment
@@ -95,9 +97,6 @@ def real_packets(file: Path) -> str:
 
     Say what happened, or why not.
     """
-    from emulation.commands.mininet_demo import run_twins
-    from emulation.mininet.kernel import refuse_if_unable
-
     try:
         refuse_if_unable()
         click.echo(

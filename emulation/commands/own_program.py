@@ -19,6 +19,8 @@ from fattree.experiment import Experiment, OwnProgram
 DEFAULT_LIKE = OwnProgram.model_fields["like"].default
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 Runners = Callable[[SwitchProgram | None], Runner]
+
+
 def with_program(
     experiment: Experiment, file: Path | None, like: str | None, rivals: tuple[str, ...]
 ) -> Experiment:

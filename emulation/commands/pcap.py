@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from scapy.error import Scapy_Exception
+from scapy.layers import inet, l2  # noqa: F401  # Scapy learns its protocols by importing them
+from scapy.utils import PcapReader
 
 from fattree.addressing import dotted, host_name, host_of_ip
 from fattree.topology import FatTree
@@ -114,10 +117,6 @@ def frames(path: Path) -> Iterator[tuple[float, bytes, Any]]:
 
     Raises ClickException.
     """
-    from scapy.error import Scapy_Exception
-    from scapy.layers import inet, l2  # noqa: F401  # Scapy learns its protocols by importing them
-    from scapy.utils import PcapReader
-
     try:
         with path.open("rb") as file:
             first = None

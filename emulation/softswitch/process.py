@@ -25,6 +25,7 @@ from emulation.softswitch.errors import PipelineError, SoftswitchError
 from emulation.softswitch.switch import Switch
 from emulation.softswitch.trace import Walk
 
+# Python's own 5 ms would be how long gRPC's thread may keep packets waiting.
 SWITCH_INTERVAL_S = 0.0005
 COLLECT_RARELY = (5_000, 10, 10)
 
@@ -49,6 +50,7 @@ def run(options: Options) -> int:
         draws = Random(options.seed)
         numbers = [number for number, _ in options.interfaces]
         log = open_log(options)
+        # In reverse order at the end, however it comes: nothing outlives the process.
         stack.callback(log.close)
         walk = Walk(lambda step: log.write("debug", step.line())) if log.wants("debug") else None
         switch = Switch(
@@ -79,6 +81,7 @@ def run(options: Options) -> int:
         if source is not None:
             switch.load(source)
 
+        # The handler only wakes the loop, which then ends by itself.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: dataplane.stop())
 
@@ -95,6 +98,7 @@ def _settle() -> None:
     """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
+    # What is loaded by now stays for good: no collection needs to look at it again.
     gc.freeze()
     gc.set_threshold(*COLLECT_RARELY)
 
@@ -103,8 +107,8 @@ def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitSt
     """Start the P4Runtime server and say that the switch is ready."""
     # gRPC and protobuf take longer to import than everything else: --help and a wrong command line
     # answer without them.
-    from emulation.softswitch.daemon.grpc_server import GrpcThread, Servicer
-    from emulation.softswitch.p4runtime import P4RuntimeService
+    from emulation.softswitch.daemon.grpc_server import GrpcThread, Servicer  # noqa: PLC0415
+    from emulation.softswitch.p4runtime import P4RuntimeService  # noqa: PLC0415
 
     service = P4RuntimeService(switch, time.time_ns)
     dataplane.tick = service.tick
