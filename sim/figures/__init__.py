@@ -1,3 +1,1 @@
-"""The paper's figures, one small module each: what is swept, how it is drawn, which claims it
-decides (`sim.report.contents`).
-"""
+"""The paper's figures, one module each; `sim.report.contents` lists them."""

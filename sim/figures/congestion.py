@@ -8,14 +8,15 @@ from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import MIB, MODELLED, listed, mean_of, where
+from sim.report.schemes import MIB, SPRAYING, listed, mean_of, where
 from sim.report.statistics import Estimate
 
 SMALL = "1 MB"
 LARGE = "16 MB"
 FIXED = "16 MB, fixed rate"
+FREE = "1 MB, fixed rate"
 SLOWED = ("host_pkt_ar", "switch_pkt_ar")
-SHOWN = tuple(policy for policy in MODELLED if policy != "switch_pkt")
+# "Some 10 %", "an order of magnitude" and "largely similar", with margins of ours.
 POINTS = (0.05, 0.15)
 RATIO = 5
 ALIKE = 0.05
@@ -23,15 +24,17 @@ ALIKE = 0.05
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return both message sizes with MSwift and SACK, and at a fixed rate for comparison."""
+    # MSwift has SACK's recovery (section 4); the other runs have ideal erasure coding, so that the
+    # difference at 1 MB is that of both.
     controlled = {"transport__congestion": "mswift", "transport__recovery": "sack"}
     large = {"collective__message_bytes": 16 * MIB}
     seeds = preset.seeds()
     few = preset.seeds(2, 10, 10)
 
     return [
-        *grid({"name": SMALL, **schemes.PERMUTATION, **controlled}, SHOWN, seeds),
-        *grid({"name": "1 MB, fixed rate", **schemes.PERMUTATION}, SHOWN, seeds),
-        *grid({"name": LARGE, **schemes.PERMUTATION, **controlled, **large}, SHOWN, few),
+        *grid({"name": SMALL, **schemes.PERMUTATION, **controlled}, SPRAYING, seeds),
+        *grid({"name": FREE, **schemes.PERMUTATION}, SPRAYING, seeds),
+        *grid({"name": LARGE, **schemes.PERMUTATION, **controlled, **large}, SPRAYING, few),
         *grid({"name": FIXED, **schemes.PERMUTATION, **large}, (*SLOWED, "ofan"), few),
     ]
 
@@ -39,21 +42,23 @@ def scenarios(preset: Preset) -> list[Scenario]:
 def draw(data: Data) -> dict[str, Any]:
     """Draw bars for both message sizes."""
     return {
-        name: style.increase_bars(rows, SHOWN, 3.8, 3)
+        name: style.increase_bars(rows, SPRAYING, 3.8, 3)
         for name, rows in data.parts(SMALL, LARGE).items()
     }
 
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C15."""
-    small, large, fixed, free = (
-        data.named(name) for name in (SMALL, LARGE, FIXED, "1 MB, fixed rate")
-    )
-    alike = {policy: loss(small, free, policy) for policy in SHOWN}
+    small, large, fixed, free = (data.named(name) for name in (SMALL, LARGE, FIXED, FREE))
+    # A message of 1 MB ends within three RTTs, before the windows can do much.
+    alike = {policy: loss(small, free, policy) for policy in SPRAYING}
     losses = {policy: loss(large, small, policy) for policy in SLOWED}
     ratio = mean_of(small, "ofan").mean / mean_of(large, "ofan").mean
     same = all(abs(alike[policy].mean) <= ALIKE for policy in (*SLOWED, "ofan"))
     within = [POINTS[0] <= value.mean <= POINTS[1] for value in losses.values()]
+    lost = ", ".join(
+        f"{style.label(policy)} {100 * value.mean:.1f} points" for policy, value in losses.items()
+    )
     checks = [same, *within, ratio > RATIO]
 
     return [
@@ -61,10 +66,9 @@ def claims(data: Data) -> list[Verdict]:
             "C15",
             verdict=decide(checks),
             ours=(
-                f"1 MB: {listed(small, SHOWN)}; 16 MB: {listed(large, SHOWN, 2)}; lost from 1 to "
-                "16 MB: "
-                f"{', '.join(f'{style.label(policy)} {100 * value.mean:.1f} points' for policy, value in losses.items())}; "
-                f"Ofan's increase at 1 MB is {ratio:.1f} times that at 16 MB"
+                f"1 MB: {listed(small, SPRAYING)}; 16 MB: {listed(large, SPRAYING, 2)}; lost "
+                f"from 1 to 16 MB: {lost}; Ofan's increase at 1 MB is {ratio:.1f} times that at "
+                "16 MB"
             ),
             paper=(
                 "largely similar at 1 MB; at 16 MB some 10 % worse; Ofan's down by an order of "
@@ -77,11 +81,9 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def loss(large: pl.DataFrame, small: pl.DataFrame, policy: str) -> Estimate:
-    """Return by how many points a scheme's increase in the first frame is above that in the second,
-    over the seeds of both.
-    """
-    own = [where(frame, policy=policy) for frame in (large, small)]
-    return schemes.paired_by_seed(own[0], own[1])
+    """Return by how much a scheme's increase in the first frame is above that in the second."""
+    # 16 MB has fewer seeds: those that both have are paired.
+    return schemes.paired_by_seed(where(large, policy=policy), where(small, policy=policy))
 
 
 def _why(same: bool, within: list[bool], ratio: float) -> str:

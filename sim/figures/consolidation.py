@@ -1,6 +1,4 @@
-"""Beyond the paper: what Ofan gains by consolidating pointers, for every level at edges and at
-aggregation switches.
-"""
+"""Beyond the paper: what Ofan gains by consolidating pointers, by level at edges and aggs."""
 
 from itertools import product
 from typing import Any
@@ -17,7 +15,10 @@ from sim.report.figure import Data, Figure, Preset, grid
 from sim.report.schemes import INTER_POD, KIB, MIB, where
 from sim.report.statistics import estimate
 
+# 1,024 hosts, so that a pod, an edge and a host differ by a factor of 8 each.
 K = 16
+# Appendix F has no figure of this. 32 KB is figure "overload"'s small message, where many pointers
+# spread the load too thin (section 6).
 MESSAGES = {"32 KB": 32 * KIB, "1 MB": MIB}
 INK = {"pod": "#0072B2", "edge": "#009E73", "host": "#E69F00"}
 HOST_DR = "Host DR"
@@ -26,6 +27,8 @@ TICKS = (2, 3, 4, 5, 6, 8, 10, 20, 30, 50, 100, 200)
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return inter-pod permutations with every pair of levels, and Host DR's."""
+    # Host DR beside them, as the rotation that consolidates nothing.
+    # Between pods only: every packet meets a pointer at its edge and one at an aggregation switch.
     base = {**INTER_POD, "fabric__k": preset.pick(8, K, K)}
     seeds = preset.seeds(3, 5, 10)
     sizes = tuple(MESSAGES.values())
@@ -49,6 +52,7 @@ def _panels(frame: pl.DataFrame) -> Any:
     for axes, column, scale in zip(row, ("increase", "max_queue_packets"), (100, 1), strict=True):
         for place, (edge, agg) in enumerate(product(LEVELS, LEVELS)):
             found = estimate(_of(frame, edge, agg)[column])
+            # Three groups of three bars, with a gap between the groups.
             position = place % 3 + place // 3 * 3.6
             axes.bar(
                 position,
@@ -64,7 +68,7 @@ def _panels(frame: pl.DataFrame) -> Any:
         axes.axhline(scale * reference, color=style.colour("host_dr"), linewidth=1)
         axes.set_xticks([1, 4.6, 8.2], [f"per {level}" for level in LEVELS])
         axes.set_xlabel("pointers at edges")
-        axes.set_yscale("log")
+        axes.set_yscale("log")  # at 1 MB, a pointer per pod at edges is far above the rest
         axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
         axes.minorticks_off()
         axes.set_ylim(*_limits(frame[column], scale))

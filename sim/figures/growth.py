@@ -1,6 +1,4 @@
-"""Max queue and CCT against message size: three groups of load balancers (sections 5.1 and 5.2,
-theorems 1 to 3).
-"""
+"""Max queue and CCT against message size: three groups of schemes (section 5, theorems 1 to 3)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +12,7 @@ from sim.report.figure import Data, Figure, Preset, Verdict, grid
 from sim.report.schemes import MIB, MODELLED, mean_of, names, sentence, where
 from sim.report.statistics import Estimate, exponent, rank_correlation
 
+# As section 5.2 clusters them. Switch Pkt is drawn but in no group: the text does not place it.
 GROUPS = {
     "linear": ("simple_rr", "jsq"),
     "square root": ("rsq", "host_pkt", "host_pkt_ar", "switch_pkt_ar"),
@@ -21,9 +20,12 @@ GROUPS = {
 }
 PAYLOAD = 4096
 PACKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+# Hosts send data only up to packet 78 (appendix B): theory without ACKs holds there, and a law may
+# have another exponent beyond.
 MODE_1 = (8, 64)
 BEYOND = (128, 4096)
 WHERE = {"mode 1": "in mode 1", "beyond": "beyond mode 1"}
+# "Near-linear" and "correlates well", by margins of ours.
 LINEAR = 0.8
 CORRELATED = 0.9
 LIMITED = "800 KB buffers"
@@ -40,6 +42,8 @@ def scenarios(preset: Preset) -> list[Scenario]:
     sizes = tuple(
         PAYLOAD * packets for packets in PACKETS if packets <= preset.pick(1024, 2048, 4096)
     )
+    # 800 KB cut queues off, which would flatten every exponent. Thresholds stay those of 800 KB:
+    # shares of an unlimited buffer would be no thresholds at all.
     limitless = {"fabric__queue_bytes": 0, "fabric__threshold_bytes": DEFAULT_QUEUE_BYTES}
     seeds = preset.seeds()
     runs = [
@@ -57,11 +61,14 @@ def scenarios(preset: Preset) -> list[Scenario]:
         ),
     ]
 
+    # The theory knows no ACKs. As small as they can be, they show whether ACKs are what breaks the
+    # linear growth beyond mode 1.
     beyond = tuple(size for size in sizes if size >= BEYOND[0] * PAYLOAD)
     tiny = {"packets__ack_bytes": 1, "packets__gap_bytes": 0}
     base = {"name": NO_ACKS, **schemes.PERMUTATION, **limitless, **tiny}
     runs += grid(base, GROUPS["linear"], preset.seeds(2, 5, 5), collective__message_bytes=beyond)
 
+    # A scheme or two of each group, at the size of section 6's example.
     if preset.level != "quick":
         base = {"name": LARGE, **schemes.PERMUTATION, **limitless, "fabric__k": 64}
         runs += grid(
@@ -75,7 +82,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw CCT increase and max queue over the message size, and the latter with unlimited buffers."""
+    """Draw CCT increase and max queue over the message size, with and without limits."""
     limited, unlimited, large = (data.named(name) for name in (LIMITED, UNLIMITED, LARGE))
     picture, row = style.panel(2.9, 3.5, columns=3)
     _lines(
@@ -83,15 +90,21 @@ def draw(data: Data) -> dict[str, Any]:
     )
     _lines(row[1], limited, "max_queue_packets", "max queue (packets), 800 KB buffers")
     _lines(row[2], unlimited, "max_queue_packets", "max queue (packets), unlimited buffers")
-    without = data.named(NO_ACKS).with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
+    without = sized(data.named(NO_ACKS))
 
     for policy in GROUPS["linear"]:
         points = style.estimates(where(without, policy=policy), "max_queue_packets", "size")
         style.line(row[2], policy, points, linestyle=":", markerfacecolor="white")
 
+    # One scale for both pictures of queues: what 800 KB cut off is seen at a glance.
     row[1].set_ylim(row[2].get_ylim())
     style.legend_above(picture, row[0], columns=5)
     return {"": picture} | ({LARGE: _large(large)} if len(large) else {})
+
+
+def sized(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add `size`, the message in packets."""
+    return frame.with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
 
 
 def _large(frame: pl.DataFrame) -> Any:
@@ -103,7 +116,7 @@ def _large(frame: pl.DataFrame) -> Any:
 
 
 def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float = 1) -> None:
-    rows = frame.with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
+    rows = sized(frame)
     style.lines(axes, frame=rows, x="size", y=column, policies=MODELLED, scale=scale)
     sizes = sorted(rows["size"].unique())
     style.powers_of_two(axes, sizes[::2] if len(sizes) > 3 else sizes)
@@ -119,7 +132,7 @@ def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float 
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C08."""
-    frame = data.named(UNLIMITED).with_columns((pl.col("message_bytes") // PAYLOAD).alias("size"))
+    frame = sized(data.named(UNLIMITED))
     fits = {
         regime: exponents(frame, *ends) for regime, ends in (("mode 1", MODE_1), ("beyond", BEYOND))
     }
@@ -149,9 +162,8 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def exponents(frame: pl.DataFrame, least: int, most: int) -> dict[str, Estimate]:
-    """Return the exponent of every scheme's max queue over message sizes from `least` to `most`
-    packets.
-    """
+    """Return exponents of the schemes' max queues over messages of `least` to `most` packets."""
+    # All runs in one fit, not means: the interval then has the spread over seeds in it.
     rows = frame.filter(pl.col("size").is_between(least, most))
     fits = {}
     for policy in MODELLED:
@@ -162,9 +174,7 @@ def exponents(frame: pl.DataFrame, least: int, most: int) -> dict[str, Estimate]
 
 
 def in_order(fits: Mapping[str, Estimate]) -> bool:
-    """Return whether the groups' intervals do not overlap: every linear one above every square root
-    above every constant one.
-    """
+    """Return whether the groups' intervals are apart, and linear above root above constant."""
     linear, root, constant = ([fits[policy] for policy in group] for group in GROUPS.values())
     return min(f.low for f in linear) > max(f.high for f in root) and min(
         f.low for f in root
@@ -172,9 +182,8 @@ def in_order(fits: Mapping[str, Estimate]) -> bool:
 
 
 def correlation(frame: pl.DataFrame) -> float:
-    """Return the rank correlation of the mean CCT increase and the mean max queue over schemes, the
-    mean over message sizes.
-    """
+    """Return the rank correlation of schemes' mean CCT increase and max queue, over all sizes."""
+    # Size by size: over all sizes together both grow with the message, and would correlate anyway.
     sizes = sorted(frame["message_bytes"].unique())
     found = []
     for size in sizes:
@@ -194,10 +203,8 @@ def _without_acks(data: Data) -> str:
     fits = []
     for policy in GROUPS["linear"]:
         own = where(rows, policy=policy)
-        fits.append(
-            f"{style.label(policy)} "
-            f"{exponent(own['message_bytes'].to_numpy(), own['max_queue_packets'].to_numpy()):.2f}"
-        )
+        fit = exponent(own["message_bytes"].to_numpy(), own["max_queue_packets"].to_numpy())
+        fits.append(f"{style.label(policy)} {fit:.2f}")
 
     return ", ".join(fits)
 

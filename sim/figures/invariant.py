@@ -1,6 +1,4 @@
-"""The load-balancing invariant: equal load on all southbound links to a switch, from every source
-(appendix F).
-"""
+"""The load-balancing invariant: equal load on all southbound links to a switch (appendix F)."""
 
 from typing import Any
 
@@ -16,8 +14,11 @@ from sim.report.schemes import INTER_POD, seeds_of, where
 from sim.report.statistics import estimate
 
 MAIN = "ofan"
+# Rotations, and the models of table 3, which do not look at the destination, beside them.
 SHOWN = ("simple_rr", "jsq", "rsq", "host_dr", MAIN)
+# 1,024 packets a flow: enough that a packet more or less is not an imbalance.
 MESSAGE_BYTES = 4 << 20
+# A pointer that turns has visited no port more than once more than another.
 ROUNDING = 1
 LAYERS = ("to aggregation switches (C>A)", "to edge switches (A>E)")
 
@@ -31,6 +32,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def worst(frame: pl.DataFrame, policy: str, column: str) -> tuple[float, float]:
     """Return the largest spread in packets over all seeds, C>A and A>E."""
+    # An invariant holds always: the worst run decides, not the mean.
     aggs, edges = np.array(where(frame, policy=policy)[column].to_list()).max(axis=0)
     return float(aggs), float(edges)
 
@@ -75,6 +77,8 @@ def claims(data: Data) -> list[Verdict]:
         f"{style.label(policy)} {_pair(worst(data.frame, policy, 'together'))}" for policy in SHOWN
     )
 
+    why = "A pointer's count differs from its share by more than one packet."
+
     return [
         Verdict(
             "C31",
@@ -86,9 +90,7 @@ def claims(data: Data) -> list[Verdict]:
                 f"{_pair(pointers)}; others together: {spreads} ({seeds_of(data.frame)} seeds)"
             ),
             paper="the same rate on all southbound links",
-            why=""
-            if all(checks)
-            else "A pointer's count differs from its share by more than one packet.",
+            why="" if all(checks) else why,
             evidence="tests/parity/test_invariant.py counts the same at P4 switches, k = 4",
         )
     ]
@@ -97,9 +99,7 @@ def claims(data: Data) -> list[Verdict]:
 def equal_rates(
     alone: tuple[float, float], together: tuple[float, float], pointers: tuple[float, float]
 ) -> bool:
-    """Return whether spreads are what rounding explains: one packet from one source, one for each
-    pointer from all.
-    """
+    """Return whether spreads are rounding: a packet from one source, one per pointer from all."""
     return max(alone) <= ROUNDING and all(
         spread <= most for spread, most in zip(together, pointers, strict=True)
     )

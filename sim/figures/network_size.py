@@ -19,12 +19,16 @@ PERMUTATION_K = {
     "default": (4, 6, 8, 10, 12, 16, 20, 24),
     "full": (4, 6, 8, 10, 12, 16, 20, 24, 32),
 }
+# 65,536 hosts, once: 200 million packet-hops a run.
 LARGEST = 64
+# "Magnitude holds", by a factor of ours.
 FACTOR = 2
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return both matrices on every size, fewer seeds of the largest."""
+    # An all-to-all grows with the sixth power of k, a permutation with the third; and the more
+    # ports there are, the less does the longest of their queues depend on the seed.
     ata = preset.pick(**ATA_K)
     permutation = preset.pick(**PERMUTATION_K)
     runs = []
@@ -102,10 +106,8 @@ def by_size(frame: pl.DataFrame) -> dict[int, dict[str, float]]:
 
 
 def same_order(means: Mapping[int, Mapping[str, float]], margin: float = 0.005) -> bool:
-    """Return whether schemes rank alike at every size.
-
-    Schemes within half a point of each other are equal.
-    """
+    """Return whether schemes rank alike at every size, within half a point being equal."""
+    # Every pair of sizes, not neighbours: an order may turn in small steps.
     return all(
         _agrees(first, second, margin) for first in means.values() for second in means.values()
     )
@@ -123,6 +125,7 @@ def gaps_stay(means: Mapping[int, Mapping[str, float]], factor: float = FACTOR) 
     """Return whether Ofan's gap to each other scheme stays within a factor 2 over the sizes."""
     for policy in BEST:
         gaps = [row[policy] - row["ofan"] for row in means.values()]
+        # A gap that vanishes or turns has no ratio, and has not stayed.
         if policy != "ofan" and (min(gaps) <= 0 or max(gaps) / min(gaps) > factor):
             return False
 

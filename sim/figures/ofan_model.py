@@ -1,6 +1,4 @@
-"""Ofan's average queues against the N D/D/1 model of its pointers, and how many pointers there are
-(appendix F).
-"""
+"""Ofan's average queues against N D/D/1 of its pointers, and how many there are (appendix F)."""
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from sim.report.statistics import estimate
 from sim.theory import expected_pointers_of_edge, ofan_queue, pointers_of_agg
 
 POLICY = "ofan"
+# The expectation is a formula, so only its sampling is allowed for.
 COUNTED = 0.02
 
 
@@ -22,8 +21,10 @@ def claims(data: Data) -> list[Verdict]:
     edge = ofan_queue(K, core=False)
     core = ofan_queue(K, core=True)
     counts = np.array(data.frame["pointers"].to_list())
+    # Means over all edges and pods of a run, as the appendix's expectations are.
     of_edge = estimate(counts[:, 0])
     of_agg = estimate(counts[:, 1])
+    # "The edge model holds well"; that others are poorer is printed and does not decide.
     checks = [
         abs(off(found["E>A"], edge)) <= TOLERANCE,
         abs(of_edge.mean / (K / 2 - 1 / 4) - 1) <= COUNTED,

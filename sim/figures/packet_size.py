@@ -16,13 +16,16 @@ from sim.report.schemes import BEST, KIB, MIB, mean_of, sentence, where
 SMALL = "0.5 MB"
 LARGE = "16 MB"
 BYTES = {SMALL: MIB // 2, LARGE: 16 * MIB}
+# Both sides of the model's optima, 2,073 and 11,729 B; the largest of all is near the 64 KB that
+# IP's length field allows.
 PAYLOADS = {
     SMALL: (512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384),
     LARGE: (1024, 2048, 4096, 8192, 11264, 16384, 32768, 61440),
 }
 TICKS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100)
+# Figure "packet size" says that the model "roughly predicts" the optimum.
 WITHIN = 1.5
-MOVES = 0.05
+# The square-root scheme of whose optimum theorem 5 says D^(1/3).
 ADAPTIVE = "switch_pkt_ar"
 
 
@@ -43,6 +46,8 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def over_best(frame: pl.DataFrame) -> pl.DataFrame:
     """Add `over`: the CCT over the lowest of all packet sizes' bounds, minus 1."""
+    # A bound has its packet size's headers in it. Over their own bounds small packets would look
+    # best, as their overhead is in both.
     return frame.with_columns((pl.col("cct_ps") / frame["bound_ps"].min() - 1).alias("over"))
 
 
@@ -125,9 +130,9 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def optimum(frame: pl.DataFrame, policy: str) -> float:
-    """Return the payload of the least mean CCT: the vertex of a parabola through the best and its
-    neighbours, in log2 of the " "size.
-    """
+    """Return the payload of the least mean CCT, between those that were run."""
+    # The vertex of a parabola through the best and its neighbours in log2 of the size, in which the
+    # sizes are about evenly spaced.
     rows = (
         where(frame, policy=policy)
         .group_by("packets.payload_bytes")
@@ -139,7 +144,7 @@ def optimum(frame: pl.DataFrame, policy: str) -> float:
     values = rows["over"].to_numpy()
     least = int(values.argmin())
 
-    if least in (0, len(values) - 1):
+    if least in (0, len(values) - 1):  # an end has one neighbour, and is no optimum
         return float(2 ** sizes[least])
 
     near = slice(least - 1, least + 2)
@@ -148,9 +153,7 @@ def optimum(frame: pl.DataFrame, policy: str) -> float:
 
 
 def swing(frame: pl.DataFrame) -> float:
-    """Return how far Ofan's mean CCT increase moves over all packet sizes but the smallest and the
-    largest.
-    """
+    """Return how far Ofan's mean CCT increase moves over all packet sizes but the extremes."""
     sizes = sorted(frame["packets.payload_bytes"].unique())[1:-1]
     means = [
         mean_of(where(frame, packets__payload_bytes=size), "ofan", "over").mean for size in sizes

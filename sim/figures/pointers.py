@@ -1,6 +1,4 @@
-"""How many pointers and schedules switches keep, and the paper's example of a schedule (section 6,
-appendix F).
-"""
+"""How many pointers and schedules switches keep, and an example (section 6, appendix F)."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ from sim.theory import consolidation_gain, most_pointers_of_edge, pointers_of_ag
 SIZES = (4, 8, 16, 32, 64)
 LARGEST = 64
 PRINTED = (2047, 63, 32)
+# "Schedule example in asymmetric network": Gb/s of P1 to P4, their order after a shuffle.
 RAW_WEIGHTS = (1600, 1600, 1600, 800)
 WEIGHTS = (2, 2, 2, 1)
 ORDER = (3, 2, 4, 1)
@@ -37,9 +36,8 @@ class Counts(NamedTuple):
 
 @cache
 def counted(k: int) -> Counts:
-    """Count an edge's and an aggregation switch's pointers, and the schedules that the edge's
-    share, in what they are given.
-    """
+    """Count a switch's pointers, and an edge's schedules, in what switches are given."""
+    # Without failures all switches of a layer have as many: those of the first stand for all.
     table = forwarding(FatTree(k), LinkState.without(FatTree(k)), POLICIES["ofan"], seed=1)
     agg = table.tree.edges
     walked = {int(table.group_schedule[group]) for group in table.groups(0)} - {NONE}
@@ -61,12 +59,12 @@ def uses(k: int, consolidation: Consolidation) -> tuple[int, int]:
 
 
 def destination_gain(k: int, seed: int = 1) -> float:
-    """Return, for the flows of an inter-pod permutation, Host DR's over Ofan's virtual flows into
-    an agg, the least over pods.
+    """Return Host DR's over Ofan's virtual flows into an agg, the least over pods.
 
     Host DR rotates every flow of its own, and all of a pod's pass each of its aggs; Ofan rotates
     what one agg sends to one agg.
     """
+    # All k^2 / 4 flows to a pod's hosts, over the pods that they come from: one pointer each.
     tree = FatTree(k)
     pod = tree.half**2
     source = np.arange(tree.hosts) // pod
@@ -107,6 +105,7 @@ def table(data: Data) -> pl.DataFrame:
 def claims(data: Data) -> list[Verdict]:
     """Decide C22, C23 and C30."""
     counts = counted(LARGEST)
+    # With the edge itself, as in the paper's k/2 = 2,048 / 64.
     saving = (counts.edge + 1) / counts.edge_schedules
     expected = most_pointers_of_edge(LARGEST), pointers_of_agg(LARGEST), schedule_saving(LARGEST)
     weights, schedule = schedule_of_example()

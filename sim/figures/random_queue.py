@@ -1,6 +1,4 @@
-"""The queue of random spraying at an edge's uplink against the square-root law, and edges without
-internal traffic (appendix D).
-"""
+"""The square-root law of random spraying, and edges without internal traffic (appendix D)."""
 
 from typing import Any
 
@@ -20,17 +18,18 @@ from sim.theory import no_internal_traffic_bound, northbound_probability, random
 
 K = 8
 TOLERANCE = 0.15
+# A law for large m: the first packets are left to the picture.
 CHECKED = tuple(packets for packets in PACKETS if packets >= 64)
+# Longer than the last of PACKETS: hosts still send when it arrives.
 LONGER = 4_400
 PAYLOAD = 4096
 INTERNAL_K = (4, 8, 16)
+# The more edges a permutation has, the fewer permutations are needed.
 PERMUTATIONS = {4: 2_000, 8: 500, 16: 60}
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return RSQ on inter-pod permutations, so that no edge has internal traffic, with unlimited
-    buffers.
-    """
+    """Return RSQ without internal traffic, as the proof has it, and with unlimited buffers."""
     base = {
         "fabric__k": K,
         "fabric__queue_bytes": 0,
@@ -43,7 +42,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 
 def measured(frame: pl.DataFrame) -> dict[int, Estimate]:
-    """Return the average queue when that many packets of every flow have arrived, over the seeds."""
+    """Return the average queue when so many packets of every flow have arrived, over seeds."""
     rows = np.array(frame["uplink"].to_list())
     return {packets: estimate(rows[:, place]) for place, packets in enumerate(PACKETS)}
 
@@ -71,23 +70,23 @@ def claims(data: Data) -> list[Verdict]:
     ratios = {
         packets: found[packets].mean / random_queue_packets(K, packets) for packets in CHECKED
     }
+    law = ", ".join(f"{ratio:.2f} (m = {packets})" for packets, ratio in ratios.items())
     worst = max(abs(ratio - 1) for ratio in ratios.values())
+    why = (
+        "The law is a fluid limit: it leaves out the packet that is being sent, half a packet "
+        "or so."
+    )
 
     return [
         Verdict(
             "C18",
             verdict=decide([worst <= TOLERANCE]),
             ours=(
-                "measured over law: "
-                f"{', '.join(f'{ratio:.2f} (m = {packets})' for packets, ratio in ratios.items())}; "
-                f"at most {100 * worst:.0f} % off ({seeds_of(data.frame)} seeds, "
-                f"{FatTree(K).hosts} uplinks each)"
+                f"measured over law: {law}; at most {100 * worst:.0f} % off "
+                f"({seeds_of(data.frame)} seeds, {FatTree(K).hosts} uplinks each)"
             ),
             paper="the queue follows the law",
-            why=""
-            if worst <= TOLERANCE
-            else "The law is a fluid limit: it leaves out the packet that is being sent, half a "
-            "packet or so.",
+            why="" if worst <= TOLERANCE else why,
         ),
         _internal(data.preset),
     ]
@@ -114,6 +113,7 @@ def _internal(preset: Preset) -> Verdict:
 
 def at_least(share: Estimate, bound: float) -> bool:
     """Return whether a share is not below a bound by its interval."""
+    # The share is sampled: only one whose whole interval is below contradicts the bound.
     return share.high >= bound
 
 

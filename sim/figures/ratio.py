@@ -1,6 +1,4 @@
-"""The max queue of Ofan against that of Host DR as the network grows (appendix F, "Scaling impact
-on queue sizes").
-"""
+"""Max queues of Ofan and Host DR as the network grows (appendix F, "Scaling impact")."""
 
 from itertools import pairwise
 from typing import Any
@@ -16,17 +14,18 @@ from sim.report.figure import Data, Figure, Preset, Verdict, grid
 from sim.report.schemes import INTER_POD, of_policy, seeds_of, where
 from sim.report.statistics import Estimate, estimate, rank_correlation
 
+# The paper's figure has the second over the first.
 PAIR = ("host_dr", "ofan")
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return 1 MB inter-pod permutations, 30 runs a size."""
+    """Return 1 MB inter-pod permutations, 30 runs a size as in the paper."""
     sizes = preset.pick((4, 8), (4, 6, 8, 10, 12, 16, 20), (4, 6, 8, 10, 12, 16, 20, 24, 32))
     return grid(INTER_POD, PAIR, preset.seeds(5, 30, 30), fabric__k=sizes)
 
 
 def ratios(frame: pl.DataFrame, over: str, under: str) -> dict[int, Estimate]:
-    """Return max queue / max queue of two schemes by the number of hosts, means over paired seeds."""
+    """Return ratios of two schemes' max queues by the number of hosts, means over paired seeds."""
     sizes = sorted(frame["k"].unique())
     pairs = {
         k: [of_policy(where(frame, k=k), policy, "max_queue_packets") for policy in (over, under)]
@@ -60,18 +59,20 @@ def draw(data: Data) -> dict[str, Any]:
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C21: the advantage Host DR / Ofan rises with the size."""
-    gains, shares = (ratios(data.frame, *pair) for pair in (PAIR, PAIR[::-1]))
-    trend, first, last = (
-        rank_correlation(list(gains), [gain.mean for gain in gains.values()]),
-        *(gains[n] for n in ends(gains)),
-    )
+    # The text has "the ratio increases, i.e. Ofan outperforms even more" below a picture of the
+    # inverse: we take its conclusion as the claim and print both.
+    gains = ratios(data.frame, "host_dr", "ofan")
+    shares = ratios(data.frame, "ofan", "host_dr")
+    trend = rank_correlation(list(gains), [gain.mean for gain in gains.values()])
+    grown = grows(trend, gains[min(gains)], gains[max(gains)])
+    why = "Ofan's own max queue grows with the largest of ever more ports as Host DR's does."
 
-    checks = [grows(trend, first, last)]
+    # Printed, not judged: a ratio of maxima falls between neighbouring sizes now and then.
     steps = sum(later.mean > earlier.mean for earlier, later in pairwise(gains.values()))
     return [
         Verdict(
             "C21",
-            verdict=decide(checks),
+            verdict=decide([grown]),
             ours=(
                 f"Host DR / Ofan {_listed(gains)}; Ofan / Host DR {_listed(shares)}; rank "
                 f"correlation of Host DR / Ofan with the size {trend:.2f}, {steps} of "
@@ -81,24 +82,14 @@ def claims(data: Data) -> list[Verdict]:
                 "the figure shows Ofan / Host DR and the text says that the ratio increases, "
                 "i.e. Ofan outperforms even more"
             ),
-            why=""
-            if all(checks)
-            else "Ofan's own max queue grows with the largest of ever more ports as Host DR's "
-            "does.",
-            evidence="" if all(checks) else "the right panel: max queues of both schemes by size",
+            why="" if grown else why,
+            evidence="" if grown else "the right panel: max queues of both schemes by size",
         )
     ]
 
 
-def ends(found: dict[int, Estimate]) -> tuple[int, int]:
-    """Return the smallest and the largest size."""
-    return min(found), max(found)
-
-
 def grows(trend: float, first: Estimate, last: Estimate) -> bool:
-    """Return whether a ratio rises with the size: rank correlation above 0.5, the largest size's
-    interval above the smallest's.
-    """
+    """Return whether a ratio rises: by ranks, and from the smallest to the largest size."""
     return trend > 0.5 and last.low > first.high
 
 

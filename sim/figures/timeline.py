@@ -52,9 +52,7 @@ def opposite(k: int) -> dict[str, Any]:
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw the fastest run of k = 4 over the bound's schedule, and how near every scheme's fastest
-    run comes.
-    """
+    """Draw the fastest run of k = 4 over the bound's schedule, and how near all schemes come."""
     return {"a": _timeline(data.named("k4")), "b": _best(data.frame)}
 
 
@@ -71,23 +69,12 @@ def _timeline(frame: pl.DataFrame) -> Any:
     axes.plot(
         acked, numbers, color=style.BOUND, linewidth=1, linestyle="--", label="ACKs received, bound"
     )
-    times = np.array(best["times_ps"]) / PS_PER_US
-    axes.plot(
-        times,
-        best["sent"],
-        ".",
-        color=style.colour(MAIN),
-        markersize=4,
-        label="data sent, simulated",
-    )
 
+    times = np.array(best["times_ps"]) / PS_PER_US
+    look = {"color": style.colour(MAIN), "linestyle": "none"}
+    axes.plot(times, best["sent"], marker=".", markersize=4, label="data sent, simulated", **look)
     axes.plot(
-        times,
-        best["acked"],
-        "x",
-        color=style.colour(MAIN),
-        markersize=3.5,
-        label="ACKs received, simulated",
+        times, best["acked"], marker="x", markersize=3.5, label="ACKs received, simulated", **look
     )
 
     # Mode 1 ends with packet i_1, mode 2 with the last data packet, mode 3 with the last ACK.
@@ -102,21 +89,12 @@ def _timeline(frame: pl.DataFrame) -> Any:
         axes.axvspan(start, end, color=shade, zorder=-1, linewidth=0)
         axes.text((start + end) / 2, PACKETS * 1.04, name, ha="center", fontsize=7.5)
 
-    axes.annotate(
-        f"{first} packets before the first ACK",
-        (ends[0], first),
-        (0.3, 205),
-        arrowprops={"arrowstyle": "-"},
-        fontsize=7.5,
-    )
-
-    axes.annotate(
-        f"ACK {last}",
-        (acked[last - 1], last),
-        (14.6, 120),
-        arrowprops={"arrowstyle": "-"},
-        fontsize=7.5,
-    )
+    # The numbers of the appendix's examples, i_1 and i_2, where the lines bend.
+    for text, point, place in (
+        (f"{first} packets before the first ACK", (ends[0], first), (0.3, 205)),
+        (f"ACK {last}", (acked[last - 1], last), (14.6, 120)),
+    ):
+        axes.annotate(text, point, place, arrowprops={"arrowstyle": "-"}, fontsize=7.5)
 
     axes.set_ylim(0, PACKETS * 1.12)
     axes.set_xlim(0, acked[-1] * 1.01)

@@ -31,6 +31,8 @@ MODELLED = (
     "host_dr",
     "ofan",
 )
+# The same with one round robin: Simple RR, whose order Switch Pkt permutes now and then.
+SPRAYING = tuple(policy for policy in MODELLED if policy != "switch_pkt")
 
 KIB = 1 << 10
 MIB = 1 << 20

@@ -14,7 +14,7 @@ STAGES = ("E>A", "A>C", "C>A", "A>E")
 
 
 def worst_overload(scenario: Scenario) -> Measured:
-    """Return `overload`, for each of STAGES the most above its share that a link carries, in shares.
+    """Return `overload`: for each of STAGES the most above its share that a link has, in shares.
 
     The share is an even split of what its edge or pod really sent (uplinks) or received
     (downlinks): hosts behind long queues send more than the message before they know that it is

@@ -1,6 +1,4 @@
-"""Criteria of the appendices' figures as tables of cases, and what their measures see in small runs
-with known answers.
-"""
+"""Criteria of the appendices' figures as tables of cases, and measures of known small runs."""
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from fattree.forwarding import Consolidation
 from fattree.topology import FatTree
 from sim import run
 from sim.figures import anchored, invariant, layer_models, pairs, pointers, random_queue, ratio
+from sim.report.figure import Preset
 from sim.report.measures import opposite
 from sim.report.measures.anchored import all_lost, pods_of_flows
 from sim.report.measures.balance import link_spreads, southbound_data
@@ -158,7 +157,7 @@ class TestMeasures:
 
     @pytest.mark.slow
     def test_the_growth_of_random_queues(self) -> None:
-        case = random_queue.scenarios(random_queue.Preset("quick"))[0]
+        case = random_queue.scenarios(Preset("quick"))[0]
         found = dict(zip(PACKETS, queues_as_packets_arrive(case).values["uplink"], strict=True))
         assert found[1024] == pytest.approx(random_queue_packets(8, 1024), rel=0.2)
 

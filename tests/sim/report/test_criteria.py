@@ -187,14 +187,18 @@ def test_thresholds_as_good_as_the_best(found: dict[int, Estimate], best: tuple[
     assert sack.good(found) == best
 
 
-def worst(perfect: float, poor: float) -> dict[str, tuple[Estimate, Estimate]]:
-    found = {policy: (exactly(poor), exactly(poor)) for policy in overload.RANDOM}
-    local = {policy: (exactly(perfect), exactly(poor)) for policy in overload.LOCAL}
+def links(up: float, down: float) -> overload.Overload:
+    return overload.Overload(uplinks=exactly(up), downlinks=exactly(down))
+
+
+def worst(perfect: float, poor: float) -> dict[str, overload.Overload]:
+    found = {policy: links(poor, poor) for policy in overload.RANDOM}
+    local = {policy: links(perfect, poor) for policy in overload.LOCAL}
     return {
         **found,
         **local,
-        "host_dr": (exactly(perfect), exactly(perfect)),
-        "ofan": (exactly(0.0), exactly(0.01)),
+        "host_dr": links(perfect, perfect),
+        "ofan": links(0, 0.01),
     }
 
 
@@ -204,7 +208,7 @@ def worst(perfect: float, poor: float) -> dict[str, tuple[Estimate, Estimate]]:
 def test_overload_perfect_and_poor(perfect: float, poor: float, right: int) -> None:
     small = {
         **worst(perfect, poor),
-        "host_dr": (exactly(0.01), exactly(0.01)),
-        "ofan": (exactly(0), exactly(0)),
+        "host_dr": links(0.01, 0.01),
+        "ofan": links(0, 0),
     }
     assert sum(overload.judged(worst(perfect, poor), small).values()) == right

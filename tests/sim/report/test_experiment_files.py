@@ -1,6 +1,4 @@
-"""experiments/paper has the runs of every figure, no more and no fewer, in files that `ofan sim`
-reads.
-"""
+"""experiments/paper has every figure's runs, no others, in files that `ofan sim` reads."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""The page in a real browser: every entry of the contents leads somewhere, and no picture is
-missing.
-"""
+"""The page in a real browser: every link leads somewhere, and no picture is missing."""
 
 from pathlib import Path
 from typing import Any
@@ -56,7 +54,8 @@ def test_the_contents_lead_to_every_figure(browser: Any) -> None:
 
 def test_every_link_of_the_page_has_a_target(browser: Any) -> None:
     broken = browser.execute_script(
-        "return [...document.querySelectorAll('a')].map(a => a.getAttribute('href')).filter(h => !document.querySelector(h))"
+        "return [...document.querySelectorAll('a')].map(a => a.getAttribute('href'))"
+        ".filter(h => !document.querySelector(h))"
     )
     assert broken == []
 
