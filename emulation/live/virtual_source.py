@@ -22,8 +22,8 @@ from emulation.live.model import (
 from emulation.live.source import LiveError
 from emulation.outcomes.changes import changes_of
 from emulation.programs.own_program import Loaded
+from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric, default_horizon_ps
-from emulation.virtual.network import Kind
 from fattree import failures, traffic
 from fattree.addressing import link_name, link_named
 from fattree.bounds import bound_ps
@@ -157,7 +157,7 @@ class VirtualSource:
         """
         horizon_ps = default_horizon_ps(self.scenario)
         slice_ps = self._observer.window_ps // SLICES_OF_A_WINDOW
-        while self._network.unfinished and (
+        while self._network.hosts.unfinished and (
             until_ps is None or self._fabric.clock.now_ps < until_ps
         ):
             if self._fabric.clock.now_ps > horizon_ps:
@@ -176,7 +176,7 @@ class VirtualSource:
         now_ps = self._fabric.clock.now_ps
         installations = self._fabric.installations
 
-        if self._network.unfinished or (
+        if self._network.hosts.unfinished or (
             self._converges and any(seen.installed_ps is None for seen in installations)
         ):
             self._busy_ps = now_ps
@@ -199,7 +199,7 @@ class VirtualSource:
     def _header(self) -> Header:
         scenario = self.scenario
         label = self._own.path.name if self._own else scenario.scheme.label
-        state = "running" if self._network.unfinished else "complete"
+        state = "running" if self._network.hosts.unfinished else "complete"
 
         return Header(
             name=scenario.name,
@@ -244,12 +244,11 @@ class VirtualSource:
         return PortReading(*counts)
 
     def _flow_reading(self) -> FlowReading:
-        sources = self._flows.source.tolist()
-        network = self._network
-        acked = [network.acknowledged(flow) for flow in range(len(sources))]
-        started = [network.hosts[host].started_ps(flow) for flow, host in enumerate(sources)]
+        hosts = self._network.hosts
+        acked = [hosts.acknowledged(flow) for flow in range(len(self._flows))]
+        started = [hosts.started_ps(flow) for flow in range(len(self._flows))]
 
-        return FlowReading(*np.array([acked, started, network.done_ps], dtype=np.int64))
+        return FlowReading(*np.array([acked, started, hosts.done_ps], dtype=np.int64))
 
     def set_link(self, name: str, up: bool) -> None:
         """Fail or mend a link at the present virtual time."""

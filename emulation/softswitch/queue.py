@@ -1,7 +1,11 @@
 """The output queue of a port: drop-tail, one rate, exact integer picoseconds.
 
 The switch process and the virtual-time network use this class and nothing else, so that both drop
-and delay alike.
+and delay alike. The simulator has queues of its own (`sim/queues.py`), made for compiled kernels:
+numbers in arrays, bytes only, all ports at once. This one serves real packets: limits in packets,
+rates in packets per second, depths for the program's metadata, any time of arrival. The switch
+imports nothing of the simulator, and where both run the same scenario their drops and times are
+compared with each other.
 """
 
 from __future__ import annotations
@@ -49,6 +53,7 @@ class OutputQueue:
                 raise ValueError(f"{name} must be positive, not {rate}")
 
         self._rate_bps = rate_bps
+        # Rounded up, like every duration here: a link is never faster than its rate.
         self._ps_per_packet = 0 if rate_pps is None else -(-PS_PER_SECOND // rate_pps)
         self._capacity_bytes = capacity_bytes
         self._capacity_packets = capacity_packets
@@ -68,6 +73,7 @@ class OutputQueue:
             self.drops += 1
             return None
 
+        # The link is free after the gap of the packet before, or is waiting already.
         start = self._free_at_ps
         if start < now_ps:
             start = now_ps
@@ -76,6 +82,7 @@ class OutputQueue:
         self._free_at_ps = start + self.tx_ps(size + self._gap_bytes)
         self.last_start_ps = start
         self._occupancy_bytes += size
+        # FIFO: departures come in order, so that the first in line is the first to go.
         self._waiting.append((departure, size))
 
         return departure

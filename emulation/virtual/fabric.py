@@ -15,7 +15,8 @@ from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import SwitchProgram, built_in
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
-from emulation.virtual.network import Clock, Kind, Network, SwitchDraws
+from emulation.virtual.events import Clock, Kind
+from emulation.virtual.network import Network, SwitchDraws
 from emulation.virtual.ports import Outage
 from emulation.virtual.probes import VirtualProbes
 from fattree import failures, traffic
@@ -25,7 +26,9 @@ from fattree.horizon import given_up_ps
 from hostagent.build import paced_gaps
 from hostagent.state import NEVER
 
+# The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"
+# CPU_PORT of p4src/include/sizes.p4.
 CPU_PORT = 510
 
 
@@ -54,6 +57,8 @@ class VirtualFabric:
             for session in self.sessions
         ]
 
+        # A controller that is told of failures begins with the routes of those at time 0; one that
+        # probes has to find them out.
         line = failures.timeline(scenario, traffic.flows(scenario))
         first_routes = line.first_routes if self.is_announced else frozenset()
         self.controller = FabricController(scenario, program.pipeline, first_routes)
@@ -64,12 +69,13 @@ class VirtualFabric:
             clock=self.clock,
             at=self._control_at,
             write=self._write,
-            tell_hosts=self._tell_hosts,
+            tell_hosts=self.network.hosts.converge,
         )
         self._driver.start()
-        self._tell_hosts(first_routes)
+        self.network.hosts.converge(first_routes)
 
         for change in line.changes:
+            # `first_routes` is what the controller has been given; it must not hear of it twice.
             is_known = change.time_ps == 0 and bool(first_routes)
             event = LinkChange(change.down, change.up)
             self.network.at(change.time_ps, Kind.LINK, partial(self._links_change, event, is_known))
@@ -135,16 +141,12 @@ class VirtualFabric:
         The packet never comes to egress, so that the program itself, as on BMv2, finds out when the
         queue is next empty; the run model knows no such error.
         """
+        # Ingress added it when it sent the packet to the port (include/queue_stats.p4).
         pipeline = self.switches[switch].pipeline
         assert pipeline is not None
         for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
             if array.name == QUEUE_LENGTHS:
                 cells[port] -= size
-
-    def _tell_hosts(self, failed: failures.Links) -> None:
-        for host in self.network.hosts.values():
-            if host.routes:
-                host.routes.converge(failed)
 
     def _control_at(self, time_ps: int, action: Callable[[], object]) -> None:
         self.network.at(time_ps, Kind.CONTROL, action)

@@ -7,41 +7,25 @@ the scenario, so that one seed gives the same bytes in the same order; `Network.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from emulation.errors import EmulationError
-from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
+from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
 from emulation.softswitch.switch import Pending, Transmit
-from emulation.virtual.ports import Outage, Port
-from fattree import traffic
-from fattree.addressing import host_name
+from emulation.virtual.events import ARRIVE, LEAVE, Clock, Event, Kind
+from emulation.virtual.hosts import Hosts
+from emulation.virtual.ports import Outage, Port, ports_of
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
-from fattree.topology import SWITCH_LAYERS, FatTree, Tier
+from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
-from hostagent.build import endpoints, plans
-from hostagent.endpoint import FlowPlan
 from hostagent.state import NEVER
 
+# Of a frame: Ethernet's 14 bytes, IPv4's version, then DSCP and ECN.
 ECN_BYTE = 15
 CE = 0b11
 SAMPLES_PER_RTT = 64
-
-
-class Kind(IntEnum):
-    """What happens first at equal times."""
-
-    LEAVE = 0
-    LINK = 1
-    CONTROL = 2
-    ARRIVE = 3
-    SEND = 4
-
-
-LEAVE, LINK, CONTROL, ARRIVE, SEND = map(int, Kind)
-Event = tuple[int, int, int, int, int, Any]
 
 
 class Queued(NamedTuple):
@@ -81,20 +65,9 @@ class SwitchDraws:
         """Return an integer from low to high, both included."""
         draw = int(mix(self._seed, self._component, self._count))
         self._count += 1
+
+        # By multiplication, as the P4 programs scale their draws: no remainder is favoured.
         return low + (draw * (high - low + 1) >> 32)
-
-
-class Clock:
-    """Virtual time."""
-
-    __slots__ = ("now_ps",)
-
-    def __init__(self) -> None:
-        self.now_ps = 0
-
-    def __call__(self) -> int:
-        """Return the time in picoseconds."""
-        return self.now_ps
 
 
 class Network:
@@ -112,32 +85,24 @@ class Network:
         self.switches = switches
         self.clock = clock
         self.on_drop: Callable[[int, int, int], None] = lambda _switch, _port, _size: None
-        self.hops = self.sent = self.received = self.dropped = self.unrouted = self.lost = 0
+        self.hops = 0
+        self.dropped = 0
+        self.unrouted = 0
+        self.lost = 0
         self.ports = [
-            _ports(scenario, switch, outages or {}) for switch in range(self.tree.switches)
+            ports_of(scenario, switch, outages or {}) for switch in range(self.tree.switches)
         ]
-        flows = traffic.flows(scenario)
-        self._plans = plans(scenario, flows)
-        self.hosts = endpoints(scenario, flows, range(self.tree.hosts))
-        self.done_ps = [NEVER] * len(self._plans)
+        self._latency_ps = scenario.latency_ps
+        self._events: list[Event] = []
+        self._sequence = 0
+        self.hosts = Hosts(scenario, self._push)
         self._samples: dict[int, tuple[int, ...]] = {}
         self._sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT
         self._next_sample_ps = 0
-        self._sizes = (scenario.data_bytes, scenario.ack_bytes)
-        gap = scenario.packets.gap_bytes
-        self._tx_ps = tuple(scenario.tx_ps(size) for size in self._sizes)
-        self._slot_ps = tuple(scenario.tx_ps(size + gap) for size in self._sizes)
-        self._latency_ps = scenario.latency_ps
-        self._free_ps = [0] * self.tree.hosts
-        self._wake_ps = [NEVER] * self.tree.hosts
-        self._unfinished = len(self._plans)
-        self._events: list[Event] = []
-        self._sequence = 0
         self._log = hashlib.sha256()
-        self._handlers = (self._leave, self._call, self._call, self._arrive, self._send)
 
-        for host in range(self.tree.hosts):
-            self._wake(host, 0)
+        # By Kind.
+        self._handlers = (self._leave, self._call, self._call, self._arrive, self.hosts.send)
 
     def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
         """Let something happen at a time: a link event or an act of the controller."""
@@ -156,9 +121,11 @@ class Network:
         clock = self.clock
         limit_ps = NEVER if horizon_ps is None else horizon_ps
 
-        while self._unfinished or (events and events[0][0] == clock.now_ps):
+        # To the end of the instant: what happens in it does not depend on which flow ends it.
+        while self.hosts.unfinished or (events and events[0][0] == clock.now_ps):
             if not events or events[0][0] > limit_ps:
-                raise EmulationError(self._complaint())
+                now_us = clock.now_ps / PS_PER_US
+                raise EmulationError(f"at {now_us:.3f} us, {self.hosts.complaint}")
 
             self._step(on_progress)
 
@@ -171,6 +138,7 @@ class Network:
         """
         events = self._events
         for _ in range(most_events):
+            # Virtual time reaches what was asked for, even where nothing happens then.
             if not events or events[0][0] > until_ps:
                 self.clock.now_ps = max(self.clock.now_ps, until_ps)
                 return False
@@ -179,23 +147,14 @@ class Network:
 
         return True
 
-    @property
-    def unfinished(self) -> int:
-        """Return how many flows are not complete."""
-        return self._unfinished
-
-    def acknowledged(self, flow: int) -> int:
-        """Return how many packets of a flow its sender knows to have arrived."""
-        plan = self._plans[flow]
-        acked: int = min(self.hosts[plan.source].sender(flow).acked, plan.packets)
-        return acked
-
     def set_links(self, links: Iterable[int], up: bool) -> None:
         """Break or mend links now; what waits for them is judged anew (design, decision 8)."""
         ends = {end for link in links for end in self.tree.link_ends(link)}
         for end in ends:
             self.ports[end.switch][end.port].set_link(self.clock.now_ps, up)
 
+        # Whether a packet is lost is decided when it is enqueued, from what is foreseen. Only the
+        # last field of an event changes, by which nothing is sorted: the heap stays one.
         for index, (time_ps, kind, node, number, sequence, payload) in enumerate(self._events):
             if kind == LEAVE and (node, number) in ends:
                 self._events[index] = (
@@ -208,6 +167,7 @@ class Network:
                 )
 
     def _judged(self, node: int, number: int, departure_ps: int, queued: Queued) -> Queued:
+        # It is the start of a transmission that counts, and its length is known (decision 8).
         port = self.ports[node][number]
         is_lost = port.is_down(departure_ps - port.queue.tx_ps(queued.size))
         change = is_lost - queued.is_lost
@@ -217,26 +177,24 @@ class Network:
         return queued._replace(is_lost=is_lost)
 
     def _step(self, on_progress: Callable[[float], None] | None = None) -> None:
+        # Between events nothing but time changes a queue, so that samples can be taken late.
         time_ps, kind, node, port, _, payload = heappop(self._events)
         while self._next_sample_ps <= time_ps:
             self._sample(self._next_sample_ps)
             self._next_sample_ps += self._sample_ps
             if on_progress:
-                on_progress(self._acknowledged())
+                on_progress(self.hosts.progress)
 
         self.clock.now_ps = time_ps
         self._handlers[kind](time_ps, node, port, payload)
-
-    def _acknowledged(self) -> float:
-        return sum(map(self.acknowledged, range(len(self._plans)))) / sum(
-            plan.packets for plan in self._plans
-        )
 
     def _push(self, time_ps: int, kind: int, node: int, port: int, payload: Any) -> None:
         self._sequence += 1
         heappush(self._events, (time_ps, kind, node, port, self._sequence, payload))
 
     def _note(self, kind: int, time_ps: int, node: int, port: int, frame: bytes) -> None:
+        # Arrivals with all their bytes; of departures the beginning is enough, for what a program
+        # changes in a packet shows when it arrives.
         self._log.update(b"%d %d %d %d " % (time_ps, kind, node, port))
         self._log.update(frame)
 
@@ -247,9 +205,11 @@ class Network:
         frame, size = payload
         self._note(ARRIVE, time_ps, node, port=port, frame=frame)
         if node >= self.tree.switches:
-            self._receive(node - self.tree.switches, time_ps, frame)
+            self.hosts.receive(node - self.tree.switches, time_ps, frame)
             return
 
+        # A packet is one event at any time: it arrives, or it waits to leave. Every way in which it
+        # ends without another event is counted where it ends, so that `accounts` adds up.
         self.hops += 1
         copies = self.switches[node].ingress(port, frame, size)
         self.unrouted += not copies
@@ -261,6 +221,7 @@ class Network:
         self, node: int, time_ps: int, pending: Pending, size: int, is_marked: bool
     ) -> None:
         port = self.ports[node][pending.egress_port]
+        # What BMv2 tells egress: the time in microseconds, and packets ahead (v1model's enq_qdepth).
         pending.enq_timestamp = time_ps // PS_PER_US
         pending.enq_qdepth = port.queue.depth_packets(time_ps)
         departure_ps = port.offer(time_ps, size)
@@ -270,6 +231,7 @@ class Network:
             self.on_drop(node, pending.egress_port, size)
             return
 
+        # Lost or not, it takes its room and its time: a dead port drains at line rate (decision 8).
         is_lost = port.is_down(port.queue.last_start_ps)
         port.lost += is_lost
         self.lost += is_lost
@@ -286,6 +248,7 @@ class Network:
     def _leave(self, time_ps: int, node: int, number: int, queued: Queued) -> None:
         port = self.ports[node][number]
         frame = self._egress(time_ps, node, number, queued)
+        # A packet that egress drops is unrouted, but no packet is counted twice.
         if frame is None:
             self.unrouted += not queued.is_lost
             return
@@ -302,52 +265,18 @@ class Network:
 
     def _egress(self, time_ps: int, node: int, number: int, queued: Queued) -> bytes | None:
         port = self.ports[node][number]
+
+        # Egress runs when the last bit has left, not when the first one does as on BMv2: so the
+        # queue that it sees is what is behind the packet.
         depth = port.queue.depth_packets(time_ps)
         waited_us = (time_ps - queued.enqueued_ps) // PS_PER_US
 
+        # At most one copy: no program clones at egress. Marks count when they are new here.
         for transmit in self.switches[node].egress(queued.pending, depth, waited_us):
             port.marks += not queued.is_marked and transmit.frame[ECN_BYTE] & CE == CE
             return transmit.frame
 
         return None
-
-    def _receive(self, host: int, time_ps: int, frame: bytes) -> None:
-        self.received += 1
-        flow = self.hosts[host].receive(time_ps, frame)
-        if flow is not None and self._plans[flow].source == host:
-            self.done_ps[flow] = time_ps
-            self._unfinished -= 1
-
-        self._wake(host, time_ps)
-
-    def _wake(self, host: int, now_ps: int) -> None:
-        """See to it that the host sends as soon as its link is free and something may go."""
-        wake_ps = max(now_ps, self._free_ps[host], self.hosts[host].wake_ps())
-        if wake_ps < self._wake_ps[host]:
-            self._wake_ps[host] = wake_ps
-            self._push(wake_ps, kind=SEND, node=host, port=0, payload=None)
-
-    def _send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
-        if self._wake_ps[host] != time_ps:
-            return
-
-        self._wake_ps[host] = NEVER
-        departure = self.hosts[host].send(time_ps)
-        if departure is not None:
-            self.sent += 1
-            edge, index = divmod(host, self.tree.half)
-            arrival_ps = time_ps + self._tx_ps[departure.is_ack] + self._latency_ps
-            self._push(
-                arrival_ps,
-                kind=ARRIVE,
-                node=edge,
-                port=index + 1,
-                payload=(departure.frame, self._sizes[departure.is_ack]),
-            )
-
-            self._free_ps[host] = time_ps + self._slot_ps[departure.is_ack]
-
-        self._wake(host, time_ps)
 
     def _sample(self, time_ps: int) -> None:
         longest = dict.fromkeys(SWITCH_LAYERS, 0)
@@ -365,13 +294,14 @@ class Network:
 
     def accounts(self) -> Accounts:
         """Return where all packets sent so far are; those in flight are counted one by one."""
+        # What waits for a dead link counts as lost already, and hosts keep nothing that was sent.
         waiting = [event[5] for event in self._events if event[1] == LEAVE]
         in_flight = sum(event[1] == ARRIVE for event in self._events) + sum(
             not queued.is_lost for queued in waiting
         )
         return Accounts(
-            self.sent,
-            received=self.received,
+            sent=self.hosts.sent,
+            received=self.hosts.received,
             dropped=self.dropped,
             unrouted=self.unrouted,
             lost=self.lost,
@@ -382,44 +312,38 @@ class Network:
         """Return what the run has shown, up to now."""
         return Outcome(
             scenario=self.scenario,
-            flows=tuple(self._flow_result(plan) for plan in self._plans),
+            flows=self.hosts.flow_results,
             ports=tuple(self._port_results()),
             samples=QueueSamples(tuple(self._samples), tuple(self._samples.values())),
             accounts=self.accounts(),
             digest=self._log.hexdigest(),
             end_ps=self.clock.now_ps,
             hops=self.hops,
-            freezes=sum(self.hosts[plan.source].sender(plan.flow).freezes for plan in self._plans),
+            freezes=self.hosts.freezes,
             cpu_seconds=cpu_seconds,
         )
-
-    def _flow_result(self, plan: FlowPlan) -> FlowResult:
-        host = self.hosts[plan.source]
-        sent = host.sender(plan.flow).transmissions
-        ends = (plan.source, plan.destination, plan.packets)
-        times = (plan.start_ps, host.started_ps(plan.flow), self.done_ps[plan.flow])
-
-        return FlowResult(plan.flow, *ends, *times, sent)
 
     def _port_results(self) -> Iterator[PortResult]:
         end_ps = self.clock.now_ps
         ahead = self._queued_beyond_the_end()
         for switch, ports in enumerate(self.ports):
             for number, port in ports.items():
-                mean = (port.queue_byte_ps - ahead.get(port, 0)) / max(end_ps, 1)
-                counts = (
-                    port.packets,
-                    port.bytes,
-                    port.queue.drops,
-                    port.marks,
-                    port.lost,
-                    port.max_queue_bytes,
+                yield PortResult(
+                    switch=switch,
+                    port=number,
+                    layer=port.layer,
+                    packets=port.packets,
+                    bytes=port.bytes,
+                    drops=port.queue.drops,
+                    marks=port.marks,
+                    lost=port.lost,
+                    max_queue_bytes=port.max_queue_bytes,
+                    mean_queue_bytes=(port.queue_byte_ps - ahead.get(port, 0)) / max(end_ps, 1),
                 )
 
-                yield PortResult(switch, number, port.layer, *counts, mean)
-
     def _queued_beyond_the_end(self) -> dict[Port, int]:
-        """Return the byte picoseconds that ports have counted for packets that have not left yet."""
+        """Return the byte picoseconds that ports have counted beyond the end of the run."""
+        # `Port.offer` counts a packet's whole stay at once, when it knows the departure.
         ahead: dict[Port, int] = {}
         for time_ps, kind, node, number, _, payload in self._events:
             if kind == LEAVE:
@@ -427,56 +351,3 @@ class Network:
                 ahead[port] = ahead.get(port, 0) + payload.size * (time_ps - self.clock.now_ps)
 
         return ahead
-
-    def _complaint(self) -> str:
-        waiting = [flow for flow, done_ps in enumerate(self.done_ps) if done_ps == NEVER]
-        named = ", ".join(_flow_name(self.tree, self._plans[flow]) for flow in waiting[:3])
-        more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-
-        return f"at {self.clock.now_ps / PS_PER_US:.3f} us, {len(waiting)} flows are not complete: {named}{more}"
-
-
-def _flow_name(tree: FatTree, plan: FlowPlan) -> str:
-    return f"{host_name(tree, plan.source)} to {host_name(tree, plan.destination)}"
-
-
-def _ports(scenario: Scenario, switch: int, outages: dict[int, list[Outage]]) -> dict[int, Port]:
-    tree = scenario.tree
-    return {
-        number: _port(scenario, tree, switch, number=number, outages=outages)
-        for number in tree.ports(switch)
-    }
-
-
-def _port(
-    scenario: Scenario, tree: FatTree, switch: int, number: int, outages: dict[int, list[Outage]]
-) -> Port:
-    layer = tree.layer_of(switch, number)
-    far = tree.neighbour(switch, number)
-    if far is None:
-        return Port(
-            scenario,
-            layer,
-            far=tree.switches + switch * tree.half + number - 1,
-            far_port=0,
-            outages=(),
-        )
-
-    return Port(
-        scenario,
-        layer,
-        far=far.switch,
-        far_port=far.port,
-        outages=outages.get(link_of(tree, switch, number), ()),
-    )
-
-
-def link_of(tree: FatTree, switch: int, port: int) -> int:
-    """Return the index of the inter-switch link behind a port."""
-    far = tree.neighbour(switch, port)
-    assert far is not None
-    lower, uplink = (
-        (switch, port) if port > tree.half and tree.tier(switch) is not Tier.CORE else far
-    )
-
-    return lower * tree.half + uplink - tree.half - 1

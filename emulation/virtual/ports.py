@@ -1,12 +1,18 @@
-"""A directed link with its output queue, and what is counted there (simulator model, "Model")."""
+"""A directed link with its output queue, and what is counted there (simulator model, "Model").
+
+The queue is the switch's own (`softswitch.queue`); the simulator's is a second one, `sim.queues`,
+because its kernels know no objects. A test feeds both the same offers.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable
 
 from emulation.softswitch.queue import OutputQueue
 from fattree.experiment import Scenario
+from fattree.topology import FatTree, Tier
 
 Outage = tuple[int, int]
+# The end of an outage that has none: later than all times, and one more still fits into 64 bits.
 ALWAYS = 2**62
 
 
@@ -51,6 +57,7 @@ class Port:
         """Enqueue a packet; return when its last bit will have left, None where it is dropped."""
         departure = self.queue.offer(now_ps, size)
         if departure is not None:
+            # A queue is longest just after an arrival, so no other moment need be looked at.
             self.max_queue_bytes = max(self.max_queue_bytes, self.queue.occupancy_bytes(now_ps))
             self.queue_byte_ps += size * (departure - now_ps)
             self.bytes += size
@@ -66,6 +73,7 @@ class Port:
         if up is not self.is_down(now_ps):
             return
 
+        # What has been foreseen from now on is void; an outage that has begun ends now, if it ends.
         past = [
             (down_ps, min(up_ps, now_ps)) for down_ps, up_ps in self._outages if down_ps < now_ps
         ]
@@ -73,5 +81,50 @@ class Port:
 
     def is_down(self, start_ps: int) -> bool:
         """Return whether a packet whose transmission starts now is lost."""
+        # The last outage that began at or before the start: at the very instant of a failure a
+        # packet is lost, at that of a repair it is not.
         index = bisect_right(self._outages, (start_ps, ALWAYS + 1))
         return index > 0 and start_ps < self._outages[index - 1][1]
+
+
+def ports_of(scenario: Scenario, switch: int, outages: dict[int, list[Outage]]) -> dict[int, Port]:
+    """Return the ports of a switch by their numbers; `outages` are by link."""
+    tree = scenario.tree
+    return {
+        number: _port(scenario, tree, switch, number=number, outages=outages)
+        for number in tree.ports(switch)
+    }
+
+
+def _port(
+    scenario: Scenario, tree: FatTree, switch: int, number: int, outages: dict[int, list[Outage]]
+) -> Port:
+    layer = tree.layer_of(switch, number)
+    far = tree.neighbour(switch, number)
+    if far is None:
+        return Port(
+            scenario,
+            layer,
+            far=tree.switches + switch * tree.half + number - 1,
+            far_port=0,
+            outages=(),
+        )
+
+    return Port(
+        scenario,
+        layer,
+        far=far.switch,
+        far_port=far.port,
+        outages=outages.get(link_of(tree, switch, number), ()),
+    )
+
+
+def link_of(tree: FatTree, switch: int, port: int) -> int:
+    """Return the index of the inter-switch link behind a port."""
+    far = tree.neighbour(switch, port)
+    assert far is not None
+    lower, uplink = (
+        (switch, port) if port > tree.half and tree.tier(switch) is not Tier.CORE else far
+    )
+
+    return lower * tree.half + uplink - tree.half - 1

@@ -12,7 +12,8 @@ from controller.fabric_controller import LinkChange
 from controller.liveness import Liveness, Probe
 from controller.session import Session
 from emulation.softswitch.switch import Switch
-from emulation.virtual.network import Kind, Network
+from emulation.virtual.events import Kind
+from emulation.virtual.network import Network
 
 
 class VirtualProbes:
@@ -41,6 +42,7 @@ class VirtualProbes:
         network.at(liveness.next_tick_ps, Kind.CONTROL, self._tick)
 
     def _tick(self) -> None:
+        # First the verdict on what was sent before, then the next probes.
         probes, change = self._liveness.tick(self._network.clock.now_ps)
         if change != LinkChange():
             self._on_change(change)
@@ -56,11 +58,14 @@ class VirtualProbes:
         scenario = self._network.scenario
         switch = self._switches[probe.switch]
 
+        # What the session sent through the CPU port has passed ingress, and waits in the switch,
+        # apart from the network's own packets.
         for pending in switch.take_requeued():
             port = self._network.ports[probe.switch][pending.egress_port]
             for sent in switch.egress(pending, port.queue.depth_packets(now_ps)):
                 if not port.is_down(now_ps):
                     arrival_ps = now_ps + scenario.tx_ps(len(sent.frame)) + scenario.latency_ps
+                    # Not ARRIVE: probes are not among the packets that are counted.
                     self._network.at(
                         arrival_ps,
                         Kind.CONTROL,

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
+from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric, outages
-from emulation.virtual.network import Kind, SwitchDraws, link_of
-from emulation.virtual.ports import Port
+from emulation.virtual.network import SwitchDraws
+from emulation.virtual.ports import Port, link_of
 from fattree import failures
 from fattree.bounds import bound_ps
 from fattree.draws import Stream, component, mix

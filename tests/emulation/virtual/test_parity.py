@@ -25,9 +25,9 @@ def scenario(policy: str, **settings: Any) -> Scenario:
 
 
 def assert_same(outcome: Outcome, model: naive.Network) -> None:
-    assert [flow.done_ps for flow in outcome.flows] == [flow.sender.done_ps for flow in model.flows]
+    assert [flow.done_ps for flow in outcome.flows] == [flow.done_ps for flow in model.flows]
     assert [flow.transmissions for flow in outcome.flows] == [
-        flow.sender.transmissions for flow in model.flows
+        flow.transmissions for flow in model.flows
     ]
     assert outcome.cct_ps == model.cct_ps
     for port in outcome.ports:

@@ -1,0 +1,45 @@
+"""Virtual time and what happens in it, in the order in which it happens at equal times."""
+
+from enum import IntEnum
+from typing import Any, Protocol, TypeAlias
+
+
+class Kind(IntEnum):
+    """What happens first at equal times (design, decision 8)."""
+
+    # Who leaves at an instant makes room for who arrives at it. A link that fails at an instant
+    # loses what starts then, new routes hold for what arrives then, and hosts come last, when they
+    # have heard everything.
+    LEAVE = 0
+    LINK = 1
+    CONTROL = 2
+    ARRIVE = 3
+    SEND = 4
+
+
+# As plain numbers: the heap compares them all the time, and members of an IntEnum are slower.
+LEAVE, LINK, CONTROL, ARRIVE, SEND = map(int, Kind)
+
+# (time, kind, node, port, sequence number, payload). No two events share a sequence number, so that
+# payloads are never compared, and what is equal in all else happens in the order it was asked for.
+Event: TypeAlias = tuple[int, int, int, int, int, Any]
+
+
+class Push(Protocol):
+    """How something that is to happen is announced."""
+
+    def __call__(self, time_ps: int, kind: int, node: int, port: int, payload: Any) -> None:
+        """Let an event happen."""
+
+
+class Clock:
+    """Virtual time."""
+
+    __slots__ = ("now_ps",)
+
+    def __init__(self) -> None:
+        self.now_ps = 0
+
+    def __call__(self) -> int:
+        """Return the time in picoseconds."""
+        return self.now_ps

@@ -1,0 +1,150 @@
+"""The hosts of a virtual network: their agents, and the links that lead from them into the fabric.
+
+A host's link has no queue: its flows pull, so that a packet is made when the link is free for it
+(design, decision 3).
+"""
+
+from emulation.outcomes.outcome import FlowResult
+from emulation.virtual.events import ARRIVE, SEND, Push
+from fattree import traffic
+from fattree.addressing import host_name
+from fattree.experiment import Scenario
+from fattree.failures import Links
+from fattree.topology import FatTree
+from hostagent.build import endpoints, plans
+from hostagent.endpoint import FlowPlan
+from hostagent.state import NEVER
+
+
+class Hosts:
+    """All hosts of a scenario; what they send and when they wake goes to `push` as events.
+
+    `done_ps` is when each flow's sender knew it complete; `sent` and `received` count packets.
+    """
+
+    def __init__(self, scenario: Scenario, push: Push) -> None:
+        flows = traffic.flows(scenario)
+        self.done_ps = [NEVER] * len(flows)
+        self.unfinished = len(flows)
+        self.sent = 0
+        self.received = 0
+        self._tree: FatTree = scenario.tree
+        self._push = push
+        self._plans = plans(scenario, flows)
+        self._endpoints = endpoints(scenario, flows, range(self._tree.hosts))
+
+        # By class: data, ACK. A packet holds its link for its own length and the gap behind it.
+        self._sizes = (scenario.data_bytes, scenario.ack_bytes)
+        gap = scenario.packets.gap_bytes
+        self._tx_ps = tuple(scenario.tx_ps(size) for size in self._sizes)
+        self._slot_ps = tuple(scenario.tx_ps(size + gap) for size in self._sizes)
+        self._latency_ps = scenario.latency_ps
+
+        self._free_ps = [0] * self._tree.hosts
+        self._wake_ps = [NEVER] * self._tree.hosts
+
+        for host in range(self._tree.hosts):
+            self._wake(host, 0)
+
+    def receive(self, host: int, time_ps: int, frame: bytes) -> None:
+        """Give a frame to a host."""
+        self.received += 1
+        flow = self._endpoints[host].receive(time_ps, frame)
+
+        # Both ends tell that a flow is complete; what counts is when its sender knows it.
+        if flow is not None and self._plans[flow].source == host:
+            self.done_ps[flow] = time_ps
+            self.unfinished -= 1
+
+        self._wake(host, time_ps)
+
+    def _wake(self, host: int, now_ps: int) -> None:
+        """See to it that the host sends as soon as its link is free and something may go."""
+        wake_ps = max(now_ps, self._free_ps[host], self._endpoints[host].wake_ps())
+
+        # Only ever earlier: a later reason is found again when the earlier event has come.
+        if wake_ps < self._wake_ps[host]:
+            self._wake_ps[host] = wake_ps
+            self._push(wake_ps, kind=SEND, node=host, port=0, payload=None)
+
+    def send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
+        """Let a host send what is due, and wake it again for the next packet."""
+        # An event that an earlier one has overtaken: nothing can be taken out of a heap's middle.
+        if self._wake_ps[host] != time_ps:
+            return
+
+        self._wake_ps[host] = NEVER
+        departure = self._endpoints[host].send(time_ps)
+        if departure is not None:
+            self.sent += 1
+            edge, index = divmod(host, self._tree.half)
+            arrival_ps = time_ps + self._tx_ps[departure.is_ack] + self._latency_ps
+            self._push(
+                arrival_ps,
+                kind=ARRIVE,
+                node=edge,
+                port=index + 1,
+                payload=(departure.frame, self._sizes[departure.is_ack]),
+            )
+
+            self._free_ps[host] = time_ps + self._slot_ps[departure.is_ack]
+
+        self._wake(host, time_ps)
+
+    def converge(self, failed: Links) -> None:
+        """Let hosts that choose routes know which links to avoid from now on."""
+        for endpoint in self._endpoints.values():
+            if endpoint.routes:
+                endpoint.routes.converge(failed)
+
+    def acknowledged(self, flow: int) -> int:
+        """Return how many packets of a flow its sender knows to have arrived."""
+        # With erasure coding more packets may be under way, and be acknowledged, than are needed.
+        plan = self._plans[flow]
+        acked: int = min(self._endpoints[plan.source].sender(flow).acked, plan.packets)
+        return acked
+
+    @property
+    def progress(self) -> float:
+        """Return the fraction of all packets that are acknowledged."""
+        acked = sum(map(self.acknowledged, range(len(self._plans))))
+        return acked / sum(plan.packets for plan in self._plans)
+
+    def started_ps(self, flow: int) -> int:
+        """Return when a flow could start."""
+        return self._endpoints[self._plans[flow].source].started_ps(flow)
+
+    @property
+    def freezes(self) -> int:
+        """Return how often senders have frozen their labels."""
+        return sum(self._endpoints[plan.source].sender(plan.flow).freezes for plan in self._plans)
+
+    @property
+    def flow_results(self) -> tuple[FlowResult, ...]:
+        """Return what has become of every flow."""
+        return tuple(map(self._flow_result, self._plans))
+
+    def _flow_result(self, plan: FlowPlan) -> FlowResult:
+        return FlowResult(
+            flow=plan.flow,
+            source=plan.source,
+            destination=plan.destination,
+            packets=plan.packets,
+            planned_ps=plan.start_ps,
+            start_ps=self.started_ps(plan.flow),
+            done_ps=self.done_ps[plan.flow],
+            transmissions=self._endpoints[plan.source].sender(plan.flow).transmissions,
+        )
+
+    @property
+    def complaint(self) -> str:
+        """Return which flows are not complete."""
+        waiting = [flow for flow, done_ps in enumerate(self.done_ps) if done_ps == NEVER]
+        named = ", ".join(_flow_name(self._tree, self._plans[flow]) for flow in waiting[:3])
+        more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+
+        return f"{len(waiting)} flows are not complete: {named}{more}"
+
+
+def _flow_name(tree: FatTree, plan: FlowPlan) -> str:
+    return f"{host_name(tree, plan.source)} to {host_name(tree, plan.destination)}"
