@@ -138,11 +138,9 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         if directive.value == "warning":
             return True
 
-        message = (
-            f"#error {text}"
-            if directive.value == "error"
-            else f"unknown directive #{directive.value}"
-        )
+        message = f"#error {text}"
+        if directive.value != "error":
+            message = f"unknown directive #{directive.value}"
 
         raise CompileError(message, location=self.place(directive.source, directive.lineno))
 

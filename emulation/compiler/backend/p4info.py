@@ -441,11 +441,10 @@ def _scope(annotations: Annotations, span: Span) -> p4info_pb2.ActionRef.Scope:
     if table_only:
         return p4info_pb2.ActionRef.TABLE_ONLY
 
-    return (
-        p4info_pb2.ActionRef.DEFAULT_ONLY
-        if default_only
-        else p4info_pb2.ActionRef.TABLE_AND_DEFAULT
-    )
+    if default_only:
+        return p4info_pb2.ActionRef.DEFAULT_ONLY
+
+    return p4info_pb2.ActionRef.TABLE_AND_DEFAULT
 
 
 def _value_match(item: ty.StructField) -> p4info_pb2.MatchField.MatchType:

@@ -25,11 +25,10 @@ def p4info_bytes(info: p4info_pb2.P4Info, suffix: str) -> bytes:
     if suffix in BINARY_SUFFIXES:
         return bytes(info.SerializeToString(deterministic=True))
 
-    return (
-        f"{MessageToJson(_fresh(info))}\n".encode()
-        if suffix == ".json"
-        else p4info_text(info).encode()
-    )
+    if suffix == ".json":
+        return f"{MessageToJson(_fresh(info))}\n".encode()
+
+    return p4info_text(info).encode()
 
 
 def p4info_text(info: p4info_pb2.P4Info) -> str:

@@ -24,7 +24,7 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
 
     block.applied = True
     label = ir.Label("return")
-    # The caller's bindings are not there: a control sees its parameters only.
+    # Without the caller's bindings: of those, a control sees its parameters only.
     bindings: Bindings = {**block.bindings, **args.bindings}
 
     with frame.collect(

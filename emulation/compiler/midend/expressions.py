@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
@@ -258,38 +258,20 @@ def _binary(node: t.Binary, frame: Frame) -> ir.Operand:
         return _short_circuit(node, frame)
 
     left, right = lower_all((node.left, node.right), frame)
-    if node.op in ("==", "!="):
-        equal = equality(left, right, node.span)
-        return (
-            equal
-            if node.op == "=="
-            # Of headers and structs there is no `!=`, but of their equality a negation.
-            else unary("!", equal, ty.BOOL)
-            if _negated(left)
-            else _unequal(node, left, right)
-        )
+    if node.op == "==":
+        return equality(left, right, node.span)
+
+    # Of headers and structs there is no `!=`, but of their equality a negation.
+    if node.op == "!=" and not isinstance(left, ir.Value):
+        return unary("!", equality(left, right, node.span), ty.BOOL)
 
     # A comparison is computed in the type of its operands.
-    type_ = node.left.type if node.type == ty.BOOL and node.op not in ("&&", "||") else node.type
+    is_comparison = node.type == ty.BOOL and node.op not in ("&&", "||")
     return binary(
         node.op,
         left=as_value(left, node.span),
         right=as_value(right, node.span),
-        type_=type_,
-        span=node.span,
-    )
-
-
-def _negated(left: ir.Operand) -> bool:
-    return not isinstance(left, ir.Value)
-
-
-def _unequal(node: t.Binary, left: ir.Operand, right: ir.Operand) -> ir.Value:
-    return binary(
-        "!=",
-        left=as_value(left, node.span),
-        right=as_value(right, node.span),
-        type_=ty.BOOL,
+        type_=node.left.type if is_comparison else node.type,
         span=node.span,
     )
 
@@ -347,9 +329,9 @@ def equality(left: ir.Operand, right: ir.Operand, span: Span) -> ir.Value:
             )
 
 
-def _all(conditions: object) -> ir.Value:
+def _all(conditions: Iterable[ir.Value]) -> ir.Value:
     result: ir.Value = ir.Flag(True)
-    for condition in conditions:  # type: ignore[attr-defined]
+    for condition in conditions:
         result = (
             condition if result == ir.Flag(True) else ir.Compute("and", result, condition, ty.BOOL)
         )

@@ -362,11 +362,10 @@ def parts_of(item: Item) -> Flow:
 
 def leaves(item: Item, label: Label) -> bool:
     """Say whether an item contains a `Leave` of a label."""
-    return (
-        item.label is label
-        if isinstance(item, Leave)
-        else any(leaves(part, label) for part in parts_of(item))
-    )
+    if isinstance(item, Leave):
+        return item.label is label
+
+    return any(leaves(part, label) for part in parts_of(item))
 
 
 def close(label: Label, items: list[Item]) -> tuple[Item, ...]:
@@ -374,11 +373,10 @@ def close(label: Label, items: list[Item]) -> tuple[Item, ...]:
     if items and items[-1] == Leave(label):
         items = items[:-1]
 
-    return (
-        (Scope(label, tuple(items)),)
-        if any(leaves(item, label) for item in items)
-        else tuple(items)
-    )
+    if any(leaves(item, label) for item in items):
+        return (Scope(label, tuple(items)),)
+
+    return tuple(items)
 
 
 # Objects

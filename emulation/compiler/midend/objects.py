@@ -88,8 +88,7 @@ def _object_argument(arg: t.Expression | t.Instance, name: str, frame: Frame) ->
     if isinstance(arg, t.Instance):
         fail("a constructor argument must be known at compile time", arg.span)
 
-    return (
-        size_of(arg, frame, "'size'")
-        if name == "size"
-        else constant(arg, frame, "a constructor argument")
-    )
+    if name == "size":
+        return size_of(arg, frame, "'size'")
+
+    return constant(arg, frame, "a constructor argument")

@@ -223,9 +223,10 @@ def cast(value: ir.Value, target: ty.Type) -> ir.Value:
     source = bits_of(value.type)
     if isinstance(value, ir.Num | ir.Flag):
         plain = int(value.value)
-        return (
-            ir.Flag(bool(plain)) if goal == ty.BOOL else number(folding.wrap(plain, goal), target)
-        )
+        if goal == ty.BOOL:
+            return ir.Flag(bool(plain))
+
+        return number(folding.wrap(plain, goal), target)
 
     if goal == ty.BOOL:
         return value if source == ty.BOOL else ir.Compute("!=", value, number(0, source), ty.BOOL)

@@ -178,7 +178,7 @@ def _extern_call(node: n.Call, signatures: list[ty.Signature], context: Context)
 
     returns = ty.substitute(signature.returns, bound)
     types = tuple(bound[param] for param in signature.type_params)
-    return t.ExternCall(node.span, returns, signature, types, args)
+    return t.ExternCall(node.span, returns, function=signature, type_args=types, args=args)
 
 
 def _static_assert(node: n.Call, args: t.Args) -> t.Expression:
@@ -324,7 +324,9 @@ def _extern_method(
         fail(f"the type argument of '{method.name}' is missing", node.span)
 
     types = tuple(own[param] for param in method.type_params)
-    return t.MethodCall(node.span, returns, target, method, types, args)
+    return t.MethodCall(
+        node.span, returns, object=target, method=method, type_args=types, args=args
+    )
 
 
 def _specialised(param: ty.Parameter, bound: Bound) -> ty.Parameter:
@@ -352,7 +354,9 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Express
             if member.name != "isValid" and (kind == "header_union" or not is_left_value(base)):
                 fail(f"{member.name}() needs a header that can be written to", member.base.span)
 
-            return t.HeaderMethod(node.span, HEADER_METHODS[member.name], base, member.name, 0)
+            return t.HeaderMethod(
+                node.span, HEADER_METHODS[member.name], base=base, name=member.name, amount=0
+            )
         case ty.Stack(_, size) if member.name in STACK_METHODS:
             if len(node.args) != 1:
                 fail(f"{member.name}() takes one argument", node.span)
@@ -364,7 +368,9 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> t.Express
                 fail(f"{member.name}() needs a stack that can be written to", member.base.span)
 
             # Pushing more than the size empties the stack just the same.
-            return t.HeaderMethod(node.span, ty.VOID, base, member.name, min(amount, size))
+            return t.HeaderMethod(
+                node.span, ty.VOID, base=base, name=member.name, amount=min(amount, size)
+            )
 
     return fail(f"{ty.show(base.type)} has no method '{member.name}'", member.name_span)
 

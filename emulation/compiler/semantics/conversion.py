@@ -57,11 +57,10 @@ def try_coerce(value: Expression, target: Type) -> Expression | None:
 
     # From an enum to its underlying type, never back ("Implicit casts").
     if isinstance(value.type, ty.Enum) and value.type.underlying == target:
-        return (
-            _cast_literal(value, target)
-            if isinstance(value, Literal)
-            else Cast(value.span, target, value)
-        )
+        if isinstance(value, Literal):
+            return _cast_literal(value, target)
+
+        return Cast(value.span, target, value)
 
     return None
 

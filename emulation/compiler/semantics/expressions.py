@@ -234,12 +234,8 @@ def _record(node: n.StructExpression, context: Context) -> t.Expression:
 
 
 def _cast(span: Span, target: ty.Type, operand: t.Expression) -> t.Expression:
-    result = (
-        coerce(operand, target)
-        if isinstance(operand, t.InvalidHeader)
-        else cast_to(operand, target)
-    )
-
+    convert = coerce if isinstance(operand, t.InvalidHeader) else cast_to
+    result = convert(operand, target)
     return t.Literal(span, result.type, result.value) if isinstance(result, t.Literal) else result
 
 
@@ -409,11 +405,8 @@ def _ternary(node: n.Ternary, context: Context) -> t.Expression:
     condition = check_as(node.condition, ty.BOOL, context)
     then = check_value(node.then, context)
     otherwise = check_value(node.otherwise, context)
-    then, otherwise = (
-        _balance(node.span, "?", then, otherwise)
-        if then.type != otherwise.type
-        else (then, otherwise)
-    )
+    if then.type != otherwise.type:
+        then, otherwise = _balance(node.span, "?", then, otherwise)
 
     if isinstance(condition, t.Literal):
         return then if condition.value else otherwise

@@ -28,13 +28,11 @@ def wrap(value: int, type_: Type) -> int:
 
 def saturate(value: int, type_: Bits) -> int:
     """Clamp a value to the range of its type."""
-    low, high = (
-        (-(1 << (type_.width - 1)), (1 << (type_.width - 1)) - 1)
-        if type_.signed
-        else (0, (1 << type_.width) - 1)
-    )
+    # int<W> spends one bit on the sign.
+    magnitude = 1 << (type_.width - 1 if type_.signed else type_.width)
+    lowest = -magnitude if type_.signed else 0
 
-    return max(low, min(high, value))
+    return max(lowest, min(magnitude - 1, value))
 
 
 def fold_unary(op: str, value: int, type_: Type) -> int:

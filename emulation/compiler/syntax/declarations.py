@@ -75,7 +75,7 @@ def _instance(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpression) 
         cursor.fail("instances with abstract methods are not supported")
 
     cursor.expect(";", "after an instance")
-    return n.Instance(cursor.since(declared.span), notes, declared, args, name.text)
+    return n.Instance(cursor.since(declared.span), notes, type=declared, args=args, name=name.text)
 
 
 # Types
@@ -88,7 +88,9 @@ def _typedef(cursor: Cursor, notes: n.Annotations) -> n.Typedef:
     name = _new_type_name(cursor, "the name of the type")
     cursor.expect(";", "after the type")
 
-    return n.Typedef(cursor.since(keyword.span), notes, target, name, keyword.text == "type")
+    return n.Typedef(
+        cursor.since(keyword.span), notes, type=target, name=name, distinct=keyword.text == "type"
+    )
 
 
 def _new_type_name(cursor: Cursor, what: str) -> str:
@@ -109,7 +111,14 @@ def _struct(cursor: Cursor, notes: n.Annotations) -> n.Struct:
     while not cursor.accept("}"):
         fields.append(_field(cursor))
 
-    return n.Struct(cursor.since(keyword.span), notes, keyword.text, name, params, tuple(fields))
+    return n.Struct(
+        cursor.since(keyword.span),
+        notes,
+        kind=keyword.text,
+        name=name,
+        type_params=params,
+        fields=tuple(fields),
+    )
 
 
 def _field(cursor: Cursor) -> n.Field:
@@ -130,7 +139,9 @@ def _enum(cursor: Cursor, notes: n.Annotations) -> n.EnumDeclaration:
     cursor.expect("{", "to begin the members")
     members = comma_list(cursor, "}", _enum_member)
 
-    return n.EnumDeclaration(cursor.since(start), notes, name, underlying, members)
+    return n.EnumDeclaration(
+        cursor.since(start), notes, name=name, underlying=underlying, members=members
+    )
 
 
 def _enum_member(cursor: Cursor) -> n.EnumMember:
@@ -169,7 +180,14 @@ def _parameter(cursor: Cursor) -> n.Parameter:
     name = cursor.expect_name("the name of a parameter")
     default = expression(cursor) if cursor.accept("=") else None
 
-    return n.Parameter(cursor.since(start), notes, direction, declared, name.text, default)
+    return n.Parameter(
+        cursor.since(start),
+        notes,
+        direction=direction,
+        type=declared,
+        name=name.text,
+        default=default,
+    )
 
 
 def _method_tail(cursor: Cursor, notes: n.Annotations, returns: n.TypeExpression) -> n.Method:
@@ -177,7 +195,14 @@ def _method_tail(cursor: Cursor, notes: n.Annotations, returns: n.TypeExpression
     generics = type_params(cursor)
     params = _params(cursor)
 
-    return n.Method(cursor.since(returns.span), notes, returns, name.text, generics, params)
+    return n.Method(
+        cursor.since(returns.span),
+        notes,
+        returns=returns,
+        name=name.text,
+        type_params=generics,
+        params=params,
+    )
 
 
 def _extern(cursor: Cursor, notes: n.Annotations) -> n.Extern | n.ExternFunction:
@@ -224,7 +249,9 @@ def _extern_object(cursor: Cursor, notes: n.Annotations) -> n.Extern:
     while not cursor.accept("}"):
         methods.append(_extern_method(cursor, name))
 
-    return n.Extern(cursor.since(start), notes, name, generics, tuple(methods))
+    return n.Extern(
+        cursor.since(start), notes, name=name, type_params=generics, methods=tuple(methods)
+    )
 
 
 def _extern_method(cursor: Cursor, extern: str) -> n.Method:
@@ -236,7 +263,9 @@ def _extern_method(cursor: Cursor, extern: str) -> n.Method:
     if cursor.token.text == extern and cursor.peek().text == "(":
         cursor.take()
         params = _params(cursor)
-        method = n.Method(cursor.since(start), notes, None, extern, (), params)
+        method = n.Method(
+            cursor.since(start), notes, returns=None, name=extern, type_params=(), params=params
+        )
     else:
         method = _signature(cursor)
 
@@ -251,7 +280,7 @@ def _action(cursor: Cursor, notes: n.Annotations) -> n.Action:
     params = _params(cursor)
     span = cursor.since(start)
 
-    return n.Action(span, notes, name.text, params, block(cursor))
+    return n.Action(span, notes, name=name.text, params=params, body=block(cursor))
 
 
 # Parsers and controls
@@ -264,7 +293,14 @@ def _block_type(cursor: Cursor, notes: n.Annotations) -> n.BlockType:
     generics = type_params(cursor)
     params = _params(cursor)
 
-    return n.BlockType(cursor.since(keyword.span), notes, keyword.text, name, generics, params)
+    return n.BlockType(
+        cursor.since(keyword.span),
+        notes,
+        kind=keyword.text,
+        name=name,
+        type_params=generics,
+        params=params,
+    )
 
 
 def _with_end(declared: n.BlockType, cursor: Cursor) -> n.BlockType:
@@ -341,7 +377,7 @@ def _state(cursor: Cursor, notes: n.Annotations) -> n.State:
         statements.append(statement(cursor))
 
     cursor.expect("}", "after the transition")
-    return n.State(head, notes, name.text, tuple(statements), transition)
+    return n.State(head, notes, name=name.text, statements=tuple(statements), transition=transition)
 
 
 def _transition(cursor: Cursor) -> n.Transition:
@@ -445,7 +481,7 @@ def _value_set(cursor: Cursor, notes: n.Annotations) -> n.ValueSet:
     name = cursor.expect_name("the name of the value set")
     cursor.expect(";", "after the value set")
 
-    return n.ValueSet(cursor.since(start), notes, element, size, name.text)
+    return n.ValueSet(cursor.since(start), notes, type=element, size=size, name=name.text)
 
 
 def _constant(cursor: Cursor, notes: n.Annotations) -> n.Constant:

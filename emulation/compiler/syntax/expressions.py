@@ -88,12 +88,10 @@ def _sized_type(cursor: Cursor) -> n.TypeExpression:
         if token.text == "varbit":
             cursor.fail("expected '<' and the maximum width of the varbit")
 
-        one = n.IntLiteral(token.span, 1, None, False)
-        return (
-            n.BaseType(token.span, "int")
-            if token.text == "int"
-            else n.SizedType(token.span, "bit", one)
-        )
+        if token.text == "int":
+            return n.BaseType(token.span, "int")
+
+        return n.SizedType(token.span, "bit", n.IntLiteral(token.span, 1, None, False))
 
     cursor.take()
     # Not any expression: `>` would be taken for a comparison. Others stand in parentheses.

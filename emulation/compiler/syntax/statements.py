@@ -93,7 +93,7 @@ def constant(cursor: Cursor, notes: n.Annotations) -> n.Constant:
     value = expression(cursor)
     cursor.expect(";", "after the constant")
 
-    return n.Constant(cursor.since(start), notes, declared, name.text, value)
+    return n.Constant(cursor.since(start), notes, type=declared, name=name.text, value=value)
 
 
 def variable(cursor: Cursor, notes: n.Annotations) -> n.Variable:
@@ -108,7 +108,14 @@ def variable_tail(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpressi
     value = expression(cursor) if cursor.accept("=") else None
     cursor.expect(";", "after the declaration of a variable")
 
-    return n.Variable(cursor.since(declared.span), notes, declared, name.text, value, name.span)
+    return n.Variable(
+        cursor.since(declared.span),
+        notes,
+        type=declared,
+        name=name.text,
+        value=value,
+        name_span=name.span,
+    )
 
 
 def _assign_or_call(cursor: Cursor) -> n.Statement:
@@ -218,7 +225,14 @@ def _for(cursor: Cursor) -> n.For | n.ForIn:
     if (each := cursor.attempt(_for_in_head)) is not None:
         declared, name, collection = each
         body = statement(cursor)
-        return n.ForIn(cursor.since(start), declared, name.text, name.span, collection, body)
+        return n.ForIn(
+            cursor.since(start),
+            type=declared,
+            name=name.text,
+            name_span=name.span,
+            collection=collection,
+            body=body,
+        )
 
     init = _for_init(cursor)
     condition = expression(cursor)
@@ -226,15 +240,14 @@ def _for(cursor: Cursor) -> n.For | n.ForIn:
     update = comma_list(cursor, ")", _assign_or_call)
     body = statement(cursor)
 
-    return n.For(cursor.since(start), init, condition, update, body)
+    return n.For(cursor.since(start), init=init, condition=condition, update=update, body=body)
 
 
 def _for_init(cursor: Cursor) -> tuple[n.Statement, ...]:
-    return (
-        (variable(cursor, ()),)
-        if at_declaration(cursor)
-        else comma_list(cursor, ";", _assign_or_call)
-    )
+    if at_declaration(cursor):
+        return (variable(cursor, ()),)
+
+    return comma_list(cursor, ";", _assign_or_call)
 
 
 def _for_in_head(cursor: Cursor) -> tuple[n.TypeExpression, Token, n.Expression]:

@@ -43,12 +43,12 @@ def table(cursor: Cursor, notes: n.Annotations) -> n.Table:
     return n.Table(
         span,
         notes,
-        name.text,
-        name.span,
-        parts.key or (),
-        parts.actions,
-        parts.entries,
-        tuple(parts.properties),
+        name=name.text,
+        name_span=name.span,
+        key=parts.key or (),
+        actions=parts.actions,
+        entries=parts.entries,
+        properties=tuple(parts.properties),
     )
 
 
@@ -74,7 +74,9 @@ def _table_part(cursor: Cursor, parts: _TableParts) -> None:
         case _:
             value = expression(cursor)
             cursor.expect(";", "after a property")
-            parts.properties.append(n.Property(cursor.since(start), notes, const, name.text, value))
+            parts.properties.append(
+                n.Property(cursor.since(start), notes, const=const, name=name.text, value=value)
+            )
 
 
 def _taken(name: str, parts: _TableParts) -> bool:
@@ -104,7 +106,9 @@ def _key_element(cursor: Cursor) -> n.KeyElement:
     notes = annotation_list(cursor)
     cursor.expect(";", "after a key")
 
-    return n.KeyElement(cursor.since(start), notes, subject, kind.text, kind.span)
+    return n.KeyElement(
+        cursor.since(start), notes, expression=subject, match_kind=kind.text, match_span=kind.span
+    )
 
 
 def _action_reference_line(cursor: Cursor) -> n.ActionReference:
@@ -146,4 +150,6 @@ def _entry(cursor: Cursor) -> n.Entry:
     notes = annotation_list(cursor)
     cursor.expect(";", "after an entry")
 
-    return n.Entry(cursor.since(start), notes, const, priority, keys, action)
+    return n.Entry(
+        cursor.since(start), notes, const=const, priority=priority, keys=keys, action=action
+    )
