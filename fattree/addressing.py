@@ -1,5 +1,4 @@
-"""Coordinates <-> names, IPv4 and MAC addresses, device ids, ports and interfaces (design, "The
-dataplane", decision 5).
+"""Coordinates <-> names, IPv4 and MAC addresses, device ids and interfaces (design, decision 5).
 
 Everything follows from an index of `fattree.topology`, so that every network gives every host and
 switch the same name.
@@ -16,6 +15,8 @@ from fattree.topology import FatTree, Tier
 
 Index = TypeVar("Index", int, NDArray[np.int64])
 
+# 10.pod.switch.host, as in Al-Fares et al. (2008): .1 is the edge switch, hosts follow. No byte
+# passes 255 at k = 128, where cores have 10.128 in front.
 NETWORK = 10
 FIRST_HOST = 2
 PREFIXES = {Tier.EDGE: "edge", Tier.AGG: "agg", Tier.CORE: "core"}
@@ -45,14 +46,15 @@ def host_named(tree: FatTree, name: str) -> int:
     pod, edge, index = map(int, found.groups())
     if pod >= tree.k or edge >= tree.half or index >= tree.half:
         raise AddressError(
-            f"there is no host {name} at k = {tree.k}: hosts are h0_0_0 to {host_name(tree, tree.hosts - 1)}"
+            f"there is no host {name} at k = {tree.k}: "
+            f"hosts are h0_0_0 to {host_name(tree, tree.hosts - 1)}"
         )
 
     return (pod * tree.half + edge) * tree.half + index
 
 
 def switch_name(tree: FatTree, switch: int) -> str:
-    """Return for example `edge0_1` or `agg0_0` (pod, position) or `core0_1` (agg position, index)."""
+    """Return `edge0_1` or `agg0_0` (pod, position) or `core0_1` (agg position, index)."""
     major, minor = tree.position(switch)
     return f"{PREFIXES[tree.tier(switch)]}{major}_{minor}"
 
@@ -62,7 +64,8 @@ def switch_named(tree: FatTree, name: str) -> int:
     found = SWITCH_NAME.fullmatch(name)
     if not found:
         raise AddressError(
-            f"{name!r} is not a switch's name: expected edgePOD_I, aggPOD_I or coreAGG_I, as in edge0_1"
+            f"{name!r} is not a switch's name: expected edgePOD_I, aggPOD_I or coreAGG_I, "
+            "as in edge0_1"
         )
 
     prefix = found[1]
@@ -73,7 +76,8 @@ def switch_named(tree: FatTree, name: str) -> int:
     if major >= majors or minor >= tree.half:
         last = f"{prefix}{majors - 1}_{tree.half - 1}"
         raise AddressError(
-            f"there is no switch {name} at k = {tree.k}: {prefix} switches are {prefix}0_0 to {last}"
+            f"there is no switch {name} at k = {tree.k}: "
+            f"{prefix} switches are {prefix}0_0 to {last}"
         )
 
     match prefix:
@@ -99,9 +103,11 @@ def link_named(tree: FatTree, name: str) -> int:
     ends = name.split("-")
     if len(ends) != 2:
         raise AddressError(
-            f"{name!r} is not a link's name: expected SWITCH-SWITCH, as in edge0_1-agg0_0 or agg0_0-core0_1"
+            f"{name!r} is not a link's name: expected SWITCH-SWITCH, "
+            "as in edge0_1-agg0_0 or agg0_0-core0_1"
         )
 
+    # Switches are numbered from the bottom up, and a link belongs to its lower end (`topology`).
     lower, upper = sorted(switch_named(tree, end.strip()) for end in ends)
     for link in range(lower * tree.half, (lower + 1) * tree.half) if lower < 2 * tree.edges else ():
         if tree.link_ends(link)[1].switch == upper:
@@ -144,8 +150,9 @@ def host_of_ip(tree: FatTree, ip: int) -> int | None:
 
 
 def switch_ip(tree: FatTree, switch: int) -> int:
-    """Return edge 10.pod.edge.1, agg 10.pod.(h + agg).1 or core 10.k.(1 + agg).(1 + index) as an
-    integer.
+    """Return a switch's address as an integer.
+
+    Edges have 10.pod.edge.1, aggs 10.pod.(h + agg).1, cores 10.k.(1 + agg).(1 + index).
     """
     major, minor = tree.position(switch)
     match tree.tier(switch):
@@ -156,7 +163,10 @@ def switch_ip(tree: FatTree, switch: int) -> int:
             third = tree.half + minor
             fourth = 1
         case Tier.CORE:
-            major, third, fourth = tree.k, 1 + major, 1 + minor
+            # k follows the last pod's number, so no core looks like a host's network.
+            third = 1 + major
+            fourth = 1 + minor
+            major = tree.k
 
     return NETWORK << 24 | major << 16 | third << 8 | fourth
 
@@ -167,14 +177,13 @@ def dotted(ip: int) -> str:
 
 
 def host_mac(tree: FatTree, host: int) -> int:
-    """Return a locally administered MAC address, 02:00 and the host's IPv4 address, as an integer."""
+    """Return the MAC address 02:00 and the host's IPv4 address, as an integer."""
+    # Bit 1 of the first byte says "locally administered": no maker has such addresses.
     return 0x0200 << 32 | host_ip(tree, host)
 
 
 def switch_mac(tree: FatTree, switch: int) -> int:
-    """Return a locally administered MAC address, 02:01 and the switch's IPv4 address, as an
-    integer.
-    """
+    """Return the MAC address 02:01 and the switch's IPv4 address, as an integer."""
     return 0x0201 << 32 | switch_ip(tree, switch)
 
 
@@ -191,6 +200,15 @@ def device_id(switch: int) -> int:
 def interface_name(tree: FatTree, switch: int, port: int) -> str:
     """Return for example `e0_1-3`: at most 12 characters, where the kernel allows 15."""
     return f"{switch_name(tree, switch)[0]}{'_'.join(map(str, tree.position(switch)))}-{port}"
+
+
+def switch_interfaces(tree: FatTree) -> list[str]:
+    """Return the interfaces of all switches, in the order of switches and ports."""
+    return [
+        interface_name(tree, switch, port)
+        for switch in range(tree.switches)
+        for port in tree.ports(switch)
+    ]
 
 
 def host_interface_name(tree: FatTree, host: int) -> str:

@@ -11,11 +11,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from emulation.bad_input import one_line_errors
+from emulation.command_line import names, one_line_errors, seeds_option, settings_option
 from emulation.commands import on_mininet
 from emulation.commands.emulate import MININET, TABLE_WIDTH, read_experiment
 from emulation.commands.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
-from emulation.commands.options import names
 from emulation.errors import EmulationError
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
@@ -118,14 +117,8 @@ def show(rows: Sequence[Row], picture: Path) -> None:
     show_default=True,
     help="The first is the reference.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a key of the file; repeatable.",
-)
-@click.option("--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on.")
+@settings_option
+@seeds_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from emulation.bad_input import one_line_errors
+from emulation.command_line import one_line_errors
 from emulation.commands.emulate import LEGEND, TABLE_WIDTH
 from emulation.commands.experiment_run import Finished, Reporter, keep, reporting, run_experiment
 from emulation.commands.mininet_demo import run_twins

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 from rich.console import Console
 
-from emulation.bad_input import one_line_errors
+from emulation.command_line import names, one_line_errors, seeds_option, settings_option
 from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
     VIRTUAL,
@@ -19,7 +19,6 @@ from emulation.commands.experiment_run import (
     run_experiment,
     virtually,
 )
-from emulation.commands.options import names
 from emulation.commands.own_program import (
     DEFAULT_LIKE,
     Runners,
@@ -113,14 +112,8 @@ def refuse_contradictions(
 
 @click.command(epilog=EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a key of the file; repeatable.",
-)
-@click.option("--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on.")
+@settings_option
+@seeds_option
 @click.option(
     "--network",
     type=click.Choice([VIRTUAL, MININET]),

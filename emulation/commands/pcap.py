@@ -23,7 +23,6 @@ from hostagent.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
 # of all.
 ANY_TREE = FatTree(128)
 IP_PROTOCOL = ETHERNET + 9
-IP_SOURCE = ETHERNET + 12
 IP_DESTINATION = ETHERNET + 16
 
 

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from emulation.bad_input import BAD_INPUT
+from emulation.command_line import BAD_INPUT, settings_option
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
 from emulation.live.model import Snapshot
@@ -160,13 +160,7 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 
 @click.command(epilog=WATCH_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a key of the file; repeatable.",
-)
+@settings_option
 @click.option(
     "--speed",
     type=click.FloatRange(0, min_open=True),
@@ -217,13 +211,7 @@ def _write_frames(source: Source, as_json: bool) -> None:
 
 @click.command(epilog=SERVE_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a key of the file; repeatable.",
-)
+@settings_option
 @click.option(
     "--speed",
     type=click.FloatRange(0, min_open=True),

@@ -21,6 +21,7 @@ from fattree.addressing import (
     host_mac,
     host_name,
     interface_name,
+    switch_interfaces,
     switch_mac,
     switch_name,
 )
@@ -158,12 +159,7 @@ def fat_tree(tree: FatTree) -> Iterator[Mininet]:
 
 
 def _bring_up(tree: FatTree) -> None:
-    names = [
-        interface_name(tree, switch, port)
-        for switch in range(tree.switches)
-        for port in tree.ports(switch)
-    ]
-
+    names = switch_interfaces(tree)
     ip_batch(f"link set {name} up" for name in names)
     without_offloads(names)
 

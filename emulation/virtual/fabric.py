@@ -12,7 +12,7 @@ from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import CPU_PORT, SwitchProgram, built_in
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
 from emulation.virtual.events import Clock, Kind
@@ -28,8 +28,6 @@ from hostagent.state import NEVER
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"
-# CPU_PORT of p4src/include/sizes.p4.
-CPU_PORT = 510
 
 
 class VirtualFabric:

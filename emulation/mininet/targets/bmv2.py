@@ -20,9 +20,9 @@ from emulation.mininet.targets.target import (
     Target,
     common_options,
     queue_options,
-    switch_interfaces,
 )
 from emulation.programs.switch_program import Priorities
+from fattree.addressing import switch_interfaces
 from fattree.experiment import Scenario
 from fattree.units import PS_PER_US
 

@@ -11,7 +11,6 @@ from emulation.mininet.kernel import InterfaceCounts
 from emulation.programs.switch_program import CPU_PORT, Priorities
 from fattree.addressing import device_id, interface_name, switch_name
 from fattree.experiment import Detection, Scenario
-from fattree.topology import FatTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +78,3 @@ def common_options(scenario: Scenario, switch: int, folder: Path) -> list[str]:
 def queue_options(priorities: Priorities) -> list[str]:
     """Return the option that says how many priority queues a port has."""
     return ["--priority-queues", str(1 + max(priorities.control, priorities.acks))]
-
-
-def switch_interfaces(tree: FatTree) -> list[str]:
-    """Return the interfaces of all switches."""
-    return [
-        interface_name(tree, switch, port)
-        for switch in range(tree.switches)
-        for port in tree.ports(switch)
-    ]

@@ -1,11 +1,39 @@
-"""Command-line options that several commands share."""
+"""What command lines share: options, and what can be wrong with input, whoever finds it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
+from controller.errors import ControllerError
+from emulation.compiler import CompileError
+from emulation.errors import EmulationError
+from emulation.softswitch.errors import SoftswitchError
+from fattree.errors import FabricError
+
+BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
 ALL = "all"
 Names = tuple[str, ...]
+
+settings_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the file; repeatable.",
+)
+seeds_option = click.option(
+    "--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on."
+)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what is wrong with the user's input into a click error: one line, exit code 2."""
+    try:
+        yield
+    except BAD_INPUT as error:
+        raise click.ClickException(str(error)) from None
 
 
 def names(
