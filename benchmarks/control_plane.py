@@ -1,5 +1,4 @@
-"""The control plane at scale: plans and re-plans, entries per switch, installation on switches,
-what traffic notices.
+"""The control plane at scale: plans, entries per switch, installation, what traffic notices.
 
 .venv/bin/python benchmarks/control_plane.py [--quick] [--json] [--figure FILE]
 
@@ -131,9 +130,7 @@ def replanning(controller: FabricController, link: int) -> Row:
 
 
 def shape(state: Forwarding) -> Row:
-    """Count what an edge and an agg hold, and what an edge would hold if every pointer had a
-    schedule of its own.
-    """
+    """Count what an edge and an agg hold, and an edge whose pointers share no schedules."""
     edges = state.tree.edges
     lengths = np.diff(state.schedule_offset)
     own = slice(*state.first_schedule[:2].tolist())
@@ -303,9 +300,7 @@ def process_seconds(pid: int) -> float:
 
 
 def interruptions() -> Iterator[Row]:
-    """Count the packets that a failing core link costs in virtual time, by G, and that its return
-    costs.
-    """
+    """Count the packets that a core link's failure and its return cost in virtual time, by G."""
     for rtts in (0, 0.5, 1, 2):
         lost, unrouted, sent = _virtual(
             Failures(events=(LinkEvent(link=CORE_LINK, down_ns=5_000),), convergence_rtt=rtts)

@@ -1,5 +1,4 @@
-"""What faults cost: packets lost and time to recover, medians of several runs, on Mininet (root)
-and in virtual time.
+"""What faults cost on Mininet (root) and in virtual time: packets lost, time to recover.
 
     sudo .venv/bin/python benchmarks/faults.py --runs 10 --update docs/faults.md
     sudo .venv/bin/python benchmarks/faults.py --runs 1 --only probe
@@ -95,9 +94,7 @@ class Case:
 
 
 def scenario(case: Case) -> Scenario:
-    """Return k = 4 with Ofan at rates that software switches keep up with: 49 packets a second and
-    host.
-    """
+    """Return k = 4 with Ofan, 49 packets a second and host: software switches keep up with that."""
     return Scenario(
         policy="ofan",
         fabric=Fabric(k=4, rate_gbps=0.0016, latency_ns=6e6),
@@ -247,9 +244,7 @@ def switch_dies(fabric: MininetFabric) -> Sample:
 
 
 def controller_dies(fabric: MininetFabric) -> Sample:
-    """Forget the controller in the middle of the traffic, and start one that reads all switches
-    back.
-    """
+    """Forget the controller in the middle of the traffic; the next one reads all switches back."""
     took: list[float] = []
 
     def restart() -> None:

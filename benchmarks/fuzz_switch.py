@@ -1,5 +1,4 @@
-"""Throw damaged packets, programs and P4Runtime messages at the switch: it must drop, refuse or
-serve, and never fail.
+"""Throw damaged packets, programs and messages at the switch: it must not fail.
 
 python benchmarks/fuzz_switch.py packets --count 10000000      every program of p4src, damaged packets and all truncations
 python benchmarks/fuzz_switch.py programs --count 20000        damaged BMv2 JSON: one clear error, or a program that runs
@@ -144,9 +143,7 @@ def truncations(packets: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, byt
 
 
 def with_checksum(frame: bytes) -> bytes:
-    """Return a frame with the right checksum where an IPv4 header would be, so that it is not
-    dropped for that.
-    """
+    """Return a frame with the right checksum where an IPv4 header would be."""
     if len(frame) < IP_END:
         return frame
 
@@ -161,9 +158,7 @@ def with_checksum(frame: bytes) -> bytes:
 def damaged(
     packets: list[tuple[int, bytes]], count: int, rng: random.Random
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield packets with random bytes written over them, cut off or longer, and some that are
-    nothing but random.
-    """
+    """Yield packets overwritten at random, cut off, made longer, or random altogether."""
     draw = rng.random
     noise = rng.randbytes
     for _ in range(count):
@@ -260,9 +255,7 @@ def value_at(node: Any, path: tuple[Any, ...]) -> Any:
 
 
 def mutated(source: bytes, paths: list[tuple[Any, ...]], rng: random.Random) -> bytes:
-    """Return a program with one to three values replaced, moved, removed or doubled, or with bytes
-    changed.
-    """
+    """Return a program with values replaced, moved, removed or doubled, or with bytes changed."""
     if rng.random() < 0.1:
         at = rng.randrange(len(source))
         return source[:at] + rng.randbytes(rng.randrange(3)) + source[at + 1 :]

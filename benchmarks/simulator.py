@@ -1,5 +1,4 @@
-"""Packet-hops per second of CPU and peak memory of the simulator, by load balancer, size and number
-of threads.
+"""The simulator's packet-hops per second and memory, by load balancer, size and threads.
 
     python benchmarks/simulator.py                  k = 8 to 64, a permutation of 1 MiB: about three minutes
     python benchmarks/simulator.py --quick          k = 8 and 16
@@ -75,9 +74,7 @@ class Row:
 
 
 def measure(scenarios: Sequence[Scenario], threads: int) -> Row:
-    """Run scenarios that differ in their seed only, after the kernels have been loaded and once for
-    nothing.
-    """
+    """Run scenarios that differ in their seed only, after a first run that loads the kernels."""
     prepare()
     run(Scenario(policy=scenarios[0].policy, fabric=Fabric(k=4)), threads=threads)
     began_s = time.perf_counter()
@@ -111,9 +108,7 @@ def apart(scenarios: Sequence[Scenario], threads: int) -> Row:
 
 
 def plan(sizes: Iterable[int], quick: bool) -> Iterator[tuple[list[Scenario], int]]:
-    """Yield what is measured: all load balancers where the fabric is small, two where it is large,
-    those with two threads too.
-    """
+    """Yield what is measured: all load balancers on a small fabric, two of them on a large one."""
     for k in sizes:
         for policy in POLICIES if k <= EVERYONE_UP_TO else LARGE:
             seeds = 1 if quick and k > QUICK[0] else SEEDS.get(k, 1)
@@ -293,9 +288,7 @@ def draw_schemes(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def draw_sizes(rates: Axes, memory: Axes, rows: Sequence[Row]) -> None:
-    """Draw the lines of one load balancer and number of threads: with one by CPU time, with several
-    by wall clock.
-    """
+    """Draw the lines of one load balancer: one thread by CPU time, several by wall clock."""
     if not rows:
         return
 

@@ -1,5 +1,4 @@
-"""Keep a switch busy for minutes and watch its memory: traffic, table updates, reads, streams,
-packet-outs, new pipelines.
+"""Keep a switch busy with everything for minutes, and watch its memory.
 
     sudo python benchmarks/soak_switch.py                 one minute
     sudo python benchmarks/soak_switch.py --minutes 10 --json soak.json

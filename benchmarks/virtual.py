@@ -1,6 +1,4 @@
-"""How fast the virtual network is: packets through P4 switches per second of CPU, k = 4, a
-permutation of 256 packets a host.
-"""
+"""How fast the virtual network is: packets through P4 switches per second of CPU."""
 
 import time
 

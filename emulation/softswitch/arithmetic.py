@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# Wider than any field of a packet, and little enough for a packet not to exhaust memory.
 MAX_SHIFT = 1 << 13
 
 
@@ -30,6 +31,7 @@ def div(left: int, right: int) -> int:
     if right == 0:
         return 0
 
+    # Python rounds down, P4 towards zero.
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 

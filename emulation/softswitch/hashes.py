@@ -18,14 +18,14 @@ def csum16(data: bytes) -> int:
 
 
 def words(data: bytes) -> int:
-    """Return a number congruent to the sum of the data's 16-bit words modulo 2^16 - 1, 0 only where
-    all are 0.
-    """
+    """Return a number that is the sum of 16-bit words modulo 2^16 - 1, 0 only if all are 0."""
     return int.from_bytes(data + bytes(len(data) % 2), "big")
 
 
 def fold(total: int) -> int:
     """Return the one's complement of a sum of 16-bit words."""
+    # 2^16 is 1 modulo 2^16 - 1, so that adding the carries back (RFC 1071) is a remainder. A
+    # multiple folds to 0xFFFF, one's complement's other 0, unless every word is 0.
     return 0xFFFF - (total % 0xFFFF or 0xFFFF) if total else 0xFFFF
 
 
@@ -72,6 +72,7 @@ def identity(data: bytes) -> int:
     return int.from_bytes(data[:8], "big")
 
 
+# Their parameters can only be set through Thrift; until then BMv2's custom ones are the plain ones.
 ALGORITHMS: dict[str, tuple[Hash, int]] = {
     "csum16": (csum16, 16),
     "cksum16": (csum16, 16),

@@ -1,5 +1,4 @@
-"""Ternary entries by mask: one dict per distinct mask, searched from the mask with the best entry
-on.
+"""Ternary entries by mask: one dict per mask, the one with the best entry searched first.
 
 A search takes as many steps as there are masks that may still hold a better entry, not as many as
 there are entries. `levels`, which generated code reads, holds (rank that no entry of the mask
@@ -21,6 +20,7 @@ Ranked = tuple[int, Entry]
 Level = tuple[int, int, Callable[[int], Ranked | None]]
 Place = tuple[int, int, int]
 
+# Above every rank: priorities have 32 bits, the order of insertion ORDER_BITS.
 NO_RANK = 1 << 80
 ORDER_BITS = 48
 
@@ -41,12 +41,14 @@ class MaskedEntries:
 
     def add(self, entry: Entry, mask: int, value: int) -> None:
         """Add an entry; its priority is that of its record."""
+        # One integer orders entries: by priority first, then by age.
         rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
         self._places[id(entry[2])] = rank, mask, value
         ranked = self._all.setdefault((mask, value), [])
         insort(ranked, (rank, entry), key=lambda item: item[0])
         self._best.setdefault(mask, {})[value] = ranked[0]
 
+        # A mask whose best entry stays the same keeps its place among the levels.
         if rank < self._tops.get(mask, NO_RANK):
             self._tops[mask] = rank
             self._sort()
@@ -92,4 +94,5 @@ class MaskedEntries:
 
     def _sort(self) -> None:
         tops = self._tops.items() if self._pays() else ()
+        # In place: generated code holds this very list.
         self.levels[:] = sorted((top, mask, self._best[mask].get) for mask, top in tops)

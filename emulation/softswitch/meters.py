@@ -36,6 +36,7 @@ class Bucket:
 
     def has(self, now_ps: int, units: int) -> bool:
         """Refill up to now and return whether so many tokens are there."""
+        # Integer picoseconds times units per second: no rounding, however often it is refilled.
         if self._last_ps is not None and now_ps > self._last_ps:
             self._tokens = min(self._burst, self._tokens + (now_ps - self._last_ps) * self._rate)
 
@@ -84,6 +85,8 @@ class Meter:
         if not self._peak.has(now_ps, units):
             return RED
 
+        # RFC 2698, colour-blind: red takes no tokens, yellow from the peak bucket only, green from
+        # both.
         self._peak.take(units)
         if not in_profile:
             return YELLOW

@@ -1,6 +1,4 @@
-"""The public face of the P4Runtime server: `P4RuntimeService(switch)` and the error that its calls
-raise.
-"""
+"""The public face of the P4Runtime server: `P4RuntimeService(switch)` and its error."""
 
 from __future__ import annotations
 

@@ -22,9 +22,11 @@ from emulation.softswitch.valuesets import ValueSetState
 
 Random = Callable[[int, int], int]
 DROP_PORT = 511
+# A program cannot reach anything else: its JSON comes from whoever may set the pipeline.
 BUILTINS = {"len": len, "min": min, "max": max, "int": int, "bool": bool, "range": range}
 
 
+# A fabric is many switches with the same program, and nothing in it changes at run time.
 @lru_cache(maxsize=16)
 def _translate(source: bytes, is_traced: bool) -> tuple[Program, Assembly, CodeType]:
     """Load a program and generate its code, once for all switches that run it."""
@@ -91,6 +93,8 @@ class Pipeline:
             "__builtins__": BUILTINS,
         }
 
+        # Every switch executes the code in a namespace of its own, where the names stand for its
+        # own tables and registers.
         exec(self._code, namespace)
         functions = namespace["ingress"], namespace["egress"]
         return (
@@ -130,6 +134,7 @@ class Pipeline:
 
     def _log(self, text: str, values: tuple[int, ...]) -> None:
         for value in values:
+            # log_msg of v1model: the n-th {} is the n-th value.
             text = text.replace("{}", str(value), 1)
 
         self.log(text)

@@ -93,9 +93,7 @@ def run(options: Options) -> int:
 
 
 def _settle() -> None:
-    """Keep other threads and the garbage collector from holding up packets, which make no garbage
-    cycles; calls do.
-    """
+    """Keep other threads and the garbage collector from holding up packets."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     # What is loaded by now stays for good: no collection needs to look at it again.

@@ -23,9 +23,7 @@ class Membership:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A group: its members, the size with which it was made, and the choices among which the hash
-    picks.
-    """
+    """A group: its members, the size with which it was made, and what the hash picks from."""
 
     members: tuple[Membership, ...]
     max_size: int
@@ -58,6 +56,7 @@ class ActionProfile:
         if group is None or not group.choices:
             return (NO_ACTION, (), record)
 
+        # BMv2: hash modulo the number of live members, weights as repetitions.
         return (*group.choices[key % len(group.choices)], record)
 
     def add_member(self, member: int, choice: Choice) -> None:
@@ -110,12 +109,12 @@ class ActionProfile:
     def add_hidden(
         self, choices: Sequence[tuple[Choice, int, int | None]], replaced: int | None = None
     ) -> int:
-        """Add the members and the group of a one-shot, given as (choice, weight, port), and return
-        the group's id.
+        """Add members, given as (choice, weight, port), and group of a one-shot; the group's id.
 
         `replaced` is the one-shot that will be deleted in exchange: its members do not count
         against the size.
         """
+        # For a moment both exist, so that packets always find one.
         spared = len(self.groups[replaced].members) if replaced is not None else 0
         self._check_room(len(choices) - spared)
         members = []
@@ -142,10 +141,9 @@ class ActionProfile:
         return any(group < 0 for group in self.groups)
 
     def refresh(self) -> None:
-        """Work out again what every group chooses among (after a change of members or of a port's
-        state).
-        """
+        """Work out what every group chooses among, after a change of members or ports."""
         for group in self.groups.values():
+            # Made when something changes, so that a packet only indexes.
             group.choices = [
                 self.members[m.member]
                 for m in group.members

@@ -65,9 +65,7 @@ class OutputQueue:
         self.last_start_ps = 0
 
     def offer(self, now_ps: int, size: int) -> int | None:
-        """Return when the last bit of a packet of `size` bytes will have left, or None where it is
-        dropped.
-        """
+        """Return when the last bit of a packet of `size` bytes will have left, None if dropped."""
         self._let_leave(now_ps)
         if self._is_full(size):
             self.drops += 1

@@ -27,6 +27,7 @@ from emulation.softswitch.requests import (
 )
 from emulation.softswitch.trace import Walk
 
+# A program that always resubmits must not hold up the switch for ever.
 MAX_RESUBMISSIONS = 64
 
 
@@ -149,6 +150,7 @@ class Switch:
         self._drop_port = drop_port
         self._walk = walk
         self._down: set[int] = set()
+        # Down is not gone: a port that is down still takes packets, only selectors avoid it.
         self._ports = {*ports} | ({cpu_port} if cpu_port is not None else set())
         self._requeued: list[Pending] = []
 
@@ -200,12 +202,11 @@ class Switch:
         """
         self.counts.received += 1
         pending = self._ingress(port, frame, len(frame) if length is None else length, None)
+        # What has waited longest goes first.
         return self.take_requeued() + pending if self._requeued else pending
 
     def take_requeued(self) -> list[Pending]:
-        """Return the packets that want to be enqueued although no frame has been received, and
-        forget them.
-        """
+        """Return, and forget, packets that want to be enqueued though no frame has come."""
         taken = self._requeued
         self._requeued = []
         return taken
@@ -245,6 +246,7 @@ class Switch:
             self.counts.dropped_by_egress += 1
             return []
 
+        # A clone session truncates what leaves, not what egress works on.
         if pending.truncate:
             frame = frame[: pending.truncate]
 
@@ -290,6 +292,7 @@ class Switch:
             if requests.clone is not None:
                 clone = CloneRequest(*requests.clone)
                 again = Resume(INGRESS_CLONE, clone.field_list, requests.clone_values)
+                # As BMv2: the frame as it came in, parsed again.
                 *_, parsed = pipeline.ingress(frame, port, length, now, again)
                 copy = Pending(
                     0,
@@ -314,11 +317,13 @@ class Switch:
         return copies
 
     def _forward(self, packet: Pending, group: int) -> list[Pending]:
+        # A multicast group wins over egress_spec.
         if not group:
             return self._unicast(packet)
 
         packet.instance = REPLICATION
         replicas = self.replication.groups.get(group, ())
+        # The packet itself is gone: n replicas are n - 1 more packets.
         self.counts.copies += len(replicas) - 1
 
         if not replicas:
@@ -341,6 +346,7 @@ class Switch:
 
     def _clones(self, number: int, packet: Pending) -> list[Pending]:
         session = self.replication.sessions.get(number)
+        # A session that nobody has set up: no clone, as in BMv2.
         if session is None:
             return []
 

@@ -59,6 +59,7 @@ class Table:
         self.levels: list[tuple[int, dict[Index, Entry]]] = []
         self.rows: list[Row] = []
         self.masked = MaskedEntries()
+        # A list, so that generated code finds the present default entry without asking the table.
         self.default: list[Entry] = [(NO_ACTION, (), Record((), 0))]
         self.initial_default = self.default[0]
         self.is_const = False
@@ -105,6 +106,7 @@ class Table:
 
     def modify(self, match: Match, priority: int, action: int, data: tuple[int, ...]) -> Entry:
         """Replace the action of an entry in one step: no packet sees the table without it."""
+        # The record stays: counters, idle time and metadata survive a new action.
         old = self.find(match, priority)
         entry = (action, data, old[2])
         self.entries[match, priority] = entry
@@ -113,6 +115,7 @@ class Table:
             self.masked.replace(entry)
 
         if self.kind in ("masked", "rows"):
+            # Rows of equal priority keep their order, so that the entry stays in its place.
             place = next(i for i, row in enumerate(self.rows) if row[-1] is old)
             self.rows[place] = (*self.rows[place][:-1], entry)
         else:
@@ -150,6 +153,7 @@ class Table:
             self._level(mask)[index] = entry
         else:
             row = row_of(self.spec.key, entry)
+            # Behind rows of the same priority: the older entry wins.
             insort(self.rows, row, key=_rank)
             if self.kind == "masked":
                 self.masked.add(entry, *row[:2])
@@ -176,6 +180,7 @@ class Table:
                 return level
 
         fresh: dict[Index, Entry] = {}
+        # A longer prefix is a larger mask.
         insort(self.levels, (mask, fresh), key=lambda level: -level[0])
         return fresh
 
@@ -184,6 +189,7 @@ class Table:
         level = self._level(mask)
         del level[index]
 
+        # An empty level would cost every lookup a step.
         if not level:
             self.levels.remove((mask, level))
 
@@ -201,6 +207,7 @@ def lookup_kind(spec: TableSpec) -> str:
     if kinds.count("lpm") == 1 and all(kind in ("exact", "lpm") for kind in kinds):
         return "lpm"
 
+    # A range has no mask.
     return "rows" if "range" in kinds else "masked"
 
 
@@ -215,9 +222,7 @@ def prefix_mask(length: int, bits: int) -> int:
 
 
 def row_of(keys: Sequence[KeyField], entry: Entry) -> Row:
-    """Return (mask, value, low, high, ..., entry): the maskable fields side by side in one integer,
-    then the ranges.
-    """
+    """Return (mask, value, low, high, ..., entry): maskable fields in one integer, then ranges."""
     mask = value = 0
     ranges: list[int] = []
     for key, (first, second) in zip(keys, entry[2].match, strict=True):

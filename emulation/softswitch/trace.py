@@ -1,5 +1,4 @@
-"""The walk of packets through a program, step by step: `ofan p4 trace` and the switch's
-`--log-console` say it alike.
+"""The walk of packets through a program, step by step, for `ofan p4 trace` and `--log-console`.
 
 A `Walk` stands around the two functions of a pipeline that was generated with tracing. It numbers
 the packets, turns what the generated code reports into `Step`s, and hands them on. A copy keeps the
@@ -40,15 +39,14 @@ ORIGINS = {
     REPLICATION: "a replica",
     RESUBMITTED: "resubmitted",
 }
+# Enough for the headers; the data of a step has the whole frame.
 SHOWN_BYTES = 128
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened to a packet: its number, what, at which `file:line`, in words, and as
-    data.
-    """
+    """One thing that happened to a packet: what, at which `file:line`, in words and as data."""
 
     packet: int
     kind: str
@@ -217,6 +215,7 @@ class Walk:
         elif spec == self._drop_port:
             self._tell("dropped", "dropped by ingress", {})
         else:
+            # The packet may have been meant for a port that has failed: that is worth a word.
             doubt = "" if self._is_up(spec) else ", which is down or does not exist"
             self._tell(
                 "enqueued",
@@ -229,6 +228,7 @@ class Walk:
     ) -> EgressRequests | None:
         if requests is not None and requests.clone is not None:
             self._requested(requests)
+            # The clone belongs to this packet: its state carries the number, too.
             requests = requests._replace(clone_state=(self._current, requests.clone_state))
 
         if frame is None:
@@ -244,9 +244,7 @@ class Walk:
 
 
 def shown(value: Any, bits: int) -> str:
-    """Return a value as people read it: small ones in decimal, others in hexadecimal at their full
-    width.
-    """
+    """Return a value as people read it: small ones in decimal, others in full-width hexadecimal."""
     if isinstance(value, bytes):
         return f"0x{value.hex()}" if value else "empty"
     if bits <= 1 or not isinstance(value, int) or isinstance(value, bool):

@@ -37,6 +37,7 @@ class ValueSetState:
 
 def _matches(value: int, field: tuple[int, int, int], mask: int) -> bool:
     low, high, bits = field
+    # Exact, lpm, ternary and optional members: a value under a mask, and the key's own mask.
     if low == high:
         return value & bits == low & bits & mask
 

@@ -32,7 +32,9 @@ from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.requests import INGRESS_CLONE
 from emulation.softswitch.units import PS_PER_US
 
+# More bytes than any frame has, so that `min` works before the first truncate.
 NO_CUTOFF = 1 << 30
+# Timestamps of v1model are microseconds since the switch started.
 US = f"{names.NOW} // {PS_PER_US}"
 
 INGRESS_ARGUMENTS = (names.DATA, names.PORT, names.PACKET_LENGTH, names.NOW, names.RESUME)
@@ -50,6 +52,7 @@ EGRESS_ARGUMENTS = (
     names.DEQ_DEPTH,
 )
 
+# What ingress decides for the switch, in the order in which it returns it.
 OUTCOME = (
     "standard_metadata.egress_spec",
     "intrinsic_metadata.mcast_grp",
@@ -88,6 +91,9 @@ def assemble(program: Program, is_traced: bool = False) -> Assembly:
 
     Traced code tells every step.
     """
+    # Only the finished text shows what a program uses: which fields somebody reads, which headers
+    # nobody modifies. The second text comes from the same generators, so that it does the same with
+    # less.
     first = _Assembler(program, Liveness(program), is_traced)
     ingress, egress, _ = first.bodies()
     second = _Assembler(program, first.liveness.learn([*ingress, *egress]), is_traced)
@@ -121,6 +127,8 @@ class _Assembler:
 
     def bodies(self) -> tuple[Lines, Lines, list[str]]:
         """Return the statements of both functions and the variables that ingress hands to egress."""
+        # `Primitives.used` fills while the pipelines are generated: what depends on it (the
+        # requests, the way out for clones) comes after them.
         start = self._ingress_start()
         parser = self._parser.lines()
         rest = self._ingress_rest()
@@ -128,6 +136,8 @@ class _Assembler:
         deparser = self._deparser()
         loads, _ = state_used([*egress, *deparser])
         _, stores = state_used([*start, *parser, *rest])
+        # What egress does not read need not travel, and what ingress has not touched still has its
+        # first value. Sorted, so that the same program always becomes the same text.
         state = sorted(loads & stores)
         ingress = [*start, *parser, *self._leave_clone(state), *rest, *self._ingress_end(state)]
 
@@ -151,6 +161,8 @@ class _Assembler:
 
     def _initial(self, body: Lines, known: Iterable[str] = ()) -> Lines:
         """Return what gives every variable that the body loads its first value."""
+        # Python refuses to load a local variable before its first store, but a program may read a
+        # field that nothing has set: metadata starts at 0 in BMv2, and here every field does.
         loads, _ = state_used(body)
         defaults = self._defaults()
         zeros = []
@@ -179,6 +191,7 @@ class _Assembler:
         """Return assignments to those intrinsic fields that the program has and uses."""
         fields = {name: self._program.intrinsic(name) for name in values}
         return [
+            # The switch hands over plain integers of any size; a field has its width.
             f"{field.var} = {cut(field, Value(values[name], None))}"
             for name, field in fields.items()
             if field is not None and self.liveness.is_live(field)
@@ -191,6 +204,7 @@ class _Assembler:
         """Set the metadata of a fresh packet, or of one that comes round again."""
         again = [
             *self._restore(),
+            # Last, because a preserved field list may hold the instance type of the round before.
             *self._set_metadata({"standard_metadata.instance_type": f"{names.RESUME}[0]"}),
         ]
 
@@ -222,12 +236,12 @@ class _Assembler:
         ]
 
     def _leave_clone(self, state: Sequence[str]) -> Lines:
-        """Return the way out for an ingress-to-egress clone: parsed, its metadata cleared but for
-        its field list.
-        """
+        """Return the way out for a clone of ingress: parsed, with the metadata of its list alone."""
         if not self._uses("clone_ingress_pkt_to_egress"):
             return []
 
+        # BMv2 parses a clone of ingress again, to save every other packet the copy of its headers;
+        # so do we. Of its metadata only the field list survives.
         metadata = [name for name in state if self._is_metadata(name)]
         cleared = [f"{' = '.join(metadata)} = 0"] if metadata else []
         body = [
@@ -241,6 +255,7 @@ class _Assembler:
 
     def _is_metadata(self, name: str) -> bool:
         header = names.header_of(name)
+        # A header travels with its clone, metadata does not.
         return header is not None and self._program.headers[header].is_metadata
 
     def _ingress_rest(self) -> Lines:
@@ -256,6 +271,7 @@ class _Assembler:
 
     def _verify(self) -> Lines:
         error = self._program.intrinsic("standard_metadata.checksum_error")
+        # Nobody asks for the outcome, so that nothing is verified.
         if error is None or not self.liveness.is_live(error):
             return []
 
@@ -294,13 +310,12 @@ class _Assembler:
         return hash_value(self.constants, calculation.algorithm, parts)
 
     def _condition(self, checksum: Checksum) -> str:
-        """Return when a checksum counts: its header is there, and what the program asks for
-        besides.
-        """
+        """Return when a checksum counts: its header is there, and the program's condition holds."""
         valid = self._program.headers[checksum.target.header].valid
         asked = (
             "True" if checksum.condition is None else self._expressions.boolean(checksum.condition)
         )
+        # Programs usually ask for `isValid()` of the very header; once is enough.
         return valid if asked in ("True", f"({valid} != 0)") else f"{valid} and {asked}"
 
     def _ingress_requests(self) -> dict[str, bool]:
@@ -336,6 +351,7 @@ class _Assembler:
                 lines += [f"{values} = ()", f"if {name} is not None:", *indent(self._capture(name))]
 
         flags = " or ".join(f"{name} is not None" for name, used in wanted.items() if used)
+        # Most packets ask for nothing: one test sends them past all of it.
         packed = [*lines, f"{names.REQUESTS} = {tuple_of(parts)}"]
         return [f"{names.REQUESTS} = None", f"if {flags}:", *indent(packed)]
 
@@ -376,13 +392,13 @@ class _Assembler:
         }
 
     def _clear_spec(self) -> Lines:
+        # BMv2 clears egress_spec before egress: there it can only be set to drop this very copy,
+        # whatever ingress chose.
         spec = self._program.intrinsic("standard_metadata.egress_spec")
         return [f"{spec.var} = 0"] if spec is not None else []
 
     def _egress_clone(self, state: Sequence[str]) -> Lines:
-        """Return what builds the state of an egress-to-egress clone: headers as they are, metadata
-        from its list.
-        """
+        """Return what builds the state of a clone of egress: headers as they are, metadata by list."""
         if not self._uses("clone_egress_pkt_to_egress"):
             return []
 
@@ -401,6 +417,7 @@ class _Assembler:
         return [f"{cloned} = None", f"if {names.CLONE} is not None:", *indent(body)]
 
     def _cloned(self, state: Sequence[str], kept: Sequence[str]) -> str:
+        # The values that the list keeps are those of this moment, like the headers.
         return _state(
             name if not self._is_metadata(name) or name in kept else "0" for name in state
         )
@@ -410,6 +427,7 @@ class _Assembler:
         spec = self._intrinsic_source("standard_metadata.egress_spec")
 
         return [
+            # Before the drop: BMv2 makes the clone of a packet that egress then drops, too.
             *self._requests_of_egress(),
             f"if {spec} == {names.DROP}:",
             f" return None, {names.REQUESTS}",
@@ -469,6 +487,7 @@ class _Assembler:
 
     def _frame(self) -> str:
         headers = [self._program.headers[i] for i in self._program.deparse_order]
+        # One join: the payload, most of the frame, is copied once.
         pieces = [piece for header in headers for piece in self._emitted(header)]
         return f'b"".join({tuple_of([*pieces, PAYLOAD])})'
 
@@ -479,6 +498,8 @@ class _Assembler:
         pieces: list[str] = []
         run: list[Chunk] = []
         for chunk in self.liveness.plan(header):
+            # `struct` has no code for a length that is known at run time only: pack what comes
+            # before the varbit and what comes after it, each in one call.
             if chunk.is_varbit:
                 pieces += [*self._packed(run), chunk.var]
                 run = []

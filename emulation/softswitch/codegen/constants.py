@@ -16,6 +16,8 @@ class Constants:
 
     def add(self, value: Any) -> str:
         """Return the name under which generated code finds `value`."""
+        # By identity, because points of a program are equal only to themselves. The dictionary of
+        # values keeps them alive, so that no id is given twice.
         name = self._names.get(id(value))
         if name is None:
             name = names.constant(len(self.values))

@@ -45,12 +45,15 @@ class ControlCode:
         self._liveness = liveness
         self._primitives = primitives
         self._expressions = Expressions(program)
+        # The numbers of tables and profiles run through both pipelines, ingress first, as in
+        # `Pipeline`.
         self._tables = {table.name: i for i, table in enumerate(program.tables())}
         self._profiles = {profile.name: i for i, profile in enumerate(program.profiles())}
 
     def lines(self, control: Control) -> Lines:
         """Return a pipeline as statements; an `exit` leaves the loop around them."""
         graph = self._graph(control)
+        # P4 has no loops between tables; a JSON with one would hold up every other packet.
         if control.start is not None and topological(graph, control.start) is None:
             raise PipelineError(f"pipeline {control.name!r} has a cycle")
 
@@ -73,6 +76,7 @@ class ControlCode:
                 case TableSpec():
                     graph[name] = self._table(node)
 
+        # Checked here, once: the code generator below would fail with a KeyError.
         for target in {control.start} | {
             branch.target for block in graph.values() for branch in block.branches
         }:
@@ -93,6 +97,8 @@ class ControlCode:
         """Return an action's body, which leaves the pipeline where the action has called `exit`."""
         self._tracing.where = action.where
         lines = self._primitives.action(action)
+        # `exit` ends the pipeline, whose loop the `break` leaves; without it in the action there is
+        # nothing to test.
         exits = any(call["op"] == "exit" for call in action.primitives)
 
         return [*lines, f"if {names.EXITED}:", " break"] if exits else lines
@@ -100,6 +106,9 @@ class ControlCode:
     def _table(self, table: TableSpec) -> Block:
         if (
             not table.key
+            # A table without key and with a constant default action always does the same. Compilers
+            # make one of every statement outside of actions: to look each of them up would be most
+            # of the work.
             and table.is_default_const
             and table.default_action is not None
             and not table.splits_on_hit
@@ -115,6 +124,8 @@ class ControlCode:
             for action in table.actions
         ]
 
+        # Actions that do nothing come last: an `if` needs no arm for them where the miss does
+        # nothing either.
         arms.sort(key=lambda arm: not arm.lines)
         return Block(tuple(lines), (*arms, Branch(None, table.next_miss)))
 
@@ -143,6 +154,7 @@ class ControlCode:
     def _arm(self, table: TableSpec, action_id: int, following: str | None) -> Branch:
         action = self._program.actions[action_id]
         arguments = [names.parameter(i) for i in range(len(action.parameter_bits))]
+        # The comma makes it work for one argument too.
         unpack = [f"{', '.join(arguments)}, = {names.ENTRY}[1]"] if arguments else []
         lines = [*self._tracing.called(action), *self._run(action)]
 
@@ -154,6 +166,7 @@ class ControlCode:
         """Return what puts the entry that the packet hits, or the default entry, into `names.ENTRY`."""
         number = self._tables[table.name]
         keys = [self._source(key) for key in table.key]
+        # On a miss the default entry is treated like one that was hit.
         missed = f"{names.ENTRY} = {names.default(number)}[0]"
 
         if not table.key:
@@ -198,6 +211,8 @@ class ControlCode:
                 f"{names.RECORD}.octets += {names.PACKET_LENGTH}",
             ]
 
+        # A direct meter writes its colour into a field of the program, green (0) where the entry
+        # has none.
         meter = next(
             (meter for meter in self._program.meters if meter.name == table.direct_meter), None
         )
@@ -227,21 +242,25 @@ class ControlCode:
 
         if profile.algorithm is not None:
             inputs = parts_of(self._program, profile.inputs)
+            # Only a group needs the hash; an entry may also name a single member.
             chosen = hash_value(self._constants, profile.algorithm, inputs).source
             key = f"{chosen} if {names.ENTRY}[0] == {USE_GROUP} else 0"
 
         return [
+            # USE_MEMBER and USE_GROUP lie below NO_ACTION.
             f"if {names.ENTRY}[0] < {NO_ACTION}:",
             f" {names.ENTRY} = {names.profile(number)}.resolve({names.ENTRY}, {key})",
         ]
 
 
 def _search_exact(number: int, _keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
+    # `Table` makes its index the same way: no tuple around a single value.
     index = sources[0] if len(sources) == 1 else f"({', '.join(sources)})"
     return [f"{names.ENTRY} = {names.entries(number)}({index})"]
 
 
 def _search_prefixes(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
+    # Longest prefix first, one dict per length: as many lookups as there are lengths in use.
     masked = [
         f"{source} & {names.MASK}" if key.kind == "lpm" else source
         for key, source in zip(keys, sources, strict=True)
@@ -261,6 +280,8 @@ def _search_rows(number: int, keys: Sequence[KeyField], sources: Sequence[str]) 
     pairs = list(zip(keys, sources, strict=True))
     masked = concatenate([(source, key.bits) for key, source in pairs if key.kind != "range"])
     ranges = [source for key, source in pairs if key.kind == "range"]
+    # Ternary, lpm and exact fields stand side by side in one integer, compared at once under the
+    # row's mask; a range has no mask and is compared by itself.
     ends = "".join(f"{names.low(i)}, {names.high(i)}, " for i in range(len(ranges)))
     tests = [
         f"{names.KEY} & {names.MASK} == {names.VALUE}",
@@ -281,6 +302,8 @@ def _search_rows(number: int, keys: Sequence[KeyField], sources: Sequence[str]) 
 def _search_masked(number: int, keys: Sequence[KeyField], sources: Sequence[str]) -> Lines:
     """Search by masks where that pays, as `MaskedEntries` has decided; else row by row."""
     found = names.CANDIDATE
+    # Levels come in order of the best rank in them: once that is no better than what is found, no
+    # later level can win.
     step = [
         f" if {names.RANK} < {names.BOUND}:",
         "  break",

@@ -25,6 +25,8 @@ from emulation.softswitch.codegen.program import (
 )
 from emulation.softswitch.errors import PipelineError
 
+# Wider than any field. A larger literal would make Python fold a constant of that many bits;
+# `arithmetic` bounds it at run time instead.
 MAX_SHIFT = 1 << 13
 COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 BOOLEAN_OPS = COMPARISONS | {"and", "or", "not", "valid", "valid_union", "d2b"}
@@ -50,6 +52,7 @@ class HeaderRef:
         if self.index is None:
             return sources[0]
 
+        # The packet chooses the index: one beyond the end must yield something, not raise.
         arms = [f"{source} if {self.index} == {i} else" for i, source in enumerate(sources)]
         return f"({' '.join(arms)} 0)"
 
@@ -175,9 +178,7 @@ class Expressions:
         raise PipelineError(f"not a header: {node!r}")
 
     def field_of(self, expression: Json) -> tuple[HeaderRef, list[Field]] | None:
-        """Return the fields that an lvalue `header[i].field` may denote, None where it is not of
-        that form.
-        """
+        """Return the fields that an lvalue `header[i].field` may denote, None for other forms."""
         node = inner(expression)
         if node.get("op") != "access_field":
             return None
@@ -236,6 +237,7 @@ class Expressions:
             return equal if op == "==" else f"(not {equal})"
 
         if self.is_boolean(left):
+            # `and` and `or` of Python return an operand, not a truth value.
             return f"(bool({self.boolean(left)}) {op} bool({self.boolean(right)}))"
 
         return f"({self.data(left).source} {op} {self.data(right).source})"
@@ -249,6 +251,7 @@ class Expressions:
 
     def _same_header(self, left: HeaderRef, right: HeaderRef) -> str:
         """BMv2 compares headers as equal only when both are valid."""
+        # Two invalid headers are not equal either.
         pairs = [f"{self._validity(left)}", f"{self._validity(right)}"]
         for i in range(len(left.headers[0].fields)):
             sides = (
@@ -261,6 +264,8 @@ class Expressions:
     def _register(self, name: str, index: Value) -> Value:
         array = self.register(name)
         cell = f"{names.register(array.id)}[{index.source}]"
+        # A register is a Python list, which would take -1 for its last cell and raise beyond its
+        # end.
         bounds = in_bounds(index, array.size)
 
         return Value(cell if bounds is None else f"({cell} if {bounds} else 0)", array.bits)
@@ -274,6 +279,7 @@ class Expressions:
 
     def _stack_field(self, stack: Stack, name: str) -> Value:
         headers = tuple(self._program.headers[i] for i in stack.elements)
+        # `last` of a stack is the element before the next one.
         ref = HeaderRef(headers, f"{stack.next} - 1")
         fields = [self._program.field(header.name, name) for header in headers]
 
@@ -291,11 +297,13 @@ class Expressions:
                 return self._ternary(node)
             case "b2d":
                 return _as_number(self.boolean(node["right"]))
+            # No width: it is -1 while nothing has been extracted.
             case "last_stack_index":
                 return Value(f"({self.stack(inner(node['right'])['value']).next} - 1)", None)
             case "size_stack":
                 return Value(self.stack(inner(node["right"])["value"]).next, 32)
             case "~":
+                # Of a non-negative number `~` is negative; the assignment cuts it.
                 return Value(f"(~{self.data(node['right']).source})", None)
             case op if op in BOOLEAN_OPS:
                 return _as_number(self.boolean(node))
@@ -312,6 +320,7 @@ class Expressions:
     def _binary(self, node: Json) -> Value:
         op = node["op"]
         right = self.data(node["right"])
+        # A unary operator has no left side in the JSON.
         left = self.data(node["left"]) if node.get("left") is not None else Value("0", 0)
 
         if op in _ARITHMETIC:
@@ -324,6 +333,7 @@ class Expressions:
         if op not in _CALLS:
             raise PipelineError(f"unknown operator {op!r}")
 
+        # Saturation is the one operator that says itself how wide its result is.
         bits = right.source.isdigit() and op == "usat_cast"
         return Value(
             f"{_CALLS[op]}({left.source}, {right.source})", int(right.source) if bits else None
@@ -342,6 +352,9 @@ def value_of(field: Field) -> Value:
 
 def cut(field: Field, value: Value) -> str:
     """Return the source of what a field holds after the value is assigned to it."""
+    # BMv2 computes with integers of any size and cuts where a value is stored; where P4 wants a
+    # result cut in between, compilers say so in the expression. Python does the same for nothing,
+    # and a value that cannot be wider than the field needs no cut at all.
     if field.is_signed:
         return f"{names.WRAP}({value.source}, {field.bits})"
     if field.is_varbit or (value.bits is not None and value.bits <= field.bits):
@@ -357,6 +370,7 @@ def bits_of_field(field: Field) -> str:
 
 def in_bounds(index: Value, size: int) -> str | None:
     """Return the condition under which an index is inside an array, None where it always is."""
+    # A 9-bit port and 512 cells: most arrays are as large as their index can get.
     if index.bits is not None and 1 << index.bits <= size:
         return None
     if index.source.isdigit() and int(index.source) < size:
@@ -389,6 +403,7 @@ def _multiply_bits(left: int | None, right: int | None) -> int | None:
 
 
 def _and_bits(left: int | None, right: int | None) -> int | None:
+    # A mask bounds even a negative number: Python takes it for two's complement without end.
     known = [bits for bits in (left, right) if bits is not None]
     return min(known) if known else None
 
@@ -397,6 +412,7 @@ def _or_bits(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else max(left, right)
 
 
+# The difference may be negative, and then has no width.
 def _subtract_bits(_left: int | None, _right: int | None) -> int | None:
     return None
 
@@ -423,6 +439,7 @@ def _shift(op: str, left: Value, right: Value) -> Value:
         name = names.SHIFT_LEFT if op == "<<" else names.SHIFT_RIGHT
         return Value(f"{name}({left.source}, {right.source})", left.bits if op == ">>" else None)
 
+    # Shifting right by more than there is leaves no bits, not a negative number of them.
     amount = int(right.source)
     bits = None if left.bits is None else max(left.bits + (amount if op == "<<" else -amount), 0)
     return Value(f"({left.source} {op} {amount})", bits)

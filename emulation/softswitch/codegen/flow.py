@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 
 from emulation.softswitch.codegen import names
 
+# Python's compiler refuses more than 100 levels of indentation.
 MAX_DEPTH = 40
+# A parser that consumes something every time round comes to the end of the frame sooner.
 MAX_STEPS = 1 << 16
 NO_CONDITION = None
 
@@ -59,6 +61,8 @@ def emit(graph: Graph, start: str | None) -> Lines:
     if start is None:
         return []
 
+    # `while True` runs once: it is there for `break`, the only way out of nested blocks that needs
+    # neither a flag nor an exception.
     order = topological(graph, start)
     if order is None:
         return _dispatch(graph, start)
@@ -67,11 +71,10 @@ def emit(graph: Graph, start: str | None) -> Lines:
 
 
 def topological(graph: Graph, start: str) -> list[str] | None:
-    """Return the blocks reachable from `start`, each before its successors, or None where there is
-    a cycle.
-    """
+    """Return the blocks reachable from `start`, each before its successors, or None: a cycle."""
     done: list[str] = []
     state: dict[str, bool] = {}
+    # An explicit stack: recursion would go as deep as the program is long.
     stack = [(start, iter(_successors(graph, start)))]
     state[start] = False
 
@@ -85,6 +88,7 @@ def topological(graph: Graph, start: str) -> list[str] | None:
         elif following not in state:
             state[following] = False
             stack.append((following, iter(_successors(graph, following))))
+        # A successor that is not done yet is an ancestor: a cycle.
         elif not state[following]:
             return None
 
@@ -134,6 +138,7 @@ def _complete(block: Block) -> tuple[Branch, ...]:
 
 def _if_chain(arms: list[tuple[Branch, Lines]]) -> Lines:
     """Return `if / elif / else` over the branches, each with its own lines and then the given ones."""
+    # Branches at the end with nothing to do need no `elif`.
     while arms and not (arms[-1][0].lines or arms[-1][1]):
         arms = arms[:-1]
 
@@ -166,6 +171,8 @@ class _Emitter:
             join = self._join(block, stop)
             out += block.lines
 
+            # Nested, every block stands once: the code is as long as the graph. Where that does not
+            # work (ways that cross), numbers take the place of structure.
             if depth < MAX_DEPTH and self._is_nested(block, join, stop):
                 out += _if_chain(
                     [(b, self.region(b.target, join, depth + 1)) for b in _complete(block)]
@@ -194,10 +201,12 @@ class _Emitter:
             shared |= seen & ways
             seen |= ways
 
+        # The first in topological order: no other shared block lies on a way to it.
         return min(shared, key=self._position.__getitem__, default=stop)
 
     def _is_nested(self, block: Block, join: str | None, stop: str | None) -> bool:
         """Whether the ways to the join share nothing, and none of them runs past it."""
+        # A block on two arms would be written twice, and again with every level of nesting.
         seen = self._reach(join, None, inclusive=True) if join is not None else set()
         for target in {branch.target for branch in _complete(block)}:
             inside = self._reach(target, join, inclusive=False)
@@ -218,10 +227,12 @@ class _Emitter:
         ordered = sorted(inside, key=self._position.__getitem__)
         numbers = {name: i for i, name in enumerate(ordered, 1)}
         if stop is not None:
+            # Number 0 falls through all tests to whatever comes after the region.
             numbers[stop] = 0
 
         leave = None if stop is None else ["break"]
         out = _choose(block, numbers, leave)
+        # In topological order one pass is enough: every block only goes on to later ones.
         for name in ordered:
             inner = self._graph[name]
             out += [

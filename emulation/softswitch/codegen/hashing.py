@@ -47,6 +47,7 @@ def _parts(program: Program, item: Json) -> Iterator[Part]:
         case "payload":
             yield Part(PAYLOAD, 0, None)
         case "hexstr":
+            # A constant without width could not be placed among the other bits.
             bits = int(item["bitwidth"])
             yield Part(str(hex_int(item["value"], "calculation") & (1 << bits) - 1), bits, None)
         case "header":
@@ -62,6 +63,7 @@ def _parts(program: Program, item: Json) -> Iterator[Part]:
 
 def _field_part(program: Program, field: Field) -> Part:
     header = program.headers[field.header]
+    # Metadata is always there; BMv2 leaves fields of invalid headers out of a calculation.
     guard = None if header.is_metadata else header.valid
     return Part(bits_of_field(field), 0 if field.is_varbit else field.bits, guard)
 
@@ -69,25 +71,30 @@ def _field_part(program: Program, field: Field) -> Part:
 def hash_value(constants: Constants, name: str, parts: Sequence[Part]) -> Value:
     """Return the source of the hash `name` of the parts."""
     function, bits = algorithm(name)
+    # RFC 1071: the sum of 16-bit words may be formed in any order and folded once at the end, so
+    # that the fields are added where they stand.
     if name in ("csum16", "cksum16") and _keeps_alignment(parts):
         return Value(f"{names.FOLD}({_sum(parts)})", bits)
 
     call = constants.add(function)
+    # The general form: what is present, bit by bit. It is correct for any inputs, and slow.
     listed = " ".join(f"({part.guard or 1}, {part.source}, {part.bits})," for part in parts)
     slow = f"{call}({names.JOIN_BITS}(({listed})))"
     if not parts or any(part.bits == 0 for part in parts):
         return Value(slow, bits)
 
+    # Python evaluates only one side of the condition: the slow form is there for packets without
+    # one of the headers.
     fast = f"{call}({_packed(constants, parts)})"
     guards = sorted({part.guard for part in parts if part.guard})
     return Value(f"({fast} if {' and '.join(guards)} else {slow})" if guards else fast, bits)
 
 
 def _keeps_alignment(parts: Sequence[Part]) -> bool:
-    """Whether every run of one header is whole 16-bit words, so that leaving it out moves nothing
-    else.
-    """
+    """Whether every run of one header is whole words, so that leaving it out moves nothing else."""
     runs = [list(run) for _, run in groupby(parts, key=lambda part: part.guard)]
+    # A header left out that is no whole number of words would shift what follows, and so change its
+    # place in the words.
     return all(sum(part.bits for part in run) % 16 == 0 for run in runs[:-1]) and all(
         part.bits or part is parts[-1] for part in parts
     )
@@ -99,6 +106,8 @@ def _sum(parts: Sequence[Part]) -> str:
     for guard, run in groupby(parts, key=lambda part: part.guard):
         shifted = []
         for part in run:
+            # A field weighs 2^k, where k is how far its end lies before the end of its word; whole
+            # words of distance make no difference modulo 2^16 - 1.
             end += part.bits
             shifted.append(_words(part, -end % 16))
 
@@ -121,6 +130,7 @@ def _packed(constants: Constants, parts: Sequence[Part]) -> str:
     for group in _byte_groups(parts):
         bits = sum(width for _, width in group)
         source = concatenate([*group, ("0", -bits % 8)] if bits % 8 else group)
+        # The last group may end within a byte, which zeros fill, as BMv2 does.
         size = -(-bits // 8)
         fmt += CODES.get(size, f"{size}s")
         arguments.append(source if size in CODES else f"({source}).to_bytes({size}, 'big')")

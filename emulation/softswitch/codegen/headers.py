@@ -21,6 +21,7 @@ class HeaderCode:
     def add(self, header: Header) -> Lines:
         """Make a header valid; its fields are 0 unless it was valid before."""
         lines = [
+            # standard_metadata.packet_length of egress counts the headers that ingress has added.
             f"{names.GROWTH} += {header.bytes}",
             *self.set_valid(header),
             *_assign(*self._reset(header)),
@@ -37,6 +38,7 @@ class HeaderCode:
 
     def set_valid(self, header: Header) -> Lines:
         """Mark a header valid, which makes the other members of its union invalid."""
+        # P4_16: at most one header of a union is valid.
         union = self._program.union_of(header.id)
         others = [member for member in union.members if member != header.id] if union else []
         lines = [
@@ -47,6 +49,7 @@ class HeaderCode:
 
     def _invalidate(self, header: Header) -> Lines:
         lines = [f"{header.valid} = 0"]
+        # The deparser emits the bytes of a pristine header without asking whether it is valid.
         return [*lines, f'{header.raw} = b""'] if self._liveness.is_pristine(header) else lines
 
     def _reset(self, header: Header) -> tuple[list[str], list[str]]:
@@ -57,6 +60,7 @@ class HeaderCode:
         out: Lines = []
         for i, origin in enumerate(source.headers):
             for j, to in enumerate(target.headers):
+                # Indices known at run time only: a copy for every pair that they may choose.
                 chosen = [
                     f"{ref.index} == {n}"
                     for ref, n in ((source, i), (target, j))
@@ -74,6 +78,7 @@ class HeaderCode:
         if source.is_metadata:  # A struct is always valid; p4c copies structs as headers.
             return [*([] if target.is_metadata else self.set_valid(target)), *_assign(to, origin)]
 
+        # Assigning an invalid header makes the target invalid (P4_16, operations on headers).
         moved = [*self.set_valid(target), *_assign(to, origin)]
         return [f"if {source.valid}:", *indent(moved), "else:", *indent(self._invalidate(target))]
 
@@ -97,6 +102,7 @@ class HeaderCode:
 
     def assign_stack(self, target: Stack, source: Stack) -> Lines:
         """Copy a stack with the position of its next element."""
+        # The next element is part of a stack's value: copying it copies what `last` means.
         out = [f"{target.next} = {source.next}"]
         for to, origin in zip(self._members(target), self._members(source), strict=True):
             out += self.assign_all(to, origin)
@@ -107,6 +113,7 @@ class HeaderCode:
         """Move every element `count` places towards the end; the first ones become invalid."""
         elements = self._members(stack)
         count = min(count, len(elements))
+        # BMv2 never lets the next element lie beyond the end, however far a stack is pushed.
         moved = self._move(elements[count:], elements[: len(elements) - count])
         cleared = self._clear(elements[:count])
 
@@ -134,12 +141,18 @@ class HeaderCode:
     def _move(
         self, targets: Sequence[tuple[int, ...]], sources: Sequence[tuple[int, ...]]
     ) -> Lines:
+        # One simultaneous assignment: source and target overlap, and Python evaluates the whole
+        # right side before it stores anything.
         return _assign(self._everything(targets), self._everything(sources))
 
     def _everything(self, elements: Sequence[tuple[int, ...]]) -> list[str]:
         headers = [self._program.headers[i] for element in elements for i in element]
         return [
-            name for header in headers for name in (header.valid, *self._liveness.variables(header))
+            # Every element in the same order: the plans of one header type are the same for all its
+            # instances.
+            name
+            for header in headers
+            for name in (header.valid, *self._liveness.variables(header))
         ]
 
     def _clear(self, elements: Sequence[tuple[int, ...]]) -> Lines:

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.program import Field, Header
 
+# Sizes that `struct` reads as one integer; others go through bytes.
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A whole number of bytes: opaque, one varbit, or an integer made of fields (most significant
-    first).
-    """
+    """Whole bytes: opaque, one varbit, or an integer made of fields, most significant first."""
 
     fields: tuple[Field, ...]
     size: int
@@ -62,13 +61,13 @@ class Chunk:
         if self.is_bytes:
             return self.var
 
+        # A signed field is kept as the number it means; on the wire it is two's complement.
         value = concatenate([(unsigned(field), field.bits) for field in self.fields])
         return value if self.size in CODES else f"({value}).to_bytes({self.size}, 'big')"
 
     def unpacked(self, source: str) -> list[str]:
-        """Return assignments that split `source`, what `struct` returned for the chunk, into
-        fields.
-        """
+        """Return what splits `source`, the integer that `struct` has read, into fields."""
+        # `struct` has stored these already.
         if self.is_bytes or self.is_plain:
             return []
 
@@ -97,6 +96,7 @@ def chunks(header: Header, is_live: Callable[[Field], bool]) -> tuple[Chunk, ...
     for group in _byte_groups(header.fields):
         size = sum(field.bits for field in group) // 8
         opaque = not any(field.is_varbit or is_live(field) for field in group)
+        # Neighbours that nobody looks at become one: one copy, however many fields.
         if opaque and out and out[-1].is_opaque:
             last = out.pop()
             out.append(Chunk(last.fields + group, last.size + size, is_opaque=True))
@@ -114,6 +114,8 @@ def _byte_groups(fields: Sequence[Field]) -> Iterator[tuple[Field, ...]]:
             continue
 
         group += (field,)
+        # A group ends with the first field that ends on a byte: smaller integers are not
+        # addressable.
         if sum(member.bits for member in group) % 8 == 0:
             yield group
             group = ()
@@ -135,6 +137,7 @@ def unpack_format(parts: Sequence[Chunk], keep_opaque: bool) -> str:
     codes = [
         f"{chunk.size}x" if chunk.is_opaque and not keep_opaque else chunk.code for chunk in parts
     ]
+    # Padding at the end would make `struct` ask for bytes that nobody reads.
     while codes and codes[-1].endswith("x"):
         codes.pop()
 
@@ -142,9 +145,7 @@ def unpack_format(parts: Sequence[Chunk], keep_opaque: bool) -> str:
 
 
 def concatenate(parts: Sequence[tuple[str, int]]) -> str:
-    """Return the integer whose bits are those of the (expression, width) parts, first part most
-    significant.
-    """
+    """Return the integer made of the bits of (expression, width) parts, most significant first."""
     low = sum(bits for _, bits in parts)
     terms = []
     for source, bits in parts:
@@ -155,10 +156,9 @@ def concatenate(parts: Sequence[tuple[str, int]]) -> str:
 
 
 def slice_bits(source: str, low: int, bits: int, total: int) -> str:
-    """Return `bits` bits of an unsigned integer of `total` bits, starting `low` bits above its
-    least significant.
-    """
+    """Return `bits` bits of an unsigned integer of `total` bits, above its `low` lowest."""
     shifted = f"{source} >> {low}" if low else source
+    # The topmost bits need no mask: nothing is above them.
     return shifted if low + bits == total else f"{shifted} & {(1 << bits) - 1}"
 
 
@@ -167,6 +167,7 @@ def signed(field: Field, source: str) -> str:
     if not field.is_signed:
         return source
 
+    # Flip the sign bit and subtract its weight: two's complement without a condition.
     return f"(({source}) ^ {1 << field.bits - 1}) - {1 << field.bits - 1}"
 
 

@@ -33,6 +33,8 @@ class Liveness:
         loads, stores = state_used(bodies)
         used = {
             (header.type_name, item.index)
+            # By type, not by instance: elements of a stack are copied into one another, and a copy
+            # needs the same variables on both sides.
             for header in self.program.headers
             for item in header.fields
             if item.var in loads or item.var in stores
@@ -50,12 +52,15 @@ class Liveness:
     def is_live(self, item: Field) -> bool:
         """Return whether a value assigned to the field can be seen by anyone."""
         is_local = (
+            # A store to metadata matters only where something loads it. Headers are emitted, and a
+            # struct that is copied whole may be looked at as another one.
             self.program.headers[item.header].is_metadata and item.header not in self.modified
         )
         return self.is_first or not is_local or item.var in self.loads
 
     def is_pristine(self, header: Header) -> bool:
         """Return whether the header's bytes never change."""
+        # A varbit's length is not known here, so that its header is always taken apart.
         if self.is_first or header.is_variable or header.id in self.modified:
             return False
 
@@ -66,6 +71,8 @@ class Liveness:
 
         Instances of one type share the plan so that they can be copied.
         """
+        # The first generation only wants to see which fields the program names, and extraction
+        # would name them all.
         if self.is_first:
             return ()
         if self.is_pristine(header):
@@ -75,6 +82,7 @@ class Liveness:
 
     def variables(self, header: Header) -> list[str]:
         """Return the variables of a header that something resets, copies or moves."""
+        # Noted while generating: whoever asks for the variables is about to write a header.
         self.modified.add(header.id)
         return [name for chunk in self.plan(header) for name in chunk.variables()]
 
@@ -87,6 +95,8 @@ def state_used(body: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the packet state variables that a function body loads and those that it stores."""
     loads = set[str]()
     stores = set[str]()
+    # Python's own parser says what is loaded and what is stored; the loop is for statements that
+    # break out of it.
     for node in ast.walk(ast.parse("\n".join(["while True:", *indent(body)]))):
         if isinstance(node, ast.Name) and names.is_packet_state(node.id):
             (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)

@@ -42,6 +42,7 @@ from emulation.softswitch.errors import PipelineError, corruption_is_reported
 
 T = TypeVar("T")
 K = TypeVar("K")
+# An array is allocated as declared: a damaged size must not take all memory.
 MAX_CELLS = 1 << 22
 
 
@@ -62,6 +63,7 @@ def load(source: bytes) -> Program:
 def _program(root: Json) -> Program:
     headers = _headers(root)
     header_ids = _unique(((header.name, header.id) for header in headers), "headers")
+    # Ids of the file need not be dense; everything behind this module counts from 0.
     by_file_id = {_int(item, "id"): index for index, item in enumerate(root["headers"])}
     unions = _unions(root, by_file_id)
     union_by_file_id = {
@@ -74,6 +76,7 @@ def _program(root: Json) -> Program:
     controls = {item["name"]: _control(item, actions, resolve) for item in root["pipelines"]}
 
     for name in ("ingress", "egress"):
+        # v1model has these two; BMv2's simple_switch runs no others.
         if name not in controls:
             raise PipelineError(f"corrupt BMv2 JSON: no pipeline is called {name!r}")
 
@@ -139,6 +142,7 @@ class _FieldResolver:
 
     def bits(self, target: Json) -> int:
         """Return the width of a key's target, which may be the validity of a header."""
+        # The old form names the header alone.
         if isinstance(target, str) or target[1] == VALID:
             return 1
 
@@ -158,6 +162,7 @@ def _header(index: int, item: Json, kind: Json) -> Header:
     name = _str(item["name"])
     is_metadata = bool(item.get("metadata", False))
 
+    # Metadata never becomes bytes, headers are made of nothing else.
     if not is_metadata and sum(field.bits for field in fields) % 8:
         raise PipelineError(f"header {name!r} is not a whole number of bytes long")
 
@@ -176,6 +181,7 @@ def _field(header: int, index: int, spec: Json) -> Field:
     width = spec[1]
     if width == "*":
         return Field(header, index, name, 0, is_signed=False, is_varbit=True)
+    # Masks of this width stand in generated code: a damaged width must not take all memory.
     if not isinstance(width, int) or not 0 <= width <= 1 << 16:
         raise PipelineError(f"field {name!r} has an impossible width: {width!r}")
 
@@ -207,6 +213,7 @@ def _stacks(items: Json, key: str, ids: Mapping[int, int], of_unions: bool) -> d
 def _uniform(stacks: dict[str, Stack], headers: Sequence[Header]) -> dict[str, Stack]:
     """Refuse stacks whose headers differ in type."""
     for stack in stacks.values():
+        # Elements are copied into one another and extracted by the same arm.
         if len({headers[element].type_name for element in stack.elements}) > 1:
             raise PipelineError(f"the headers of stack {stack.name!r} are not all of one type")
 
@@ -225,6 +232,7 @@ def _parser(item: Json) -> Parser:
         )
 
     start = _str(item["init_state"])
+    # Checked here, so that the generator can trust every name.
     named = {
         transition.get("next_state")
         for state in states.values()
@@ -296,6 +304,7 @@ def _table(item: Json, actions: Mapping[int, Action], resolve: _FieldResolver) -
 
     names = {actions[i].name: i for i in ids}
     following = item.get("next_tables") or {}
+    # `if (table.apply().hit)` branches on the outcome, `switch` on the action, never both.
     splits = "__HIT__" in following or "__MISS__" in following
     default = item.get("default_entry") or {}
 
@@ -391,6 +400,7 @@ def _field_lists(items: Json) -> dict[int, FieldList]:
 def _unique(pairs: Iterable[tuple[K, T]], what: str) -> dict[K, T]:
     listed = list(pairs)
     found = dict(listed)
+    # A dict would quietly keep the last of two.
     if len(found) < len(listed):
         raise PipelineError(f"corrupt BMv2 JSON: two {what} have the same id or name")
 
@@ -409,6 +419,7 @@ def _single(root: Json, key: str) -> Json:
 
 def _int(item: Json, key: str) -> int:
     number = _checked(item[key], int, key)
+    # JSON's true is an int to Python.
     if isinstance(number, bool) or number < 0:
         raise PipelineError(f"corrupt BMv2 JSON: {key} is {number!r}")
 

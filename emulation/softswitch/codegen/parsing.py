@@ -38,6 +38,7 @@ from emulation.softswitch.codegen.program import (
 from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
 
+# The numbers of core.p4 in its order, for a JSON that does not list its errors.
 CORE_ERRORS = {
     "PacketTooShort": 1,
     "StackOutOfBounds": 3,
@@ -48,9 +49,7 @@ CORE_ERRORS = {
 
 @dataclass(slots=True)
 class Cursor:
-    """Where the next byte is: `at` bytes from the start, or at `o` where that depends on the
-    packet.
-    """
+    """Where the next byte is: `at` bytes from the start, or, where packets differ, at `o`."""
 
     at: int | None
 
@@ -118,6 +117,8 @@ class ParserCode:
         """Return every reachable state's offset, None where it depends on the path."""
         parser = self._program.parser
         offsets: dict[str, int | None] = {parser.start: 0}
+        # A state goes from unknown to one offset to None, never back: every state is visited at
+        # most twice, cycles included.
         todo = [parser.start]
 
         while todo:
@@ -134,6 +135,8 @@ class ParserCode:
 
     def _end(self, state: ParseState, at: int | None) -> int | None:
         cursor = Cursor(at)
+        # Only where the cursor ends is of interest. The statements are dropped; the constants they
+        # have named stay, which is why the first K of a program is rarely K0.
         for op in state.ops:
             self._op(op, cursor)
 
@@ -150,6 +153,7 @@ class ParserCode:
             for item in state.transitions
         ]
 
+        # Where no transition matches, the parser ends and the pipeline sees what is parsed so far.
         if not branches or branches[-1].condition is not None:
             branches.append(Branch(None, None, tuple(cursor.stored())))
 
@@ -164,6 +168,8 @@ class ParserCode:
         offsets: Mapping[str, int | None],
     ) -> Branch:
         target = item.get("next_state")
+        # A state whose offset is constant never looks at `o`: it is stored on the ways that need
+        # it.
         position = cursor.stored() if target is None or offsets[target] is None else []
         values = [(Label("", bits), key) for key, bits in zip(keys, widths, strict=True)]
         chosen = self._tracing.at("select", target or "accept", values)
@@ -211,6 +217,7 @@ class ParserCode:
         for i, item in enumerate(state.key):
             if item["type"] == "lookahead":
                 check, value = self._lookahead(item["value"], cursor)
+                # Read once, before the first comparison: a select may compare it with many values.
                 lines += [*check, f"{names.peeked(i)} = {value.source}"]
                 keys.append(names.peeked(i))
                 widths.append(item["value"][1])
@@ -276,6 +283,7 @@ class ParserCode:
 
     def _fail(self, error: str, cursor: Cursor) -> Lines:
         told = self._tracing.at("parser_error", "error", [(Label("error", 32), names.PARSER_ERROR)])
+        # The position is that before the failing operation: what it could not consume is payload.
         return [*cursor.stored(), f"{names.PARSER_ERROR} = {error}", *told, "break"]
 
     def _error(self, name: str) -> str:
@@ -303,6 +311,7 @@ class ParserCode:
         source = f"int.from_bytes({names.DATA}[{cursor.plus(first)}:{cursor.plus(end)}], 'big')"
 
         if end == first + 1:
+            # One byte of a frame is a number already.
             source = f"{names.DATA}[{cursor.plus(first)}]"
 
         value = slice_bits(source, end * 8 - offset - bits, bits, (end - first) * 8)
@@ -311,6 +320,7 @@ class ParserCode:
     def _advance(self, bits: Value, cursor: Cursor) -> Lines:
         invalid = self._error("ParserInvalidArgument")
         if bits.source.isdigit():
+            # Frames are whole bytes: anything else is core.p4's ParserInvalidArgument.
             if int(bits.source) % 8:
                 return ["if True:", *indent(self._fail(invalid, cursor))]
 
@@ -353,6 +363,8 @@ class ParserCode:
         lines: Lines = []
         after = cursor
         for i, header in enumerate(headers):
+            # Which element comes next is known at run time only, but all are of one type and so of
+            # one length: any arm tells where the cursor is afterwards.
             after = Cursor(cursor.at)
             body = self._extract_header(header, length, after)
             lines += [f"{'elif' if i else 'if'} {stack.next} == {i}:", *indent(body)]
@@ -366,9 +378,12 @@ class ParserCode:
             return self._extract_variable(header, length, cursor)
 
         lines = self._need(cursor.plus(header.bytes), cursor)
+        # Now, because `moved` shifts the cursor: a trace says where the header began.
         told = self._tracing.extracted(header, cursor.plus(0))
         plan = self._liveness.plan(header)
 
+        # One slice carries a header that nothing modifies to the deparser; only the fields that
+        # somebody reads are taken out of it besides.
         if self._liveness.is_pristine(header):
             lines.append(
                 f"{header.raw} = {names.DATA}[{cursor.plus(0)}:{cursor.plus(header.bytes)}]"
@@ -393,11 +408,14 @@ class ParserCode:
         lines += [f"if {names.WIDTH} < 0 or {names.SIZE} < {end}:"]
         lines += indent(self._fail(self._error("PacketTooShort"), cursor))
 
+        # core.p4: HeaderTooShort is for a varbit longer than its declaration.
         if header.max_bytes:
             lines += [f"if {header.bytes} + {names.WIDTH} > {header.max_bytes}:"]
             lines += indent(self._fail(self._error("HeaderTooShort"), cursor))
 
         plan = self._liveness.plan(header)
+        # Three pieces: up to the varbit, the varbit, and what follows at an offset known at run
+        # time.
         place = next((i for i, chunk in enumerate(plan) if chunk.is_varbit), None)
         if place is not None:
             before = sum(chunk.size for chunk in plan[:place])
@@ -413,6 +431,7 @@ class ParserCode:
 
     def _unpack(self, plan: Sequence[Chunk], offset: str, keep_opaque: bool) -> Lines:
         """Return the statements that read the chunks found at `offset`."""
+        # The one call of `struct` skips what nobody wants.
         kept = [chunk for chunk in plan if keep_opaque or not chunk.is_opaque]
         if not kept:
             return []
@@ -438,6 +457,7 @@ def _split(value: int, widths: Sequence[int]) -> list[int]:
     """Split a transition value, in which every part is padded to whole bytes, into its parts."""
     parts = []
     for width in reversed(widths):
+        # As BMv2 builds a transition key: each part on whole bytes, the first most significant.
         padded = -(-width // 8) * 8
         parts.append(value & (1 << padded) - 1)
         value >>= padded
@@ -446,6 +466,7 @@ def _split(value: int, widths: Sequence[int]) -> list[int]:
 
 
 def _test(key: str, value: int, mask: int | None, width: int) -> str:
+    # A full mask is no mask, and an empty one no test.
     full = (1 << width) - 1
     if mask is None or mask & full == full:
         return f"{key} == {value}"

@@ -24,6 +24,7 @@ from emulation.softswitch.codegen.program import (
 from emulation.softswitch.codegen.tracing import Label, Tracing
 from emulation.softswitch.errors import PipelineError
 
+# BMv2 keeps 15 bits of a clone session's number.
 SESSION_MASK = (1 << 15) - 1
 
 
@@ -45,7 +46,9 @@ class Primitives:
 
     def action(self, action: Action) -> Lines:
         """Return the body of an action; `names.parameter` says where its arguments are."""
+        # Parameters are known by position; their widths belong to this action alone.
         self.expressions = Expressions(self._program, action.parameter_bits)
+        # An `if` inside an action is a jump over some of its primitives.
         if any(call["op"].startswith("_jump") for call in action.primitives):
             return self._graph(action.primitives)
 
@@ -65,6 +68,7 @@ class Primitives:
         try:
             return [*handler(self, *parameters), *self._told(op, parameters)]
         except TypeError as error:
+            # The handlers' own signatures are the table of how many parameters a primitive takes.
             if "positional argument" not in str(error):
                 raise
 
@@ -85,6 +89,7 @@ class Primitives:
                 case _:
                     blocks[str(i)] = Block(tuple(self.primitive(call)), (Branch(None, following),))
 
+        # Jumps may go behind the last primitive.
         blocks[str(len(calls))] = Block(())
         return emit(blocks, "0")
 
@@ -123,6 +128,7 @@ class Primitives:
         return _by_index(ref.index, [self._set(field, value) for field in fields])
 
     def _set(self, field: Field, value: Value) -> Lines:
+        # Nobody will look at it: the whole statement goes, not only the store.
         if not self._liveness.is_live(field):
             return []
 
@@ -144,6 +150,7 @@ class Primitives:
         return _by_index(f"{stack.next} - 1", [self._set(field, value) for field in fields])
 
     def _write_cell(self, array: Array, index: Value, value: Value) -> Lines:
+        # A cell is cut like a field.
         source = value.source
         if value.bits is None or value.bits > array.bits:
             source = f"{source} & {(1 << array.bits) - 1}"
@@ -196,6 +203,7 @@ class Primitives:
     def _shift(self, stack: Json, count: Json, shift: Callable[[Stack, int], Lines]) -> Lines:
         amount = self.expressions.data(count).source
         found = self.expressions.stack(inner(stack)["value"])
+        # P4_16 wants a compile-time constant for push_front and pop_front.
         if not amount.isdigit():
             raise PipelineError("push and pop need a constant count")
 
@@ -206,6 +214,7 @@ class Primitives:
         lines = []
         for name, value in (
             ("standard_metadata.egress_spec", names.DROP),
+            # A multicast group would win over the drop: mark_to_drop of v1model clears it.
             ("intrinsic_metadata.mcast_grp", 0),
         ):
             field = self._program.intrinsic(name)
@@ -219,6 +228,7 @@ class Primitives:
         place = self.expressions.data(index)
         cell = f"{names.register(array.id)}[{place.source}]"
         told = self._tracing.cell("register_read", array, place.source, cell)
+        # Beyond the end of the array the target keeps its value.
         read = [*told, *self.store(target, Value(cell, array.bits))]
 
         return _guarded(in_bounds(place, array.size), read) if read else []
@@ -255,10 +265,12 @@ class Primitives:
 
     def _random(self, target: Json, low: Json, high: Json) -> Lines:
         bounds = self.expressions.data(low).source, self.expressions.data(high).source
+        # BMv2's `random` includes both bounds.
         draw = [
             f"{names.RESULT} = {names.RANDOM}({bounds[0]}, {bounds[1]})",
             *self.store(target, Value(names.RESULT, None)),
         ]
+        # Drawing from an empty range would raise; it assigns nothing.
         if all(bound.isdigit() for bound in bounds):
             return draw if int(bounds[0]) <= int(bounds[1]) else []
 
@@ -270,6 +282,7 @@ class Primitives:
             raise PipelineError(f"no calculation is called {inner(calculation)['value']!r}")
 
         value = hash_value(self._constants, named.algorithm, parts_of(self._program, named.inputs))
+        # hash() of v1model: base + hash mod max.
         value = _modulo(value, self.expressions.data(size))
         start = self.expressions.data(base)
 
@@ -283,6 +296,7 @@ class Primitives:
 
     def _clone(self, session: Json, field_list: Json) -> Lines:
         source = self.expressions.data(session).source
+        # Only noted: several calls are one clone, and the last one counts, as in BMv2.
         kept = self.expressions.data(field_list).source
         told = self._tracing.at(
             "clone", "clone to session", [(Label("session", 15), f"{names.CLONE}[0]")]
@@ -296,6 +310,7 @@ class Primitives:
         return [f"{names.RECIRCULATE} = {self.expressions.data(field_list).source}"]
 
     def _truncate(self, size: Json) -> Lines:
+        # Ingress and egress may both truncate; the shorter one holds.
         limit = self.expressions.data(size).source
         return [f"{names.CUTOFF} = min({names.CUTOFF}, {limit})"]
 
@@ -303,6 +318,7 @@ class Primitives:
         return [f"{names.EXITED} = 1"]
 
     def _assert(self, condition: Json) -> Lines:
+        # Translated in any case, so that a condition that makes no sense is refused.
         test = self._condition(condition)
         told = self._tracing.at("assert", "assertion violated")
         return [f"if not {test}:", *indent(told)] if told else []
@@ -347,12 +363,14 @@ def _modulo(value: Value, size: Value) -> Value:
     limit = int(size.source) or 1
     if value.bits is not None and 1 << value.bits <= limit:
         return value
+    # A power of two: the low bits are the remainder.
     if limit & limit - 1 == 0:
         return Value(f"{value.source} & {limit - 1}", limit.bit_length() - 1)
 
     return Value(f"{value.source} % {limit}", (limit - 1).bit_length())
 
 
+# P4_14's primitives, which BMv2 still understands, as the expressions they stand for.
 def _binary(op: str) -> Callable[[Primitives, Json, Json, Json], Lines]:
     def handler(code: Primitives, target: Json, left: Json, right: Json) -> Lines:
         return code.store(target, code.expressions.data({"op": op, "left": left, "right": right}))

@@ -16,6 +16,7 @@ from emulation.softswitch.errors import PipelineError
 T = TypeVar("T")
 Json = Any
 
+# What p4c calls the validity of a header where it stands for a field.
 VALID = "$valid$"
 
 
@@ -167,6 +168,7 @@ class TableSpec:
 
         Tables of the program have a control in their name.
         """
+        # p4c names such tables tbl_...; names of the source have their control before a dot.
         return not self.key and "." not in self.name
 
 
@@ -309,10 +311,9 @@ class Program:
         return self.headers[self.header_ids[name]]
 
     def intrinsic(self, name: str) -> Field | None:
-        """Return the field behind `standard_metadata.x`, `intrinsic_metadata.x` or
-        `queueing_metadata.x`, if there.
-        """
+        """Return the field behind `standard_metadata.x` or one of its aliases, if there."""
         header, _, field = name.partition(".")
+        # BMv2 looks fields of v1model up by P4_14's names; aliases lead to standard_metadata.
         header, field = self.aliases.get(name, (header, field))
         if header not in self.header_ids:
             return None
@@ -344,9 +345,7 @@ def where_of(item: Json) -> str:
 
 
 def fragment_of(item: Json) -> str:
-    """Return the piece of source that something in the JSON comes from, empty where the compiler
-    did not say.
-    """
+    """Return the source text behind something in the JSON, empty where it does not say."""
     info = item.get("source_info") if isinstance(item, dict) else None
     return (
         " ".join(str(info.get("source_fragment") or "").split()) if isinstance(info, dict) else ""

@@ -1,5 +1,4 @@
-"""Statements that tell what a packet does: the second form of a program, generated only where
-somebody listens.
+"""Statements that tell what a packet does: the second form of a program, for listeners only.
 
 Every place of the program that can tell something is a `Point`; the generated code calls
 `trace(point, values)` there. Without tracing there is no such statement, so it costs nothing.
@@ -59,6 +58,7 @@ class Tracing:
         if not self.is_on:
             return []
 
+        # All that is known beforehand is in the point; a packet pays for the values only.
         point = Point(
             kind,
             name,
@@ -87,6 +87,7 @@ class Tracing:
 
     def looked_up(self, table: TableSpec, number: int, keys: Sequence[str]) -> Lines:
         """Report a lookup: the key, and the entry in `e`, which is the default entry on a miss."""
+        # The reader knows the program, not the tables that the compiler has made of its statements.
         if table.is_hidden:
             return []
 
@@ -95,6 +96,7 @@ class Tracing:
         ]
         found = [
             (Label("entry", 0), names.ENTRY),
+            # A packet that misses sees the default entry itself, not an equal one.
             (Label("hit", 1), f"{names.ENTRY} is not {names.default(number)}[0]"),
         ]
         return self.at("table", table.name, [*values, *found], table, where=table.where)

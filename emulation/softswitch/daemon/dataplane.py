@@ -21,7 +21,9 @@ from emulation.softswitch.daemon.sockets import drain, is_running, receive
 from emulation.softswitch.switch import Pending, Switch, Transmit
 from emulation.softswitch.units import PS_PER_SECOND, PS_PER_US
 
+# Frames from one port before another has its turn.
 BATCH = 64
+# How long work of the controller may hold up packets.
 SLICE_NS = 500_000
 Work = Iterator[None]
 LEAVE = 0
@@ -64,6 +66,7 @@ class Dataplane:
         self._log = log
         self._by_socket = {port.socket: port for port in ports.values()}
         self._events: list[tuple[int, int, int, Port | None, Pending | bytes]] = []
+        # Events of the same time stay in order, and are never compared any further.
         self._order = count()
         self._work: deque[Work] = deque()
         self._waker, self._wakened = socket.socketpair()
@@ -78,6 +81,7 @@ class Dataplane:
 
     def wake(self) -> None:
         """Make the loop look at its work; from any thread or signal handler."""
+        # A full pair means that the loop is going to wake up anyway.
         with suppress(BlockingIOError):
             self._waker.send(b"\0")
 
@@ -90,6 +94,7 @@ class Dataplane:
         """Move packets until stopped."""
         self._links_changed()
         while not self._stopping:
+            # One pass: what has arrived, what is due, what the controller wants.
             readable = self._wait()
             for sock in readable:
                 port = self._by_socket.get(sock)
@@ -116,6 +121,7 @@ class Dataplane:
         """Put copies into the queues of their ports."""
         for pending in copies:
             port = self.ports.get(pending.egress_port)
+            # The CPU port has no interface, and a port without rate no queue that could fill.
             if port is None or port.is_immediate:
                 pending.enq_timestamp = self._clock() // PS_PER_US
                 self._leave(port, pending, 0, 0)
@@ -124,8 +130,10 @@ class Dataplane:
 
     def _wait(self) -> list[socket.socket]:
         sockets = [*self._by_socket, *self.others, self._wakened]
+        # With work waiting the loop only looks; otherwise it sleeps until the next event.
         readable, _, _ = select.select(sockets, [], [], 0 if self._work else self._timeout())
         if not readable:
+            # Idle: a good moment for the files, which readers may be following.
             self._flush()
 
         return readable
@@ -151,6 +159,7 @@ class Dataplane:
         for _ in range(BATCH):
             try:
                 frame = receive(port.socket)
+            # Nothing left at this port.
             except BlockingIOError:
                 return
             except OSError:
@@ -180,16 +189,19 @@ class Dataplane:
             return []
 
     def _report(self, error: Exception) -> None:
+        # Counted like every drop: the sums in `stats` must come out.
         self.switch.counts.dropped_internal_error += 1
         self._log.write("error", f"internal error: {error!r}")
 
     def _offer(self, port: Port, pending: Pending) -> None:
+        # There is no such queue: dropped and counted.
         if pending.priority >= len(port.queues):
             port.counts.priority_drops += 1
             return
 
         now = self._clock()
         queue = port.queues[pending.priority]
+        # enq_qdepth is what the packet finds, without itself.
         depth = queue.depth_packets(now)
         departure = queue.offer(now, pending.length)
 
@@ -209,11 +221,13 @@ class Dataplane:
             if kind == TRANSMIT and port is not None and isinstance(item, bytes):
                 port.transmit(item)
             elif port is not None and isinstance(item, Pending):
+                # The state of the queue when the packet left, even if the loop comes to it later.
                 depth = port.queues[item.priority].depth_packets(when)
                 self._leave(
                     port,
                     pending=item,
                     depth=depth,
+                    # Both ends in whole microseconds, as v1model has them.
                     waited_us=when // PS_PER_US - item.enq_timestamp,
                     when=when,
                 )
@@ -236,6 +250,8 @@ class Dataplane:
                 continue
 
             if port.delay_ps:
+                # From the departure, not from now: lateness of the loop does not add to the link's
+                # delay.
                 arrival = (self._clock() if when is None else when) + port.delay_ps
                 heapq.heappush(
                     self._events, (arrival, next(self._order), TRANSMIT, port, sent.frame)
@@ -243,6 +259,7 @@ class Dataplane:
             else:
                 port.transmit(sent.frame)
 
+        # Egress may have made clones, which go through the queues like any packet.
         again = self.switch.take_requeued()
         if again:
             self.enqueue(again)
@@ -251,6 +268,7 @@ class Dataplane:
         """Take steps of the waiting work for a while; what is not done stays first in line."""
         deadline = time.monotonic_ns() + SLICE_NS
         while self._work and time.monotonic_ns() < deadline:
+            # A sentinel nobody can yield: the generator is done.
             if next(self._work[0], self) is self:
                 self._work.popleft()
 
@@ -259,6 +277,7 @@ class Dataplane:
     def _links_changed(self) -> None:
         drain(self._link_events)
         for port in self.ports.values():
+            # The event says that some interface has changed, not which.
             up = is_running(port.socket, port.name)
             if up != port.is_up:
                 port.is_up = up

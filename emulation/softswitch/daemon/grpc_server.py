@@ -1,6 +1,4 @@
-"""P4Runtime over gRPC: an asyncio server in a thread of its own, which hands every call to the
-dataplane's thread.
-"""
+"""P4Runtime over gRPC: an asyncio server, whose thread hands every call to the dataplane's."""
 
 from __future__ import annotations
 
@@ -27,8 +25,10 @@ from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
 
 T = TypeVar("T")
 MAX_MESSAGE = 1 << 28
+# A controller that reads nothing must not fill memory; packet-ins beyond this are lost.
 MAX_UNSENT = 4096
 OPTIONS = (
+    # Otherwise a second switch on the same address would start and get half of the calls.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MAX_MESSAGE),
     ("grpc.max_send_message_length", MAX_MESSAGE),
@@ -49,6 +49,7 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
 
     async def Write(self, request: Any, context: Context) -> Any:
         """Apply a batch of updates."""
+        # In steps, between which packets are processed: a batch may have thousands of updates.
         await self._call(context, request, lambda: self._service.write_steps(request))
         return p4runtime_pb2.WriteResponse()
 
@@ -85,6 +86,7 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
         """Serve one controller's stream; answers that it does not take in time are dropped."""
         outbox = Outbox(asyncio.get_running_loop())
         stream = await self._on_dataplane(lambda: self._service.open_stream(outbox.put))
+        # Both directions at once: answers and notifications come when they like.
         reader = asyncio.ensure_future(self._read_stream(stream, requests, outbox))
 
         try:
@@ -92,6 +94,7 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
                 yield message
         finally:
             reader.cancel()
+            # Like every call on the dataplane's thread, which alone touches the switch.
             self._dataplane.submit(_run(stream.close))
 
         if outbox.failure is not None:
@@ -148,6 +151,7 @@ def _check_message(request: Any) -> None:
 
 def handlers(servicer: Servicer) -> Any:
     """Return the calls of P4Runtime with their parsers."""
+    # From the service's descriptor: the generated registration would bring its own parsers.
     found = {}
     for name, method in p4runtime_pb2.DESCRIPTOR.services_by_name[
         "P4Runtime"
@@ -184,6 +188,7 @@ class Outbox:
         if self._queue.qsize() >= MAX_UNSENT:
             return
 
+        # asyncio's queues belong to the thread of their loop.
         self._loop.call_soon_threadsafe(self._queue.put_nowait, message)
 
     def finish(self) -> None:
@@ -211,6 +216,7 @@ def _answer(
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    # The client has hung up; the switch has done what it asked for.
     if future.cancelled():
         return
 
@@ -241,6 +247,7 @@ async def _abort(context: Context, error: StatusError) -> None:
         status.details.append(packed)
 
     code = next(code for code in grpc.StatusCode if code.value[0] == error.code)
+    # The key under which gRPC's richer error model is looked for.
     trailer = (("grpc-status-details-bin", status.SerializeToString()),) if error.details else ()
     await context.abort(code, error.message, trailer)
 
@@ -293,6 +300,7 @@ class GrpcThread:
         await server.start()
         self._started.set()
         await self._done.wait()
+        # Streams never end by themselves.
         await server.stop(grace=0.2)
 
     def _bind(self, server: Any) -> int:

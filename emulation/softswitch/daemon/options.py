@@ -14,6 +14,7 @@ from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
 
+# BMv2's options for tools that this switch does not have: they change no packet.
 IGNORED_WITH_VALUE = (
     "--thrift-port",
     "--nanolog",
@@ -28,8 +29,10 @@ IGNORED_WITH_VALUE = (
     "--max-l2-entries",
 )
 IGNORED_FLAGS = ("--debugger", "--disable-swap", "--log-flush")
+# They say where packets or state come from: ignoring them would mislead.
 REFUSED = ("--use-files", "--restore-state", "--packet-in", "--dp-grpc-server-addr")
 LEVELS = ("trace", "debug", "info", "warn", "error", "off")
+# The port and the queue depth of simple_switch_grpc.
 DEFAULT_ADDRESS = "127.0.0.1:9559"
 DEFAULT_DEPTH = 64
 
@@ -93,6 +96,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str]) -> Options:
     """Return the options; UsageError where they are wrong."""
+    # Before `--` or after it: options mean the same.
     given = _parser().parse_args([argument for argument in arguments if argument != "--"])
     for name in REFUSED:
         if getattr(given, _attribute(name)) is not None:
@@ -111,6 +115,7 @@ def parse(arguments: Sequence[str]) -> Options:
         device_id=given.device_id,
         interfaces=tuple(given.interface),
         address=given.grpc_server_addr,
+        # 0 is no CPU port for simple_switch_grpc either.
         cpu_port=given.cpu_port or None,
         drop_port=given.drop_port,
         priority_queues=given.priority_queues,

@@ -6,6 +6,7 @@ import struct
 import time
 from pathlib import Path
 
+# Readers tell the byte order and the unit of time by this number.
 MAGIC_NANOSECONDS = 0xA1B23C4D
 SNAPSHOT = 1 << 16
 ETHERNET = 1

@@ -55,6 +55,7 @@ class Port:
             self.socket.send(frame)
         except OSError as error:
             counts.tx_failed += 1
+            # With a full transmit queue of the kernel; it counts the frame as well.
             counts.tx_no_buffers += error.errno == errno.ENOBUFS
             return
 
@@ -74,6 +75,7 @@ class Port:
 
     def statistics(self, now_ps: int) -> dict[str, int | str | bool]:
         """Return the counters for the statistics socket, and what waits at this moment."""
+        # Reading resets the kernel's count.
         self.counts.kernel_drops += kernel_drops(self.socket)
         counts = {name: getattr(self.counts, name) for name in PortCounts.__slots__}
         drops = sum(queue.drops for queue in self.queues)
@@ -124,6 +126,7 @@ def _queue(
 ) -> OutputQueue:
     depth_bytes = options.depth_bytes.of(number)
     depth_packets = options.depth_packets.of(number)
+    # As BMv2, unless one of the limits is given.
     if depth_bytes is None and depth_packets is None:
         depth_packets = DEFAULT_DEPTH
 

@@ -9,6 +9,7 @@ import struct
 
 from emulation.softswitch.errors import SoftswitchError
 
+# Of the kernel's headers: Python's socket module has few of them.
 ETH_P_ALL = 3
 SOL_PACKET = 263
 PACKET_STATISTICS = 6
@@ -30,10 +31,9 @@ class InterfaceError(SoftswitchError):
 
 
 def open_interface(name: str) -> socket.socket:
-    """Return a non-blocking socket that receives what arrives at an interface, but not what leaves
-    it.
-    """
+    """Return a non-blocking socket that receives what arrives at an interface, and only that."""
     try:
+        # Protocol 0: nothing is received before `bind`, when all options are set.
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     except PermissionError:
         raise InterfaceError(
@@ -41,7 +41,9 @@ def open_interface(name: str) -> socket.socket:
         ) from None
 
     try:
+        # Otherwise the switch would receive what it sends.
         sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        # The kernel takes VLAN tags out of frames and hands them over beside them.
         sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         _grow(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
         sock.bind((name, ETH_P_ALL))
@@ -61,6 +63,7 @@ _SO_RCVBUFFORCE = 33
 
 def _grow(sock: socket.socket, plain: int, forced: int) -> None:
     try:
+        # Above the system's limit, which takes privileges; within it otherwise.
         sock.setsockopt(socket.SOL_SOCKET, forced, RECEIVE_BUFFER)
     except PermissionError:
         sock.setsockopt(socket.SOL_SOCKET, plain, RECEIVE_BUFFER)

@@ -32,15 +32,14 @@ class StatsError(SoftswitchError):
 
 
 class StatsSocket:
-    """A Unix socket, readable by its owner only, that answers every connection with `snapshot` and
-    closes it.
-    """
+    """A Unix socket, for its owner only, that answers every connection with one `snapshot`."""
 
     def __init__(self, path: str, snapshot: Callable[[], dict[str, Any]]) -> None:
         self._path = Path(path)
         self._snapshot = snapshot
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._replace_stale()
+        # The socket gets its rights when it is made, not a moment later.
         before = os.umask(0o177)
 
         try:
@@ -63,6 +62,7 @@ class StatsSocket:
             return
 
         with peer, suppress(OSError):
+            # A peer that does not read holds up packets no longer than this.
             peer.settimeout(0.5)
             peer.sendall(json.dumps(self._snapshot()).encode())
 

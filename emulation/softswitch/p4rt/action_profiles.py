@@ -30,6 +30,8 @@ class ActionProfiles:
         """Apply one update of a member."""
         profile = self._profile(message.action_profile_id, message.member_id, "member")
         if kind == Update.DELETE:
+            # 9.2.1: a member that an entry or a group uses cannot be deleted; the profile knows the
+            # groups.
             self._check_unused(profile, USE_MEMBER, message.member_id)
             profile.runtime.delete_member(message.member_id)
             return
@@ -65,6 +67,7 @@ class ActionProfiles:
             )
 
         members = [_membership(profile, member) for member in message.members]
+        # 9.2.2: the group's own limit, else that of the P4Info.
         limit = message.max_size or profile.max_group_size
         check_size(profile, [member.weight for member in members], limit, Code.RESOURCE_EXHAUSTED)
 
@@ -77,12 +80,15 @@ class ActionProfiles:
         """Add the selected members; those of one-shots show in their table entries."""
         for profile in self._selected(wanted.action_profile_id):
             for member, choice in profile.runtime.members.items():
+                # Members of one-shots have negative numbers of our own; P4Runtime never shows them.
                 if member < 0 or wanted.member_id not in (0, member):
                     continue
 
                 entity = add()
                 entity.action_profile_member.action_profile_id = profile.id
                 entity.action_profile_member.member_id = member
+                # The tables of a profile share its actions, so that any that knows this one can
+                # spell it.
                 table = next(
                     table
                     for table in self._tables(profile)
@@ -103,6 +109,7 @@ class ActionProfiles:
         if number == 0:
             raise EntryError(Code.INVALID_ARGUMENT, f"a {what} id of 0")
 
+        # 9.2.3: a profile is programmed with members and groups or with one-shots, not both.
         if profile.runtime.has_hidden():
             raise EntryError(
                 Code.INVALID_ARGUMENT,
@@ -127,6 +134,7 @@ class ActionProfiles:
 
     def _check_unused(self, profile: ProfileSpec, kind: int, number: int) -> None:
         for table in self._tables(profile):
+            # Entries name members by number: a dangling number would quietly do nothing.
             if any(entry[0] == kind and entry[1][0] == number for entry in table.runtime):
                 raise EntryError(
                     Code.FAILED_PRECONDITION,

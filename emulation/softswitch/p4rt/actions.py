@@ -29,6 +29,7 @@ def decode_arguments(spec: ActionSpec, action: Action) -> tuple[int, ...]:
     """Return the arguments of an action in the order of its declaration."""
     given = {param.param_id: param.value for param in action.params}
     wanted = {parameter.id for parameter in spec.parameters}
+    # A parameter given twice shows as fewer keys than parameters.
     if len(given) != len(action.params) or given.keys() != wanted:
         raise _invalid(
             f"action {spec.name!r} takes the parameters {sorted(wanted)}, found {sorted(given)}"
@@ -42,6 +43,7 @@ def encode_action(table: TableInfo, choice: Choice, action: Action) -> None:
 
     An action that P4Info does not know leaves it empty.
     """
+    # A default entry may run an action of the device config alone.
     spec = table.action_of(choice[0])
     if spec is None:
         return
@@ -79,6 +81,7 @@ def decode_table_action(
     if kind == "action_profile_group_id":
         return _group(table.profile, message.action_profile_group_id)
 
+    # Several choices in one entry: a group that lives and dies with it.
     return _one_shot(table, table.profile, message.action_profile_action_set, replaced)
 
 
@@ -87,6 +90,7 @@ def encode_table_action(table: TableInfo, choice: Choice, entry: TableEntry) -> 
     kind, arguments = choice
     if kind == USE_MEMBER:
         entry.action.action_profile_member_id = arguments[0]
+    # Groups of one-shots are negative, and shown as the one-shot they were made from.
     elif kind == USE_GROUP and arguments[0] >= 0:
         entry.action.action_profile_group_id = arguments[0]
     elif kind == USE_GROUP and table.profile is not None:
@@ -132,6 +136,7 @@ def check_size(profile: ProfileSpec, weights: Sequence[int], limit: int, code: C
                 f"a weight of {heaviest} is above max_member_weight {profile.max_member_weight}"
             )
 
+    # 9.2.2, size semantics: sum_of_members counts members, sum_of_weights what they weigh.
     size = len(weights) if profile.counts_members else sum(weights)
     if limit and size > limit:
         raise EntryError(code, f"a group of size {size} is larger than {limit}")
@@ -148,6 +153,7 @@ def member_action(profile: ProfileSpec, tables: Sequence[TableInfo], action: Act
 
 
 def _check_scope(table: TableInfo, action: int) -> None:
+    # P4Info, scope of an action: @defaultonly ones are not for entries.
     if action in table.only_default:
         raise EntryError(
             Code.PERMISSION_DENIED,
@@ -188,6 +194,7 @@ def _one_shot(
             Code.UNIMPLEMENTED, "only the selector's own mode and size semantics are supported"
         )
 
+    # All is decoded before the profile changes: a bad one-shot leaves nothing behind.
     choices = []
     for item in actions.action_profile_actions:
         if not 0 < item.weight <= MAX_WEIGHT:

@@ -13,6 +13,7 @@ from emulation.softswitch.errors import Code
 from emulation.softswitch.p4rt.status import StatusError
 
 Send = Callable[[p4runtime_pb2.StreamMessageResponse], None]
+# Far more controllers than anybody runs: these keep a broken client from filling memory.
 MAX_STREAMS = 64
 MAX_ROLES = 64
 
@@ -53,6 +54,7 @@ class Arbitration:
         election = number_of(message.election_id) if message.HasField("election_id") else None
         self._check(client, message, role, election)
         self._check_limits(client, role)
+        # Only now: a refused client must not leave a role behind.
         state = self._roles.setdefault(role, RoleState())
 
         if client.role is None:
@@ -60,8 +62,11 @@ class Arbitration:
             state.clients.append(client)
 
         client.election_id = election
+        # 5: whoever brings an id at least as high as any ever seen becomes primary, so that a
+        # primary that has gone cannot be followed by somebody it has already displaced.
         if election is not None and (state.highest is None or election >= state.highest):
             self._promote(state, client)
+        # A primary that lowers its id, or gives it up, leaves the role without one.
         elif state.primary is client:
             state.primary = None
             self._notify(role, state, state.clients)
@@ -102,6 +107,7 @@ class Arbitration:
         return [state.primary for state in self._roles.values() if state.primary is not None]
 
     def _check(self, client: Client, message: Update, role: str, election: int | None) -> None:
+        # The first message of a stream says which device is meant; later ones cannot change that.
         if client.role is None and message.device_id != self._device_id:
             raise StatusError(
                 Code.NOT_FOUND, f"this is device {self._device_id}, not {message.device_id}"
@@ -119,6 +125,7 @@ class Arbitration:
             )
 
         state = self._roles.get(role, RoleState())
+        # 5: two controllers of a role cannot have the same id; one may repeat its own.
         if election is not None and any(
             c.election_id == election for c in state.clients if c is not client
         ):
@@ -141,6 +148,7 @@ class Arbitration:
         state.primary = client
         state.highest = client.election_id
         others = [other for other in state.clients if other is not client]
+        # The new primary hears of it last, when nobody believes in the old one any more.
         self._notify(client.role or "", state, [*others, client])
 
     def _notify(self, role: str, state: RoleState, clients: list[Client]) -> None:
@@ -157,6 +165,7 @@ class Arbitration:
         if role:
             update.role.name = role
 
+        # The id is that of the current or last primary, whoever is told.
         if state.highest is not None:
             update.election_id.high = state.highest >> 64
             update.election_id.low = state.highest & (1 << 64) - 1
@@ -169,6 +178,7 @@ def _standing(state: RoleState, client: Client) -> status_pb2.Status:
     if state.primary is client:
         return status_pb2.Status(code=Code.OK)
     if state.primary is None:
+        # 16.2: NOT_FOUND tells backups to stand for election, ALREADY_EXISTS that they need not.
         return status_pb2.Status(code=Code.NOT_FOUND, message="there is no primary controller")
 
     return status_pb2.Status(code=Code.ALREADY_EXISTS, message="another controller is primary")

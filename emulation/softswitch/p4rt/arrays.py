@@ -1,5 +1,4 @@
-"""Indirect counters, meters and registers, and the direct ones where they are addressed on their
-own.
+"""Counters, meters and registers: the indirect ones, and direct ones that are addressed alone.
 
 BMv2 refuses registers through P4Runtime; this switch offers them.
 """
@@ -27,6 +26,7 @@ from emulation.softswitch.p4rt.table_entries import TableEntries
 from emulation.softswitch.tables import Entry
 
 
+# Arrays and their cells exist with the program: there is nothing to insert or delete (9.3, 9.4).
 def only_modify(kind: int, what: str) -> None:
     """Raise INVALID_ARGUMENT for an update that is not MODIFY."""
     if kind != Update.MODIFY:
@@ -62,6 +62,7 @@ class Arrays:
         """Configure one cell, or all; without a configuration they let everything pass as green."""
         only_modify(kind, "meter")
         spec = known(self._contract.meters, entry.meter_id, "meter").declaration.spec
+        # Decoded before the first cell changes: an error leaves all of them as they were.
         rates = decode_config(entry.config, spec) if entry.HasField("config") else None
 
         if entry.HasField("counter_data"):
@@ -84,6 +85,7 @@ class Arrays:
         """Set one cell, or all."""
         only_modify(kind, "register")
         for index, info in _cells(self._contract.registers, entry.register_id, entry, "register"):
+            # 9.7 allows any P4Data; registers of this switch hold bit<W>.
             if entry.data.WhichOneof("data") != "bitstring":
                 raise EntryError(Code.INVALID_ARGUMENT, f"register {info.name!r} holds bit strings")
 
@@ -135,6 +137,7 @@ class Arrays:
         if entry.HasField("counter_data"):
             check_cleared(entry.counter_data)
 
+        # A meter is made when it is first written to: most entries never have one.
         record.meter = record.meter or Meter(unit_is_bytes(table.meter.spec))
         record.meter.configure(rates)
         if entry.HasField("counter_data"):
@@ -151,6 +154,7 @@ class Arrays:
             _encode_meter(entity.direct_meter_entry, found[2].meter or Meter(by_bytes=False), entry)
 
     def _direct(self, entry: Any, what: str) -> Iterator[tuple[TableInfo, Entry]]:
+        # A read of all tables passes over those without the resource; of one table it is an error.
         if entry.table_entry.table_id:
             table = self._contract.table(entry.table_entry.table_id)
             _require(getattr(table, what), table.name, what)
@@ -169,6 +173,7 @@ def _encode_meter(message: Any, meter: Meter, wanted: Any) -> None:
 
 def _set_index(message: Any, index: int) -> None:
     message.index.index = index
+    # Index 0 is proto3's default and would otherwise look like no index.
     message.index.SetInParent()
 
 

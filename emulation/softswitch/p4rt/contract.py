@@ -151,6 +151,7 @@ class Contract:
     def __init__(self, p4info: p4info_pb2.P4Info, pipeline: Pipeline) -> None:
         self.p4info = p4info
         self.pipeline = pipeline
+        # P4Info may give a translated parameter another width than it has in the device (18.1).
         bits = {action.name: action.parameter_bits for action in pipeline.program.actions.values()}
         self.actions = {
             action.preamble.id: _action(action, bits.get(action.preamble.name))
@@ -175,6 +176,7 @@ class Contract:
         )
         self.value_sets = {item.preamble.id: self._value_set(item) for item in p4info.value_sets}
         self.digests = {item.preamble.id: self._digest(item) for item in p4info.digests}
+        # A program without these headers can still send packets: they are payload only.
         headers = {
             item.preamble.name: _packet_header(item) for item in p4info.controller_packet_metadata
         }
@@ -210,12 +212,14 @@ class Contract:
             key=_key(name, declared.match_fields, runtime.spec.key),
             actions={action.id: action for action, _ in references},
             numbers={action.id: numbers[action.name] for action, _ in references},
+            # Scopes restrict where an action may stand: @tableonly and @defaultonly.
             not_default=frozenset(
                 action.id for action, scope in references if scope == SCOPE.TABLE_ONLY
             ),
             only_default=frozenset(
                 action.id for action, scope in references if scope == SCOPE.DEFAULT_ONLY
             ),
+            # 0 is no id of P4Info: the field is unset.
             has_const_default=declared.const_default_action_id != 0,
             is_const=declared.is_const_table,
             profile=self.profiles.get(declared.implementation_id),
@@ -305,6 +309,7 @@ def _action(declared: p4info_pb2.Action, bits: tuple[int, ...] | None) -> Action
     `bits` are the widths of its parameters in the device config, None where it is not there.
     """
     name = declared.preamble.name
+    # An action that the device config does not have is never run; P4Info's widths will do.
     widths = bits or tuple(item.bitwidth for item in declared.params)
     if len(widths) != len(declared.params):
         raise PipelineError(
@@ -333,6 +338,7 @@ def _width(declared: Any, bits: int, where: str) -> int:
             f"{where} has {declared.bitwidth} bits in the P4Info and {bits} in the device config"
         )
 
+    # Both sides must be able to hold the value.
     return min(bits, int(declared.bitwidth))
 
 
@@ -366,6 +372,7 @@ def _install_mutability(declared: p4info_pb2.Table, table: Table) -> None:
 
 
 def _direct(resources: Iterable[Any], table: p4info_pb2.Table) -> Any:
+    # A table refers to its direct counter and meter by one list of ids.
     wanted = {*table.direct_resource_ids}
     return next((resource for resource in resources if resource.preamble.id in wanted), None)
 

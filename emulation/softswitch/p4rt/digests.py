@@ -50,6 +50,7 @@ class Digests:
         enabled = info.id in self._states
         if kind == Update.INSERT and enabled:
             raise EntryError(Code.ALREADY_EXISTS, f"digest {info.name!r} is already enabled")
+        # 9.8: a digest is enabled by INSERT, tuned by MODIFY, disabled by DELETE.
         if kind != Update.INSERT and not enabled:
             raise EntryError(Code.NOT_FOUND, f"digest {info.name!r} is not enabled")
 
@@ -62,6 +63,7 @@ class Digests:
         if min(config.max_timeout_ns, config.max_list_size, config.ack_timeout_ns) < 0:
             raise EntryError(Code.INVALID_ARGUMENT, "timeouts and sizes start at 0")
 
+        # What is waiting stays: only how long it waits has changed.
         self._states.setdefault(info.id, DigestState(config)).config = config
 
     def read(self, wanted: p4runtime_pb2.DigestEntry, add: Add) -> None:
@@ -79,10 +81,12 @@ class Digests:
         """Take a digest from the pipeline."""
         info = self._by_learn_id.get(learn_id)
         state = self._states.get(info.id) if info else None
+        # Nobody has enabled it: the program's digests go nowhere, as without a controller.
         if info is None or state is None:
             return
 
         now = self._clock()
+        # 9.8: while a list is unacknowledged its values are not sent again, until ack_timeout_ns.
         self._forget(state, now)
         if values in state.buffer or any(
             values in sent for _, sent in state.unacknowledged.values()
@@ -94,6 +98,7 @@ class Digests:
 
         state.buffer[values] = None
         limit = state.config.max_list_size or DEFAULT_LIST_SIZE
+        # A timeout of 0 sends every digest at once; a size of 0 leaves the limit to the switch.
         if state.config.max_timeout_ns == 0 or len(state.buffer) >= limit:
             self._flush(info, state, now)
 
@@ -104,6 +109,7 @@ class Digests:
 
         state = self._states.get(message.digest_id)
         if state is not None:
+            # An acknowledgement may come too late; that is no error.
             state.unacknowledged.pop(message.list_id, None)
 
     def flush_due(self, now_ps: int) -> None:
@@ -124,6 +130,7 @@ class Digests:
             digest_id=info.id, list_id=self._next_list, timestamp=self._wall_ns()
         )
         message.data.extend(_encode(info, values) for values in state.buffer)
+        # Without a timeout nothing is remembered, and nothing needs an acknowledgement.
         if state.config.ack_timeout_ns:
             state.unacknowledged[self._next_list] = (now, set(state.buffer))
 

@@ -17,6 +17,7 @@ def decode_match(key: Sequence[MatchSpec], fields: Iterable[FieldMatch], where: 
     """Return the match of a request; a field that is left out is a wildcard, unless it is exact."""
     given: dict[int, FieldMatch] = {}
     for field in fields:
+        # 9.1.1: each field at most once.
         if field.field_id in given:
             raise _invalid(f"{where}: match field {field.field_id} appears twice")
 
@@ -32,6 +33,8 @@ def decode_match(key: Sequence[MatchSpec], fields: Iterable[FieldMatch], where: 
 def add_match(key: Sequence[MatchSpec], match: Match, fields: Any) -> None:
     """Add the message form of a match to the repeated `fields`, wildcards left out."""
     for spec, pair in zip(key, match, strict=True):
+        # 9.1.1: a wildcard is left out, in requests and in answers alike, so that what is read is
+        # what was written.
         if spec.kind == "exact" or pair != wildcard(spec):
             _encode_field(spec, *pair, fields.add(field_id=spec.id))
 
@@ -79,6 +82,7 @@ def _decode_prefix(spec: MatchSpec, field: FieldMatch, where: str) -> tuple[int,
             f"{where}: a prefix length of {length} in {spec.bits} bits (leave a wildcard out)"
         )
 
+    # 9.1.1: bits beyond the prefix, or outside of the mask, must be 0.
     if value & ~prefix_mask(length, spec.bits):
         raise _invalid(f"{where}: 0x{value:x} has bits beyond its prefix of {length}")
 
@@ -101,6 +105,7 @@ def _decode_range(spec: MatchSpec, field: FieldMatch, where: str) -> tuple[int, 
     low, high = (decode(item, spec.bits, where) for item in (field.range.low, field.range.high))
     if low > high:
         raise _invalid(f"{where}: the range from {low} to {high} is empty")
+    # The canonical form of "any value" is no field at all.
     if (low, high) == wildcard(spec):
         raise _invalid(f"{where}: a range of all values (leave a wildcard out)")
 

@@ -10,9 +10,8 @@ from emulation.softswitch.meters import Meter, Rates
 
 
 def decode_config(config: p4runtime_pb2.MeterConfig, spec: p4info_pb2.MeterSpec) -> Rates:
-    """Return the rates of a two-rate three-colour meter, or of one with a single rate and two
-    colours.
-    """
+    """Return the rates of a meter: two rates and three colours, or one rate and two."""
+    # 9.4: a single rate is given twice, so that the same two buckets serve.
     if spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_TWO_COLOR and (config.pir, config.pburst) != (
         config.cir,
         config.cburst,
@@ -22,11 +21,13 @@ def decode_config(config: p4runtime_pb2.MeterConfig, spec: p4info_pb2.MeterSpec)
             "a single-rate meter has its committed rate and burst as peak rate and burst",
         )
 
+    # eburst belongs to single-rate three-colour meters (RFC 2697), which this switch refuses.
     if min(config.cir, config.cburst, config.pir, config.pburst) < 0 or config.eburst:
         raise EntryError(
             Code.INVALID_ARGUMENT, "a two-rate meter has rates and bursts from 0 up and no eburst"
         )
 
+    # RFC 2698: the peak rate is at least the committed one.
     if config.cir > config.pir:
         raise EntryError(
             Code.INVALID_ARGUMENT, f"committed rate {config.cir} above peak rate {config.pir}"

@@ -1,6 +1,4 @@
-"""Packet-in and packet-out: the controller header is metadata for P4Runtime and the first header
-for the program.
-"""
+"""Packet-in and packet-out: metadata for P4Runtime is the first header for the program."""
 
 from __future__ import annotations
 
@@ -22,6 +20,7 @@ def encode_packet_in(header: PacketHeader, frame: bytes) -> p4runtime_pb2.Packet
         packet.payload = frame
         return packet
 
+    # The controller header is bit fields: they need not lie on bytes.
     rest = int.from_bytes(frame[:size], "big")
     low = size * 8
     for number, _, bits in header.fields:
@@ -45,5 +44,6 @@ def decode_packet_out(header: PacketHeader, packet: p4runtime_pb2.PacketOut) -> 
     for number, name, bits in header.fields:
         value = value << bits | decode(given[number], bits, f"packet-out metadata {name!r}")
 
+    # The program's header is whole bytes; what the metadata leaves over is zeros at its end.
     padding = header.bytes * 8 - sum(bits for _, _, bits in header.fields)
     return (value << padding).to_bytes(header.bytes, "big") + bytes(packet.payload)

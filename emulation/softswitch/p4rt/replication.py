@@ -18,6 +18,7 @@ from emulation.softswitch.tables import Match, prefix_mask
 from emulation.softswitch.valuesets import ValueMatch
 
 T = TypeVar("T")
+# Widths of v1model and BMv2: egress_rid 16 bits, a clone session 15, priority 3.
 MAX_INSTANCE = (1 << 16) - 1
 MAX_SESSION = (1 << 15) - 1
 MAX_PRIORITY = 7
@@ -56,6 +57,7 @@ class ReplicationEngine:
 
         if kind == Update.DELETE:
             del groups[number]
+            # Only groups have metadata (9.5.1); it is returned as it was written.
             self._replication.metadata.pop(number, None)
             return
 
@@ -109,6 +111,7 @@ class ValueSets:
         """Replace the members of a value set."""
         only_modify(kind, "value set")
         info = known(self._contract.value_sets, message.value_set_id, "value set")
+        # 9.6: a write replaces all members, so that the size is that of the message.
         if info.size and len(message.members) > info.size:
             raise EntryError(
                 Code.RESOURCE_EXHAUSTED, f"value set {info.name!r} holds {info.size} members"
@@ -162,6 +165,7 @@ def _check_update(kind: int, number: int, existing: dict[int, T], what: str, lim
 
 def _replicas(messages: Iterable[p4runtime_pb2.Replica]) -> tuple[Replica, ...]:
     replicas = tuple(_replica(message) for message in messages)
+    # 9.5.1: (port, instance) tells replicas apart.
     if len({*replicas}) < len(replicas):
         raise _invalid("a (port, instance) pair appears twice")
 
@@ -173,6 +177,7 @@ def _replica(message: p4runtime_pb2.Replica) -> Replica:
         raise _invalid(f"instance {message.instance} is above {MAX_INSTANCE}")
     if message.backup_replicas:
         raise EntryError(Code.UNIMPLEMENTED, "backup replicas are not supported")
+    # `port` is the newer form, as bytes; whoever reads gets the form that was written.
     if message.WhichOneof("port_kind") == "port":
         return Replica(decode(message.port, 32, "replica port"), message.instance)
 

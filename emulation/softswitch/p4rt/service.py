@@ -30,7 +30,9 @@ from emulation.softswitch.pipeline import Pipeline
 from emulation.softswitch.switch import Replication, Switch
 
 API_VERSION = "1.4.0"
+# An entity rarely has more than a few hundred bytes.
 ENTITIES_PER_RESPONSE = 1000
+# proto3 lets any number through as an enum.
 RESPONSE_TYPES = (
     GetRequest.ALL,
     GetRequest.COOKIE_ONLY,
@@ -56,9 +58,7 @@ class Loaded:
 
 
 class Pages:
-    """Collects entities in responses of a limited size: gRPC clients take 4 MB unless told
-    otherwise.
-    """
+    """Collects entities in responses of limited size: by default gRPC clients take 4 MB."""
 
     def __init__(self) -> None:
         self.responses: list[p4runtime_pb2.ReadResponse] = []
@@ -81,6 +81,8 @@ class Stream:
     def receive(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
         """Handle a message of the controller; a StatusError says how the stream must end."""
         match message.WhichOneof("update"):
+            # Errors in arbitration end the stream (5), those of packets and digests are answered on
+            # it (16.6).
             case "arbitration":
                 self._service.arbitration.update(self._client, message.arbitration)
             case "packet":
@@ -161,6 +163,7 @@ class P4RuntimeService:
         )
         loaded = self._require_pipeline()
 
+        # 12.2: the other modes undo what has succeeded; BMv2 refuses them too.
         if request.atomicity != p4runtime_pb2.WriteRequest.CONTINUE_ON_ERROR:
             raise StatusError(Code.UNIMPLEMENTED, "only CONTINUE_ON_ERROR is supported")
 
@@ -172,6 +175,7 @@ class P4RuntimeService:
         failed = [error for error in outcomes if error is not None]
         if failed:
             message = f"{len(failed)} of {len(outcomes)} updates failed; the first: {failed[0]}"
+            # 12.3: UNKNOWN for the batch, one error per update, in order, OK ones included.
             raise StatusError(Code.UNKNOWN, message, [error_of(error) for error in outcomes])
 
     def read(self, request: p4runtime_pb2.ReadRequest) -> list[p4runtime_pb2.ReadResponse]:
@@ -188,9 +192,7 @@ class P4RuntimeService:
     def read_all(
         self, request: p4runtime_pb2.ReadRequest
     ) -> tuple[list[p4runtime_pb2.ReadResponse], StatusError | None]:
-        """Return what the valid requests select, in messages that gRPC takes, and the status of
-        those that are not.
-        """
+        """Return what the valid requests select, and the status of those that are not."""
         self._check_device(request.device_id)
         loaded = self._require_pipeline()
         pages = Pages()
@@ -236,6 +238,7 @@ class P4RuntimeService:
             )
 
         response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
+        # 14: after VERIFY_AND_SAVE reads and writes are about the saved configuration.
         loaded = self._saved or self._loaded
         if loaded is None:
             return response
@@ -255,6 +258,7 @@ class P4RuntimeService:
 
     def packet_out(self, client: Client, packet: p4runtime_pb2.PacketOut) -> None:
         """Inject a packet of the primary controller."""
+        # 16.1: packet-outs of others are dropped, and answered with an error.
         if not self.arbitration.is_primary(client):
             raise EntryError(Code.PERMISSION_DENIED, "only the primary controller may send packets")
         if self._loaded is None or self.switch.cpu_port is None:
@@ -270,9 +274,7 @@ class P4RuntimeService:
         self._loaded.digests.acknowledge(message)
 
     def tick(self) -> None:
-        """Send the notifications that are due: digest lists that have waited enough, entries that
-        are idle.
-        """
+        """Send the notifications that are due: lists of digests, and idle entries."""
         if self._loaded is None:
             return
 
@@ -329,6 +331,7 @@ class P4RuntimeService:
         replication = Replication()
         sets = ValueSets(contract)
         engine = ReplicationEngine(replication)
+        # A copy: the caller may change its message.
         stored = Config()
         stored.CopyFrom(config)
         handlers: dict[str, tuple[Writer, Reader]] = {
@@ -362,6 +365,7 @@ class P4RuntimeService:
         self._loaded = loaded
         self._saved = None
         self.switch.commit(loaded.pipeline)
+        # `commit` empties the replication engine; entries written after VERIFY_AND_SAVE are there.
         self.switch.replication = loaded.replication
 
     def _commit_saved(self, request: SetRequest) -> None:
@@ -436,6 +440,7 @@ class P4RuntimeService:
             client.send(message)
 
 
+# In this order: members before the groups that have them, groups before the entries that name them.
 _CARRIED = (
     "action_profile_member",
     "action_profile_group",
@@ -452,6 +457,7 @@ def _carry_over(old: Loaded, fresh: Loaded) -> None:
     An EntryError says what does not fit.
     """
     for table in fresh.pipeline.tables:
+        # Entries that the program declares and that may change are among those carried over.
         for _, _, record in [entry for entry in table if not entry[2].is_const]:
             table.delete(record.match, record.priority)
 

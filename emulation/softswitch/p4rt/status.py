@@ -10,9 +10,7 @@ from emulation.softswitch.errors import Code, EntryError, SoftswitchError
 
 
 class StatusError(SoftswitchError):
-    """A call that fails: a google.rpc code, one line, and for batches one `p4.v1.Error` per update
-    or request.
-    """
+    """A call that fails: a google.rpc code, one line, and for batches one `p4.v1.Error` each."""
 
     def __init__(
         self, code: Code, message: str, details: Sequence[p4runtime_pb2.Error] = ()
@@ -29,5 +27,9 @@ def error_of(error: EntryError | None) -> p4runtime_pb2.Error:
         return p4runtime_pb2.Error(canonical_code=Code.OK)
 
     return p4runtime_pb2.Error(
-        canonical_code=error.code, message=str(error), space="softswitch", code=error.code
+        # 12.3: `space` says whose code the second one is.
+        canonical_code=error.code,
+        message=str(error),
+        space="softswitch",
+        code=error.code,
     )

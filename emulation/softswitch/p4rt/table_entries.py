@@ -38,6 +38,7 @@ class TableEntries:
     def write(self, kind: int, entry: TableEntry) -> None:
         """Apply one update."""
         table = self._contract.table(entry.table_id)
+        # 9.1: the switch says which entries are const, not the controller.
         if entry.is_const:
             raise _invalid("is_const cannot be written")
 
@@ -74,6 +75,7 @@ class TableEntries:
                 yield from ((table, entry) for entry in table.runtime)
         elif wanted.match or wanted.is_default_action:
             table, record = self.find(wanted)
+            # Default entries are not among `entries`, which `runtime` iterates over.
             entry = table.runtime.default[0] if wanted.is_default_action else None
             yield table, entry or table.runtime.entries[record.match, record.priority]
         else:
@@ -83,6 +85,7 @@ class TableEntries:
     def identify(self, table: TableInfo, entry: Entry, message: TableEntry) -> None:
         """Fill in the part of a message that says which entry it is."""
         message.table_id = table.id
+        # By identity: an entry of the table may do the same.
         if entry is table.runtime.default[0]:
             message.is_default_action = True
             return
@@ -99,6 +102,7 @@ class TableEntries:
             for entry in table.runtime:
                 record = entry[2]
                 if 0 < record.idle_timeout_ns * 1000 <= now_ps - record.last_hit_ps:
+                    # 16.4: the next notification comes a whole timeout later.
                     record.last_hit_ps = now_ps
                     message = TableEntry()
                     self.identify(table, entry, message)
@@ -122,6 +126,7 @@ class TableEntries:
     def _insert(self, table: TableInfo, entry: TableEntry) -> None:
         if table.is_const or table.runtime.is_const:
             raise EntryError(Code.PERMISSION_DENIED, f"table {table.name!r} is const")
+        # 9.1: a table without key has its default entry only.
         if not table.key:
             raise _invalid(f"table {table.name!r} has no key and so no entries")
 
@@ -130,6 +135,7 @@ class TableEntries:
             raise EntryError(Code.ALREADY_EXISTS, f"table {table.name!r} already has this entry")
 
         self._check_resources(table, entry)
+        # The one-shot's group is made here; where the table then has no room it must go again.
         choice = decode_table_action(table, entry.action)
         try:
             inserted = table.runtime.insert(match, priority, *choice)
@@ -137,6 +143,7 @@ class TableEntries:
             self._release(table, one_shot_of(choice))
             raise
 
+        # The timeout runs from the insertion, not from the switch's start.
         inserted[2].last_hit_ps = self._clock()
         self._set_resources(table, entry, inserted[2])
 
@@ -148,6 +155,7 @@ class TableEntries:
 
         self._check_resources(table, entry)
         if entry.HasField("action"):
+            # The new group stands before the old one goes: no packet finds neither.
             before = one_shot_of((old[0], old[1]))
             choice = decode_table_action(table, entry.action, before)
             table.runtime.modify(match, priority, *choice)
@@ -180,6 +188,7 @@ class TableEntries:
             )
 
         self._check_resources(table, entry)
+        # 9.1.3: a default entry without action is reset to that of the program.
         if not entry.HasField("action"):
             table.runtime.set_default(*table.runtime.initial_default[:2])
             entry = TableEntry(is_default_action=True)
@@ -204,6 +213,7 @@ class TableEntries:
         return decode_action(table, entry.action.action)
 
     def _key(self, table: TableInfo, entry: TableEntry) -> tuple[Match, int]:
+        # 9.1.1: a priority is needed exactly where a field is ternary, range or optional.
         if table.needs_priority != (entry.priority > 0):
             wanted = "a priority above 0" if table.needs_priority else "no priority"
             raise _invalid(f"table {table.name!r} wants {wanted}, found {entry.priority}")
@@ -237,6 +247,7 @@ class TableEntries:
         record.idle_timeout_ns = entry.idle_timeout_ns
 
         if entry.HasField("counter_data"):
+            # 9.1.6: what is not in the message stays, but for the meter: left out, it is reset.
             record.packets = entry.counter_data.packet_count
             record.octets = entry.counter_data.byte_count
 
@@ -286,6 +297,7 @@ class TableEntries:
         if wanted.controller_metadata not in (0, record.controller_metadata):
             return False
 
+        # 9.1.6: proto3's default value means "any".
         action = wanted.action.action.action_id
         return not action or table.numbers.get(action) == entry[0]
 
@@ -305,6 +317,7 @@ class TableEntries:
             and table.supports_timeout
             and not wanted.is_default_action
         ):
+            # 9.1.8: told only where it is asked for.
             message.time_since_last_hit.elapsed_ns = (self._clock() - record.last_hit_ps) // 1000
 
         self._encode_resources(table, record, wanted, message)
@@ -315,6 +328,7 @@ class TableEntries:
         if wanted.HasField("counter_data") and table.counter is not None:
             message.counter_data.packet_count = record.packets
             message.counter_data.byte_count = record.octets
+            # A counter of 0 packets is an answer too.
             message.counter_data.SetInParent()
 
         if table.meter is None:

@@ -1,6 +1,4 @@
-"""P4Runtime messages in a line: entities of `conformance.p4` in protobuf's text format, `$name` for
-an id.
-"""
+"""P4Runtime messages in a line: protobuf's text format, `$name` for ids of `conformance.p4`."""
 
 from __future__ import annotations
 

@@ -247,9 +247,7 @@ class Bmv2:
         following: Json = None,
         **more: Json,
     ) -> None:
-        """Declare a table (`key` maps fields to match kinds) that goes on to `following` whatever
-        it does.
-        """
+        """Declare a table (`key` maps fields to match kinds) that always goes on to `following`."""
         kinds = set(key.values())
         match_type = next((kind for kind in ("range", "ternary", "lpm") if kind in kinds), "exact")
         if "optional" in kinds and match_type != "range":
@@ -503,9 +501,7 @@ def bench() -> Callable[..., Bench]:
 
 @pytest.fixture
 def control() -> Callable[..., Controller]:
-    """The way to control a program: a bench with its primary controller, the pipeline set through
-    P4Runtime.
-    """
+    """The way to control a program: a bench and its controller, which has set the pipeline."""
 
     def start(program: Bmv2, cpu_port: int | None = None, **more: Any) -> Controller:
         controller = Controller(Bench(program, cpu_port=cpu_port), p4info_of(program))

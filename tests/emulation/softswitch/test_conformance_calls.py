@@ -1,6 +1,4 @@
-"""What the P4Runtime specification 1.4 says about calls, reads and streams: section, rule, and what
-must happen.
-"""
+"""What the P4Runtime specification 1.4 says about calls, reads and streams."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the P4Runtime specification 1.4 says about single updates: section, rule, what to send, the
-code to expect.
-"""
+"""What the P4Runtime specification 1.4 says about single updates."""
 
 from __future__ import annotations
 

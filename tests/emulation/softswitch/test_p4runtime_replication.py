@@ -149,9 +149,7 @@ def test_a_member_whose_watch_port_is_down_is_left_out(balanced: Any) -> None:
 
 @pytest.fixture
 def copier(program: Any, control: Any) -> Any:
-    """The first byte says what to do, the second comes back as instance type, the third as
-    egress_rid.
-    """
+    """The first byte says what to do; instance type and egress_rid come back after it."""
     p = program
     p.header("h", what=8, kind=8, rid=8, kept=8)
     p.metadata("meta", {"kept": 8})

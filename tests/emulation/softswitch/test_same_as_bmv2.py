@@ -1,5 +1,4 @@
-"""Our switch and simple_switch_grpc run the same JSON with the same entries: what leaves must be
-the same bytes.
+"""Our switch and simple_switch_grpc run the same JSON: the same bytes must leave.
 
 Programs that draw random numbers, or that look at queues, may choose another uplink; their packets
 are compared without the number of the uplink. Needs root and simple_switch_grpc on the PATH.
@@ -154,9 +153,7 @@ def ours(switch: Switch, packets: list[tuple[int, bytes]]) -> Sent:
 def theirs(
     sockets: dict[int, socket.socket], packets: list[tuple[int, bytes]], expected: int
 ) -> Sent:
-    """What the switch on the wires sends: few packets at a time, so that none is dropped on the
-    way.
-    """
+    """What the switch on the wires sends: few packets at a time, so that none is dropped."""
     sent: Sent = {port: [] for port in PORTS}
     for start in range(0, len(packets), BATCH):
         batch = packets[start : start + BATCH]

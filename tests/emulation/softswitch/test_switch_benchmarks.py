@@ -1,6 +1,4 @@
-"""The switch's benchmarks run, and what they measure is what we promise: rates per CPU second, and
-memory that stays flat.
-"""
+"""The switch's benchmarks run, and measure what we promise: rates, and memory that stays flat."""
 
 from __future__ import annotations
 

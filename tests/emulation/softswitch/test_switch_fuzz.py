@@ -1,6 +1,4 @@
-"""A little of what `benchmarks/fuzz_switch.py` does at length: damaged packets, programs and
-P4Runtime messages.
-"""
+"""A little of what `benchmarks/fuzz_switch.py` does at length."""
 
 from __future__ import annotations
 

@@ -136,6 +136,24 @@ def test_stacks_shift(
     assert run.send(b"\x02\x04\x07rest") == [(0, expected)]
 
 
+LABELS = (b"\x01", b"\x02\x01", b"\x02\x02\x01")
+
+
+@pytest.mark.parametrize("count", range(5))
+@pytest.mark.parametrize("parsed", (1, 2, 3))
+@pytest.mark.parametrize("name", ("push", "pop"))
+def test_the_next_element_moves_with_a_stack_but_not_past_its_ends(
+    program: Any, bench: Any, name: str, parsed: int, count: int
+) -> None:
+    stack = {"type": "header_stack", "value": "label"}
+    following = program.op("size_stack", None, stack)
+    shift = program.call(name, stack, count)
+    tell = program.call("assign", "standard_metadata.egress_spec", following)
+    run = bench(stack_program(program, [shift, tell]))
+    [(port, _)] = run.send(LABELS[parsed - 1])
+    assert port == (min(3, parsed + count) if name == "push" else max(0, parsed - count))
+
+
 def test_a_stack_that_is_full_ends_the_parser_with_its_error(program: Any, bench: Any) -> None:
     p = stack_program(
         program,
