@@ -68,10 +68,12 @@ class Bench:
     """
 
     def __init__(self, program: Mapping[str, Any], walk: Walk | None = None) -> None:
+        # Time passes by `wait` only, so that meters and time stamps are the same in every run.
         self.now_ps = 0
         self.switch = Switch(
             0, lambda: self.now_ps, lambda low, _high: low, range(DROP_PORT), walk=walk
         )
+        # Through `self`, since the lists are made below.
         self.switch.on_log = lambda text: self.logged.append(text)
         self.switch.on_digest = lambda number, values: self.digests.append((number, values))
         self.switch.load(json.dumps(program).encode())
@@ -115,6 +117,8 @@ class Bench:
     def receive(self, port: int, frame: bytes) -> None:
         """Put a frame through the switch, with all its copies."""
         waiting: list[Pending] = self.switch.ingress(port, frame)
+        # Recirculated and resubmitted packets come back as waiting ones, for ever if the program
+        # says so.
         for _ in range(MOST_ROUNDS):
             if not waiting:
                 return
@@ -197,6 +201,7 @@ class Bench:
             raise ScriptError(command.line, f"the entries of {table.spec.name} are const")
 
         action, data = choices[0]
+        # A group of its own for every entry, also where it has one action only.
         if table.spec.profile is not None:
             profiles = [item.name for item in self.pipeline.program.profiles()]
             profile = self.pipeline.profiles[profiles.index(table.spec.profile)]
@@ -209,16 +214,19 @@ class Bench:
 
         table.insert(place.match, place.priority, action, data)
         if command.id is not None:
+            # Scripts write `= id` and later `$id`.
             self._entries[command.id.lstrip("$")] = place
 
     def _remove(self, command: Remove) -> None:
         if command.table is None:
             for table in self.pipeline.tables:
+                # A copy, since the table changes meanwhile.
                 for match, priority in [] if table.is_const else list(table.entries):
                     table.delete(match, priority)
 
             return
 
+        # `remove NAME`: an entry of that name, if there is one, else the whole key of a table.
         place = None if command.keys else self._entries.pop(command.table.lstrip("$"), None)
         place = place or self._place(command)
         place.table.delete(place.match, place.priority)
@@ -236,6 +244,7 @@ class Bench:
             )
 
     def _count(self, line: int, name: str, index: str) -> tuple[int, int]:
+        # The counter of an entry is a direct one, whatever the script calls it.
         if not index[0].isdigit():
             place = self._entries.get(index.lstrip("$"))
             if place is None:
@@ -261,7 +270,10 @@ class Bench:
         self, line: int, kind: str, name: str, specs: Iterable[Any], cells: Iterable[Any]
     ) -> list[Any]:
         named = [
-            (spec.name, cell) for spec, cell in zip(specs, cells, strict=True) if not spec.is_direct
+            # Direct counters and meters live in their tables, not in arrays.
+            (spec.name, cell)
+            for spec, cell in zip(specs, cells, strict=True)
+            if not spec.is_direct
         ]
         found: list[Any] = find_named(line, kind, name, named)
         return found
@@ -285,6 +297,8 @@ class Bench:
 
     def _direct(self, command: Direct) -> None:
         handler = HANDLERS.get(command.word)
+        # Commands without a handler only print something, as `mirroring_get`, or say nothing new,
+        # as `no_packet`.
         if handler is not None:
             handler(self, command.line, command.arguments)
         elif (for_groups := multicast.HANDLERS.get(command.word)) is not None:
@@ -298,8 +312,8 @@ class Bench:
         found = self._counter(line, arguments[0], index)
         if wanted and wanted != found[: len(wanted)]:
             raise CheckFailed(
-                f"line {line}: {arguments[0]}({index}) has {found[0]} packets and {found[1]} bytes, "
-                f"expected {wanted}"
+                f"line {line}: {arguments[0]}({index}) has {found[0]} packets "
+                f"and {found[1]} bytes, expected {wanted}"
             )
 
     def _counter_write(self, line: int, arguments: tuple[str, ...]) -> None:
@@ -374,6 +388,7 @@ class Bench:
         for text in arguments[1:]:
             value, mark, mask = text.partition("&&&")
             first, *second = numbers(line, [value, mask] if mark else [value])
+            # Low, high and mask; -1 has all bits set, whatever the width.
             member.append((first, first, second[0] if second else -1))
 
         found.replace([*found.members, ((), tuple(member))])
@@ -426,6 +441,7 @@ def _rates(line: int, arguments: tuple[str, ...]) -> Rates:
     for argument in arguments:
         rate, _, burst = argument.partition(":")
         try:
+            # The switch counts in units per second.
             found += [round(float(rate) * 1e6), int(burst)]
         except ValueError:
             raise ScriptError(line, f"expected RATE:BURST, found {argument!r}") from None

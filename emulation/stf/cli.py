@@ -36,7 +36,8 @@ Examples:
   ofan p4 stf tests/emulation/compiler/cases    every pair NAME.p4, NAME.stf below a folder
   ofan p4 stf p4c/testdata/p4_16_samples --match v1model.p4 --json | jq .failed
 \b
-Exit codes: 0 all passed, 1 some failed, 2 none failed but some are unsupported (or the command line is wrong).
+Exit codes: 0 all passed, 1 some failed, 2 none failed but some are unsupported (or the \
+command line is wrong).
 """
 
 
@@ -85,6 +86,7 @@ def stf_command(
     elif len(cases) > 1 or program.is_dir():
         click.echo(", ".join(f"{counts[status]} {status}" for status in STATUSES))
 
+    # Failures weigh more than what we refuse to run.
     raise SystemExit(FAILED if counts["failed"] else REFUSED if counts["unsupported"] else PASSED)
 
 

@@ -18,6 +18,7 @@ def first_difference(
     """Describe the first packet that is missing, too many or wrong; None if all are right."""
     for port in sorted({item.port for item in expected} | set(sent)):
         wanted = [item for item in expected if item.port == port]
+        # One such line makes the others of the port meaningless: there is no order to compare.
         if any(item.digits is None for item in wanted):
             found = _any_number(wanted, port, sent)
         else:
@@ -37,6 +38,7 @@ def _any_number(wanted: Sequence[Expect], port: int, sent: Sent) -> str | None:
 def _port_difference(
     program: Mapping[str, Any], port: int, wanted: Sequence[Expect], frames: Sequence[bytes]
 ) -> str | None:
+    # In order: a port is a wire.
     for number, (item, frame) in enumerate(zip(wanted, frames, strict=False)):
         at = differs_at(item, frame)
         if at is not None:
@@ -67,6 +69,7 @@ def differs_at(item: Expect, frame: bytes) -> int | None:
         if want not in ("*", have):
             return at
 
+    # Without `$`, what follows the digits is not looked at.
     if len(found) < len(digits) or (item.is_whole and len(found) > len(digits)):
         return min(len(found), len(digits))
 
@@ -79,6 +82,7 @@ def describe(program: Mapping[str, Any], item: Expect, frame: bytes, at: int) ->
     found = frame.hex()
     parts = dissect(program, frame)
 
+    # One ends where the other goes on: there is no digit to show.
     if at >= min(len(digits), len(found)):
         head = f"has {len(found) / 2:g} bytes, expected {len(digits) / 2:g}"
     else:
@@ -102,6 +106,7 @@ def describe(program: Mapping[str, Any], item: Expect, frame: bytes, at: int) ->
 
 
 def _part_at(parts: Sequence[Part], bit: int) -> Part:
+    # A digit is four bits, which may belong to two fields: the first is named.
     return next(part for part in parts if part.offset <= bit + 3 and bit < part.offset + part.bits)
 
 

@@ -58,6 +58,7 @@ class _Walk:
     def run(self) -> None:
         """Follow the states from the first one."""
         name: str | None = self.start
+        # A parser may loop without taking a bit.
         for _ in range(MAX_STATES):
             if name is None:
                 return
@@ -71,6 +72,7 @@ class _Walk:
     def bits(self, offset: int, width: int) -> int:
         """Return bits of the frame from the current place on."""
         end = self.at + offset + width
+        # The frame is too short: what has been named so far stays.
         if end > len(self.frame) * 8:
             raise Unknown
 
@@ -85,6 +87,7 @@ class _Walk:
                 self.assign(*operation["parameters"])
             case "advance":
                 self.at += self.value(operation["parameters"][0])
+            # Its length is an expression, which is not evaluated here.
             case "extract_VL":
                 raise Unknown
 
@@ -149,6 +152,7 @@ class _Walk:
             case "field":
                 bits = self.width_of(self.headers[operand["value"][0]], operand["value"][1])
             case _:
+                # All elements of a stack have one type.
                 bits = self.width_of(self.headers[f"{operand['value'][0]}[0]"], operand["value"][1])
 
         return (bits + 7) // 8 * 8
@@ -166,5 +170,6 @@ class _Walk:
         for value, width in key:
             packed = packed << width | value
 
+        # All bits count.
         mask = -1 if transition["mask"] is None else int(transition["mask"], 16)
         return packed & mask == int(transition["value"], 16) & mask

@@ -28,6 +28,7 @@ def match_of(key: KeyField, text: str | None) -> tuple[int, int]:
             str(error) if isinstance(error, MatchError) else f"{key.name}: cannot read {text!r}"
         ) from None
 
+    # The second number of a prefix is its length, not bits.
     if any(value >> key.bits for value in (pair[:1] if key.kind == "lpm" else pair)):
         raise MatchError(f"{key.name}: {text} does not fit in {key.bits} bits")
 
@@ -57,6 +58,7 @@ def _masked(key: KeyField, text: str) -> tuple[int, int]:
         return int(value, 0) & int(mask, 0), int(mask, 0)
 
     bits = BASES.get(text[:2].lower())
+    # A decimal number has no wildcards: it matches exactly.
     if bits is None:
         return int(text), _full(key)
 
@@ -72,6 +74,7 @@ def _prefix(key: KeyField, text: str) -> tuple[int, int]:
     value, mark, length = text.partition("/")
     if not mark:
         bits = BASES.get(text[:2].lower())
+        # Every digit that is not `*` counts with all its bits, so a prefix ends at a digit.
         length = str(key.bits if bits is None else (len(text) - 2 - text.count("*")) * bits)
         value = text.replace("*", "0")
 

@@ -48,6 +48,7 @@ class Multicast:
     def node_update(self, line: int, arguments: tuple[str, ...]) -> None:
         """`NODE PORT...`: replace the ports; the replication id stays."""
         node = self._node(line, arguments[0])
+        # All replicas of a node share the id.
         rid = self._nodes[node][0].instance
         self._nodes[node] = _replicas(line, (str(rid), *arguments[1:]))
         self._refresh()
@@ -77,6 +78,7 @@ class Multicast:
                 replica for node in reversed(nodes) for replica in self._nodes[node]
             )
 
+        # Sessions last, since what they clone to are the groups as they are now.
         for session, group in self._group_sessions.items():
             replication.sessions[session] = CloneSession(replication.groups.get(group, ()))
 

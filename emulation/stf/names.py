@@ -11,6 +11,7 @@ from emulation.stf.script import ScriptError
 def find_named(line: int, kind: str, name: str, named: Iterable[tuple[str, Any]]) -> Any:
     """Return what has the name, or the only thing whose name ends with it."""
     pairs = list(named)
+    # A whole name first, then whole components, then any end, as the format allows.
     exact = [item for known, item in pairs if known == name]
     suffix = [item for known, item in pairs if known.endswith(f".{name}")] or [
         item for known, item in pairs if known.endswith(name)
@@ -33,6 +34,7 @@ def key_name(line: int, names: list[str], name: str) -> str:
     `$0` is `[0]`, `valid` a validity bit, and leading parts may be left out.
     """
     head, mark, tail = name.partition("$")
+    # `hdr$0.x` is `hdr[0].x`.
     digits = tail[: len(tail) - len(tail.lstrip("0123456789"))]
     wanted = f"{head}[{digits}]{tail[len(digits) :]}" if mark and digits else name
     spellings = [

@@ -225,10 +225,12 @@ def _command(number: int, text: str) -> Command:
     word = word.lower()
     tail = rest[0] if rest else ""
 
+    # Before the comment is cut off: a log line may have a `#`.
     if word == "expect_log":
         return Direct(number, word, (tail,))
 
     tail = tail.partition("#")[0]
+    # Frames are digits with blanks anywhere, which the tokens of the others do not fit.
     if word in ("packet", "expect"):
         return _frame(number, word, tail)
 
@@ -370,6 +372,7 @@ def _direct(word: str, line: _Line) -> Command:
     while line.peek()[0] != "end":
         kind, text = line.peek()
         line.at += 1
+        # `10:20` or `1&&&0xf` is one argument, although it is several tokens.
         joins = kind == "mark" and text != "=="
 
         if arguments and (joins or (len(arguments[-1]) > 0 and arguments[-1][-1] in ":/&>")):

@@ -36,17 +36,20 @@ COLOURS = {
 EXAMPLES = """
 \b
 Examples:
-  ofan p4 trace router.p4 --packet ffffffffffff0200000000010800450000140000000040006ee50a0000010a000002
+  ofan p4 trace router.p4 --packet ffffffffffff02000000000108\
+00450000140000000040006ee50a0000010a000002
   ofan p4 trace router.p4 --entries routes.stf --packet 'ffff...' --port 3
   ofan p4 trace router.p4 --entries router.stf          the packets that the STF script sends
   ofan p4 trace router.p4 --entries routes.stf --pcap captures/veth0_in.pcap --port 1
-  ofan p4 trace p4src/ecmp.p4 --entries entries.txtpb --packet 0000... --json | jq '.packets[].steps[].text'
+  ofan p4 trace p4src/ecmp.p4 --entries entries.txtpb --packet 0000... --json | \
+jq '.packets[].steps[].text'
 
 \b
 Entries, in files of either kind; --entries may be repeated:
   STF            add routes ipv4.dst:0x0a000000/8 forward(port:3)
                  setdefault routes drop()        mirroring_add 7 2        register_write seen 0 5
-  P4Runtime      a WriteRequest or a ReadResponse in protobuf's text format, as other tools print it:
+  P4Runtime      a WriteRequest or a ReadResponse in protobuf's text format, as other tools \
+print it:
                  updates { type: INSERT entity { table_entry { table_id: 33583783 ... } } }
 """
 
@@ -84,6 +87,7 @@ class Tracer:
         self.bench = Bench(program, Walk(self._steps.append))
         self._service: P4RuntimeService | None = None
         self._p4info = p4info
+        # For the pipeline that a controller would set, if there are P4Runtime entries.
         self._source = json.dumps(program).encode()
 
     def apply(self, file: Path, with_packets: bool) -> None:
@@ -115,6 +119,7 @@ class Tracer:
         self._service = _primary(self.bench.switch)
         self._service.set_pipeline(request)
         assert self.bench.switch.pipeline is not None
+        # The switch has loaded the program anew; the bench must look at that one.
         self.bench.pipeline = self.bench.switch.pipeline
 
     def packet(self, port: int, frame: bytes) -> None:
@@ -135,6 +140,7 @@ class Tracer:
             case Packet():
                 if with_packets:
                     self.packet(command.port, command.frame)
+            # A trace shows what happens; it does not judge.
             case Expect() | CheckCounter():
                 pass
             case _:
@@ -146,6 +152,7 @@ class Tracer:
         except text_format.ParseError as error:
             raise TraceError(f"{file}:{error}") from None
 
+        # The file may come from another switch and another controller.
         request.device_id = 0
         request.election_id.low = 1
         request.election_id.high = 0
@@ -189,6 +196,7 @@ def write_request(text: str) -> p4runtime_pb2.WriteRequest:
         try:
             response = text_format.Parse(text, p4runtime_pb2.ReadResponse())
         except text_format.ParseError:
+            # The first complaint: a WriteRequest is the usual content.
             raise error from None
 
     request = p4runtime_pb2.WriteRequest()
@@ -264,6 +272,7 @@ def load(
 
 def rendered(traced: Traced, number: int, folder: Path) -> list[str]:
     """Return the lines that show a packet's walk, with places seen from the program's folder."""
+    # Compiled from a path that is absolute or relative: both are cut off.
     prefixes = (f"{folder}/", f"{os.path.relpath(folder)}/")
     places = [
         step.where.removeprefix(prefixes[0]).removeprefix(prefixes[1]) for step in traced.steps

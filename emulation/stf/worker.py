@@ -14,7 +14,9 @@ from pathlib import Path
 
 from emulation.stf.cases import Verdict, run_case
 
+# Far more than importing takes, also on a loaded machine.
 START_SECONDS = 60.0
+# A forked child would inherit the locks of threads that it does not have.
 CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -67,8 +69,10 @@ class Worker:
             target=_serve, args=(theirs, self._include_dirs), daemon=True
         )
         self._process.start()
+        # With our copy open, the death of the process would never be seen as end of file.
         theirs.close()
 
+        # The time limit of the first test must not pay for the imports.
         if ours.poll(START_SECONDS):
             ours.recv()
 
