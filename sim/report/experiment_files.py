@@ -13,7 +13,7 @@ from typing import Any
 
 from fattree.experiment import Experiment, Scenario
 from sim.report.contents import FIGURES, figure
-from sim.report.figure import Figure, Preset
+from sim.report.figure import Figure, Preset, dotted
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "experiments" / "paper"
 PRESET = Preset("default")
@@ -38,14 +38,10 @@ def files(shown: Figure) -> dict[str, str]:
     for name, scenarios in parts.items():
         blocks = list(_blocks([_flat(scenario) for scenario in _distinct(scenarios)]))
         for number, block in enumerate(blocks, start=1):
-            stem = "-".join(
-                [
-                    shown.name,
-                    *([name] if len(parts) > 1 else []),
-                    *([str(number)] if len(blocks) > 1 else []),
-                ]
-            )
-
+            # Only what tells files of a figure apart is in their names.
+            part = [name] if len(parts) > 1 else []
+            piece = [str(number)] if len(blocks) > 1 else []
+            stem = "-".join([shown.name, *part, *piece])
             found[f"{stem}.toml"] = _text(shown, stem, block)
 
     return found
@@ -69,15 +65,7 @@ def _distinct(scenarios: Sequence[Scenario]) -> list[Scenario]:
 
 def _flat(scenario: Scenario) -> Values:
     """Return a scenario's values by dotted keys, without its name."""
-    flat: Values = {}
-    for key, value in scenario.model_dump(exclude={"name"}).items():
-        flat.update(
-            {f"{key}.{name}": item for name, item in value.items()}
-            if isinstance(value, dict)
-            else {key: value}
-        )
-
-    return flat
+    return dict(dotted(scenario.model_dump(exclude={"name"})))
 
 
 def _axes(rows: Sequence[Values]) -> dict[str, list[Any]]:
