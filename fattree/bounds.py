@@ -46,18 +46,16 @@ class Timing:
 
 
 def data_only_packets(timing: Timing) -> int:
-    """Return i_1: how many data packets a host has begun when the first one arrives (78 by
-    default).
-    """
-    return (
-        -(-(timing.propagation_ps + (timing.hops - 1) * timing.data_ps) // timing.data_slot_ps) + 1
-    )
+    """Return i_1: how many data packets a host has begun when the first arrives (78 by default)."""
+    # -(-a // b) is a divided by b, rounded up, in integers.
+    travelled_ps = timing.propagation_ps + (timing.hops - 1) * timing.data_ps
+    return -(-travelled_ps // timing.data_slot_ps) + 1
 
 
 def ack_times_ps(timing: Timing, packets: int) -> list[int]:
-    """Return when the ACK of each of `packets` data packets arrives at best, in order, at a host
-    that also receives as many.
+    """Return when the ACK of each of `packets` data packets arrives at best, in order.
 
+    The host receives as many as it sends, so that its ACKs share its link with its data.
     Modes 1 and 2 give the ACKs up to i_2 = packets - i_1 + 1, mode 3 the later of its two
     constraints for the rest. A host that has sent all its data before the first packet arrives
     acknowledges each packet at once.
@@ -78,9 +76,12 @@ def ack_times_ps(timing: Timing, packets: int) -> list[int]:
 
     for index in range(interleaved, packets):
         on_the_link = arrivals[interleaved - 1] + (index + 1 - interleaved) * timing.ack_slot_ps
-        if index < i1 - 1:  # its data packet left in mode 1
+        # The ACK of what left in mode 1 waits for nothing but its own way there and back.
+        if index < i1 - 1:
             after_data = first_data + index * timing.data_slot_ps + return_ps(timing)
         else:
+            # The second constraint of mode 3. The paper prints (H - 1) a, with the gap; the figure
+            # that it prints beside it, 17.05694 us, is without.
             after_data = (
                 arrivals[index - (i1 - 1)]
                 + (timing.hops - 1) * timing.ack_ps
@@ -103,9 +104,7 @@ def arrival_ps(timing: Timing) -> int:
 
 
 def plain_sum_ps(timing: Timing, packets: int) -> int:
-    """Return the paper's all-to-all bound: the sum of the host's transmissions and one empty round
-    trip.
-    """
+    """Return the paper's all-to-all bound: a host's transmissions and one empty round trip."""
     return packets * timing.data_slot_ps + arrival_ps(timing) + return_ps(timing)
 
 
@@ -115,12 +114,13 @@ def one_way_ps(timing: Timing, packets: int) -> int:
 
 
 def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
-    """Return the lower bound of the CCT of `flows`: each host's flows of one generation as one
-    message, generations in sequence.
+    """Return the lower bound of the CCT of `flows`.
 
-    A host that receives less than it sends is only held to its own sending. `gaps` are the paced
-    gaps (under failures); by default those at line rate.
+    Each host's flows of one generation are one message; generations come in turn. A host that
+    receives less than it sends is only held to its own sending. `gaps` are the paced gaps (under
+    failures); by default those at line rate.
     """
+    # Hosts of one generation are numbered through, so that one bincount serves all generations.
     tree = scenario.tree
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
     generation = generations(tree, flows)
@@ -131,6 +131,8 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     )[: len(sends)]
     hops = np.where(flows.source // tree.half == flows.destination // tree.half, 2, 6)
     hops[(hops == 6) & (flows.source // tree.half**2 == flows.destination // tree.half**2)] = 4
+
+    # The recursion is the same for all hosts with equal figures: each distinct case is run once.
     slots = paced // shares(tree, flows)
     sender = together + flows.source
     keys = np.stack(
@@ -158,6 +160,7 @@ def _longest_chain(flows: Flows, generation: Int64, times: Int64, arrivals: Int6
     A host knows that a flow of its own is done when all ACKs are back, `times`, but one to it when
     the data are in, `arrivals`.
     """
+    # By generations, so what a flow waits for has its own begin already.
     begins = flows.start_ps.copy()
     for current in range(1, int(generation.max(initial=0)) + 1):
         chosen = np.flatnonzero(generation == current)

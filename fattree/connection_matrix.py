@@ -1,11 +1,13 @@
 """htsim's connection matrices: files of connections and of the triggers that chain them.
 
-    file        = { header | connection | trigger | comment }                    one a line
-    header      = ("Nodes" | "Connections" | "Triggers" | "Failures") COUNT      Nodes and Connections are required
-    connection  = SOURCE "->" DESTINATION { ("id" ID) | ("start" TIME) | ("trigger" ID) | ("size" BYTES)
-                                          | ("send_done_trigger" ID) }           exactly one of start and trigger
+    file        = { header | connection | trigger | comment }      one a line
+    header      = ("Nodes" | "Connections" | "Triggers" | "Failures") COUNT
+    connection  = SOURCE "->" DESTINATION { ("id" ID) | ("start" TIME) | ("trigger" ID)
+                                          | ("size" BYTES) | ("send_done_trigger" ID) }
     trigger     = "trigger" "id" ID ("oneshot" | "multishot" | "barrier" "count" COUNT)
     comment     = "#" anything | nothing
+
+Nodes and Connections are required, and of a connection exactly one of start and trigger.
 
 A trigger becomes `Flows.after`, so only those that a host can see by itself are possible: whoever
 fires it must begin or end where the connections that it starts begin. What else htsim knows
@@ -24,19 +26,24 @@ from fattree.errors import MatrixError, TrafficError
 from fattree.flows import Flows, generations, offsets
 from fattree.text_file import read_text
 from fattree.topology import FatTree
+from fattree.units import PS_PER_US
 
 Unit = Literal["ps", "us"]
 Kind = Literal["oneshot", "multishot", "barrier"]
 Entry = TypeVar("Entry", "Connection", "Trigger")
 
-PS_PER_UNIT = {"ps": 1, "us": 10**6}
+# Simulators of the htsim family disagree: some read `start` as ps, some as us.
+PS_PER_UNIT = {"ps": 1, "us": PS_PER_US}
+
+# 11 days; what is later is a slip of the unit, and must not overflow int64 with a run added to it.
 LONGEST_PS = 10**18
 HEADERS = ("Nodes", "Connections", "Triggers", "Failures")
 FIELDS = ("id", "start", "trigger", "size", "send_done_trigger")
 REFUSED = {
     "recv_done_trigger": "recv_done_trigger is not supported (it never fires in htsim either)",
     "prio": "prio is not supported: there are no priorities among flows",
-    "failure": "failure lines are not supported: name failed links in the experiment, under failures.events",
+    "failure": "failure lines are not supported: "
+    "name failed links in the experiment, under failures.events",
 }
 
 
@@ -59,9 +66,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What starts connections: after its first firing, one at each firing, or all after `count`
-    firings.
-    """
+    """What starts connections: all at its first firing, one at each, or all after `count`."""
 
     line: int
     identity: int
@@ -91,16 +96,19 @@ def read_connection_matrix(path: str, tree: FatTree, payload_bytes: int, unit: U
 
 
 def describe(matrix: ConnectionMatrix, unit: Unit) -> str:
-    """Return one line that says how a file was understood, since simulators disagree about the unit
-    of `start`.
-    """
+    """Return one line that says how a file was understood, the unit of `start` above all."""
     latest = (
         max((connection.start or 0 for connection in matrix.connections), default=0)
         * PS_PER_UNIT[unit]
     )
 
-    counts = f"{matrix.counts['Nodes']} hosts, {len(matrix.connections)} connections, {len(matrix.triggers)} triggers"
-    return f"{matrix.source}: {counts}; start times read as {unit}, the latest is {latest / 10**6:g} us"
+    counts = (
+        f"{matrix.counts['Nodes']} hosts, {len(matrix.connections)} connections, "
+        f"{len(matrix.triggers)} triggers"
+    )
+    times = f"start times read as {unit}, the latest is {latest / PS_PER_US:g} us"
+
+    return f"{matrix.source}: {counts}; {times}"
 
 
 def parse_connection_matrix(text: str, source: str) -> ConnectionMatrix:
@@ -157,7 +165,8 @@ def _parse_connection(matrix: ConnectionMatrix, line: int, words: list[str]) -> 
     if ("start" in fields) == ("trigger" in fields):
         raise matrix.error(
             line,
-            f"expected exactly one of start and trigger, found {'both' if 'start' in fields else 'none'}",
+            "expected exactly one of start and trigger, "
+            f"found {'both' if 'start' in fields else 'none'}",
         )
 
     if "size" not in fields:
@@ -181,6 +190,7 @@ def _parse_connection(matrix: ConnectionMatrix, line: int, words: list[str]) -> 
 
 
 def _fields(matrix: ConnectionMatrix, line: int, words: list[str]) -> dict[str, str]:
+    # An odd last name gets the empty value, which is refused below by its name.
     fields: dict[str, str] = {}
     for name, value in zip(words[::2], [*words[1::2], ""], strict=False):
         if name in REFUSED:
@@ -208,7 +218,8 @@ def _parse_trigger(matrix: ConnectionMatrix, line: int, words: list[str]) -> Tri
         case _:
             raise matrix.error(
                 line,
-                "expected trigger id N oneshot, trigger id N multishot or trigger id N barrier count M",
+                "expected trigger id N oneshot, trigger id N multishot "
+                "or trigger id N barrier count M",
             )
 
     return Trigger(
@@ -220,6 +231,7 @@ def _parse_trigger(matrix: ConnectionMatrix, line: int, words: list[str]) -> Tri
 
 
 def _number(matrix: ConnectionMatrix, line: int, what: str, text: str, least: int = 0) -> int:
+    # ASCII first: `isdigit` alone would take superscripts, which `int` refuses.
     if text.isascii() and text.isdigit() and len(text) <= 15 and int(text) >= least:
         return int(text)
 
@@ -237,6 +249,7 @@ def _time(matrix: ConnectionMatrix, line: int, text: str) -> float:
     try:
         time = float(text)
     except ValueError:
+        # As "nan" in the file itself: no comparison holds for it.
         time = math.nan
 
     if not 0 <= time <= LONGEST_PS:
@@ -323,7 +336,8 @@ def _check_hosts(matrix: ConnectionMatrix, tree: FatTree) -> None:
     nodes = matrix.counts["Nodes"]
     if nodes > tree.hosts:
         raise MatrixError(
-            f"{matrix.source}: Nodes is {nodes}, but a fat-tree of k = {tree.k} has {tree.hosts} hosts"
+            f"{matrix.source}: Nodes is {nodes}, "
+            f"but a fat-tree of k = {tree.k} has {tree.hosts} hosts"
         )
 
     if not matrix.connections:
@@ -377,7 +391,10 @@ def _started_by(
         return
 
     if started and len(firing) != trigger.count:
-        fires = f"{trigger.kind} trigger {trigger.identity} needs {trigger.count} connection(s) that fire it, found {len(firing)}"
+        fires = (
+            f"{trigger.kind} trigger {trigger.identity} needs {trigger.count} connection(s) "
+            f"that fire it, found {len(firing)}"
+        )
         raise matrix.error(
             trigger.line,
             f"{fires}: with fewer nothing starts, and waiting for some of them is not supported",
@@ -389,12 +406,16 @@ def _started_by(
 def _one_by_one(
     matrix: ConnectionMatrix, trigger: Trigger, started: list[int], firing: list[int]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield a multishot trigger's chain: one connection fires it from outside, and each that it
-    starts fires it again.
+    """Yield a multishot trigger's chain.
+
+    One connection fires it from outside, and each that it starts fires it again.
     """
     chain = [index for index in firing if index not in started] + started
     if started and (len(chain) != len(started) + 1 or not set(chain[:-1]) <= set(firing)):
-        expected = "one connection that fires it first and every one that it starts (but the last) firing it again"
+        expected = (
+            "one connection that fires it first "
+            "and every one that it starts (but the last) firing it again"
+        )
         raise matrix.error(
             trigger.line,
             f"multishot trigger {trigger.identity}: only a chain is supported, expected {expected}",
@@ -406,11 +427,14 @@ def _one_by_one(
 def _refuse_global(
     matrix: ConnectionMatrix, trigger: Trigger, index: int, awaited: tuple[int, ...]
 ) -> None:
+    # Hosts know of a flow's end only at its ends (design, decision 9); htsim's triggers know all.
     connection = matrix.connections[index]
     for other in (matrix.connections[flow] for flow in awaited):
         if connection.source not in (other.source, other.destination):
             raise matrix.error(
                 connection.line,
-                f"trigger {trigger.identity} is global: host {connection.source} cannot know when the connection "
-                f"{other.source}->{other.destination} of line {other.line} is done; only hosts that take part in it can",
+                f"trigger {trigger.identity} is global: "
+                f"host {connection.source} cannot know when the connection "
+                f"{other.source}->{other.destination} of line {other.line} is done; "
+                "only hosts that take part in it can",
             )

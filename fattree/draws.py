@@ -10,6 +10,8 @@ from typing import Any
 
 MASK = 0xFFFFFFFF
 
+# Numbers never change their meaning: results of a seed would change with them.
+
 
 class Stream(IntEnum):
     """What a number is drawn for; together with an index it names a component of the fabric."""
@@ -33,10 +35,9 @@ def component(stream: int, index: int) -> int:
 
 
 def scramble(x: Any) -> Any:
-    """Permute 32-bit integers (xorshift-multiply.
-
-    Both factors are below 2**30, so that products fit 63 bits).
-    """
+    """Permute 32-bit integers by xorshift and multiplication."""
+    # Both factors are odd, which makes it a permutation, and below 2**30, so that products stay
+    # below 2**62: numba and numpy have no wider integers, and signed ones must not overflow.
     x = ((x ^ (x >> 16)) * 0x2C1B3C6D) & 0xFFFFFFFF
     x = ((x ^ (x >> 12)) * 0x297A2D39) & 0xFFFFFFFF
     return x ^ (x >> 15)
@@ -47,14 +48,16 @@ def mix(seed: Any, component: Any, n: Any) -> Any:
 
     `seed` and `component` are below 2**63, `n` below 2**62; numpy int64 arrays broadcast.
     """
+    # A permutation follows each half of each argument: neighbouring seeds, components and numbers
+    # must have nothing in common.
     low = scramble(scramble(seed & 0xFFFFFFFF) ^ (component & 0xFFFFFFFF))
     high = scramble(scramble(((seed >> 32) ^ (component >> 32) ^ 0x5BD1E995) & 0xFFFFFFFF) ^ low)
     return scramble(scramble((low + n) & 0xFFFFFFFF) ^ high ^ ((n >> 32) & 0xFFFFFFFF))
 
 
 def below(draw: Any, bound: Any) -> Any:
-    """Scale a 32-bit draw to 0 ..
+    """Scale a 32-bit draw to 0 .. bound - 1.
 
-    Bound - 1: draw * bound >> 32 in two halves, so that bounds may reach 2**46.
+    It is draw * bound >> 32, in two halves so that bounds, gaps in ps among them, may reach 2**46.
     """
     return (draw * (bound >> 16) + (draw * (bound & 0xFFFF) >> 16)) >> 16

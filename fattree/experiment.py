@@ -15,13 +15,20 @@ from fattree.policies import POLICIES, Chooser, Policy
 from fattree.topology import FatTree
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 
+# The paper's setting: 200 data packets of 4 KB or so.
 DEFAULT_QUEUE_BYTES = 800_000
+
+# Far beyond any experiment: against a slip of a unit.
 MOST_BYTES = 2**40
 MOST_RTTS = 10_000
 LATEST_NS = 10**14
+
+# In recent flaps: above the one a link is left out, below the other it is used again
+# (`controller.damping`).
 DAMPING_SUPPRESS = 3.0
 DAMPING_REUSE = 1.0
 
+# Host DR's hosts choose the way, so it has no groups that another program could take.
 LIKE = tuple(slug for slug, row in POLICIES.items() if row.chooser is not Chooser.WAYPOINT)
 Matrix = Literal[
     "permutation",
@@ -58,6 +65,8 @@ class Fabric(Section):
 class Packets(Section):
     """What a packet of each class occupies on the wire."""
 
+    # Below 256 bytes switches would take data for ACKs (design, decision 2). The headers are our
+    # packets' 58 bytes and Ethernet's FCS.
     payload_bytes: Annotated[int, Field(ge=256, le=65_000)] = 4096
     header_bytes: Annotated[int, Field(ge=62, le=1_000)] = 62
     ack_bytes: Annotated[int, Field(ge=1, le=65_000)] = 64
@@ -71,12 +80,14 @@ class LoadBalancer(Section):
     `label_timeout_rtt`: labels (REPS, PLB) time out no sooner.
     """
 
+    # The paper's text in "Ofan" gives each pointer an order of its own, its appendix F each pod.
     schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
     edge_pointers: Literal["pod", "edge", "host"] = "edge"
     agg_pointers: Literal["pod", "edge", "host"] = "pod"
     queue_staleness_ns: Annotated[float, Field(ge=0, le=10**9)] = 0
     bins_percent: tuple[float, float, float] = (5, 10, 20)
     ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    # The last ACKs' marks are bits of one int64.
     plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
     plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
     plb_gaps: Annotated[int, Field(ge=1, le=10**6)] = 10
@@ -88,7 +99,8 @@ class LoadBalancer(Section):
     def _one_order_per_pointer(cls, level: str, others: ValidationInfo) -> str:
         if level == "pod" and others.data.get("schedule_orders") == "per_pointer":
             raise ValueError(
-                '"pod" needs schedule_orders = "per_pod": a pod\'s edges share a pointer, so they share an order'
+                '"pod" needs schedule_orders = "per_pod": '
+                "a pod's edges share a pointer, so they share an order"
             )
 
         return level
@@ -118,6 +130,7 @@ class Transport(Section):
 
     recovery: Literal["erasure", "sack"] = "erasure"
     congestion: Literal["fixed", "mswift"] = "fixed"
+    # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
     sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
     pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
     random_phases: bool = True
@@ -154,8 +167,7 @@ class Failures(Section):
 
 
 class Controller(Section):
-    """How the controller learns of failures, and how it treats links that come and go
-    (`controller.detection`).
+    """How the controller learns of failures, and how it treats links that come and go.
 
     G (`failures.convergence_rtt`) runs from the moment at which it learns of a change: with
     `announced` that is the change itself.
@@ -175,7 +187,8 @@ class Controller(Section):
             None,
         ):
             raise ValueError(
-                f'probe_interval_us and probe_misses need detection = "probe", not "{self.detection}"'
+                "probe_interval_us and probe_misses need "
+                f'detection = "probe", not "{self.detection}"'
             )
 
         if self.damping_half_life_us is None and (self.damping_suppress, self.damping_reuse) != (
@@ -195,9 +208,7 @@ class Controller(Section):
 
 
 class OwnProgram(Section):
-    """A P4 program of the user's that runs in place of ours: its file, and the load balancer whose
-    groups and hosts it gets.
-    """
+    """A P4 program of the user's, and the load balancer whose groups and hosts it gets."""
 
     file: Annotated[str, Field(min_length=1)]
     like: str = "simple_rr"
@@ -262,9 +273,7 @@ class Scenario(Settings):
 
     @property
     def data_bytes(self) -> int:
-        """Return the wire size of a data packet without gap, tunnel included where the scheme
-        tunnels.
-        """
+        """Return the wire size of a data packet without gap, with the tunnel where there is one."""
         tunnel = self.packets.tunnel_bytes if self.policy == "host_dr" else 0
         return self.packets.payload_bytes + self.packets.header_bytes + tunnel
 
@@ -282,6 +291,7 @@ class Scenario(Settings):
 
     def tx_ps(self, size: int) -> int:
         """Return how long `size` bytes occupy a link."""
+        # Rounded up to whole ps: no link is ever faster than its rate.
         return -(-size * 8 * PS_PER_SECOND // self.rate_bps)
 
     @property

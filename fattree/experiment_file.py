@@ -1,5 +1,4 @@
-"""Read and write experiment files: TOML in, `Experiment` out, and one line for whatever is wrong,
-with the line it is on.
+"""Read and write experiment files: TOML in, `Experiment` out, one line for whatever is wrong.
 
 Sizes (keys that end in `_bytes`) may be written as text: "1MiB", "64KiB", "16 MB". `convergence_rtt
 = inf` is plain TOML.
@@ -27,6 +26,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+# No more digits than a double holds exactly.
 SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
 EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -110,7 +110,8 @@ def _parse_toml(text: str, source: str) -> dict[str, Any]:
         values: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ExperimentError(
-            f"{source}: not TOML: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
+            f"{source}: not TOML: "
+            f"{str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
         ) from None
 
     return values
@@ -143,6 +144,8 @@ def _override(values: dict[str, Any], override: str) -> KeyPath:
 
 
 def _value(key: str, text: str) -> Any:
+    # What is no TOML is text, so that a shell's user need not quote twice: `matrix=ring`. Load
+    # balancers are a list.
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -167,6 +170,8 @@ def _bytes(value: Any) -> Any:
 
     number, prefix, binary = found.groups()
     size = float(number) * (1024 if binary else 1000) ** PREFIXES[prefix]
+
+    # Half a byte stays text, which pydantic then refuses with the key's name.
     return int(size) if size == int(size) else value
 
 
@@ -182,9 +187,7 @@ def size_in_bytes(text: str) -> int:
 
 
 def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
-    """Yield what pydantic cannot see, with its key: unknown load balancers and links, traffic that
-    does not fit the fat-tree.
-    """
+    """Yield what pydantic cannot see, with its key: names, and traffic that does not fit."""
     if not experiment.policies and not experiment.program:
         yield ("policies",), "policies is empty: name at least one load balancer"
 
@@ -192,7 +195,8 @@ def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
         if slug not in POLICIES:
             yield (
                 ("policies",),
-                f"no load balancer {slug!r}{_nearest(slug, POLICIES)}; there are {', '.join(POLICIES)}",
+                f"no load balancer {slug!r}{_nearest(slug, POLICIES)}; "
+                f"there are {', '.join(POLICIES)}",
             )
 
         if experiment.policies.count(slug) > 1:
@@ -236,7 +240,7 @@ def _explain(error: ValidationError, place: _Place) -> str:
 
 
 def _likely(path: KeyPath) -> str:
-    """Return a hint at the known key, here or in another table, that an unknown key may stand for."""
+    """Return a hint at the known key, here or elsewhere, that an unknown key may stand for."""
     for table in Settings.model_fields if len(path) == 1 else ():
         if path[0] in _known_keys((table,)):
             return f" (it belongs in the table [{table}])"
@@ -270,6 +274,8 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 def _line_of(keys: Sequence[str], text: str) -> int:
     """Return the line (from 1) on which a key stands, or its nearest table, or 0."""
+    # tomllib keeps no positions. This reads lines as a person would: the deepest key that is a
+    # beginning of the one sought wins, so a missing key is reported at its table.
     table: list[str] = []
     best = 0
     depth = 0
@@ -319,6 +325,7 @@ def experiment_toml(experiment: BaseModel) -> str:
 
 
 def _toml(value: Any) -> str:
+    # bool first: True is an int as well, and TOML writes it small.
     match value:
         case bool():
             return "true" if value else "false"
@@ -339,6 +346,7 @@ def _toml(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
+    # TOML's basic strings: quotes, backslashes and control characters are escaped.
     escaped = "".join(
         f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c
         for c in text

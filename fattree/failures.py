@@ -1,5 +1,4 @@
-"""Which links fail and when, and when the routes follow: drawn at a rate, named in the experiment,
-or both.
+"""Which links fail and when, drawn or named, and when the routes follow.
 
 A seed fixes the failures for all load balancers alike (design, decision 10). A draw that cuts a
 flow off from its destination is drawn again and counted; named failures that do so are an error.
@@ -22,7 +21,10 @@ from fattree.units import PS_PER_NS
 from fattree.wecmp import LinkState, agg_weights
 
 Links = frozenset[int]
+# At a rate at which a thousand draws cut a flow off, the draws that do not are no fair sample.
 MOST_DRAWS = 1_000
+
+# As `hostagent.state.NEVER`: later than any time, with room for a sum in int64.
 FOREVER = 2**62
 
 
@@ -58,7 +60,7 @@ class RouteChange:
 class Timeline:
     """All link events of a run, in order; the routes that hold at the start, and their changes.
 
-    How often a draw was repeated.
+    `redraws`: how often the draw was repeated.
     """
 
     changes: tuple[LinkChange, ...]
@@ -85,6 +87,9 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
     rate = scenario.failures.rate
     changes = _changes(named)
     _refuse_cut_off(scenario.tree, changes, flows)
+
+    # Each attempt draws all links anew, from a stream of its own: failures stay independent, given
+    # that they cut nobody off.
     attempt = 0
 
     while rate > 0 and _cuts_off(
@@ -93,7 +98,8 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
         attempt += 1
         if attempt == MOST_DRAWS:
             raise FailureError(
-                f"a failure rate of {rate:g} cut a flow off in each of {MOST_DRAWS:,} draws: lower failures.rate"
+                f"a failure rate of {rate:g} cut a flow off in each of {MOST_DRAWS:,} draws: "
+                "lower failures.rate"
             )
 
     first, routes = _routes(changes, scenario.convergence_ps)
@@ -101,9 +107,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
 
 
 def draw(scenario: Scenario, attempt: int) -> list[Outage]:
-    """Return the outages of the links that fail at `failures.rate`, each on its own and for good,
-    in the n-th draw.
-    """
+    """Return the n-th draw's outages: each link fails at `failures.rate`, on its own, for good."""
     draws = mix(scenario.seed, component(Stream.FAILURE, attempt), np.arange(scenario.tree.links))
     time = round(scenario.failures.at_ns * PS_PER_NS)
     return [
@@ -120,7 +124,8 @@ def named_outages(scenario: Scenario) -> list[Outage]:
         up_ps = FOREVER if event.up_ns is None else round(event.up_ns * PS_PER_NS)
         if up_ps <= down_ps:
             raise FailureError(
-                f"{event.link} comes up at {event.up_ns:g} ns, but it goes down at {event.down_ns:g} ns"
+                f"{event.link} comes up at {event.up_ns:g} ns, "
+                f"but it goes down at {event.down_ns:g} ns"
             )
 
         outages.append(Outage(link_named(scenario.tree, event.link), down_ps, up_ps))
@@ -146,6 +151,7 @@ def _changes(outages: list[Outage]) -> tuple[LinkChange, ...]:
 
 
 def _merged(outages: list[Outage]) -> list[Outage]:
+    # Sorted by link and then by time, an outage can only touch the last one.
     merged: list[Outage] = []
     for outage in sorted(outages):
         last = merged[-1] if merged else None
@@ -161,6 +167,7 @@ def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
     """Yield the links that are down after each change."""
     failed: Links = frozenset()
     for change in changes:
+        # `-` binds tighter than `|`. No link is in both sets, as outages that touch are one.
         failed = failed - change.up | change.down
         yield failed
 
@@ -175,6 +182,7 @@ def _routes(
     routes = [
         RouteChange(time, failed) for time, failed in zip(times, _states(changes), strict=True)
     ]
+    # With G = 0 a failure at time 0 is routed around before the first packet.
     if routes and routes[0].time_ps == 0:
         return routes[0].failed, tuple(routes[1:])
 
@@ -187,6 +195,8 @@ def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
     source = flows.source // h
     destination = flows.destination // h
     joined: NDArray[np.bool_] = agg_weights(tree, links).sum(axis=3) > 0
+
+    # Inside a pod no core is needed: the agg itself joins the two edges.
     joined[np.arange(tree.k), :, np.arange(tree.k)] = True
     paths = (
         links.edge_agg[source]
@@ -208,8 +218,12 @@ def _refuse_cut_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows
         lost = cut_off(tree, LinkState.without(tree, failed), flows)
         if len(lost):
             named = [
-                f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}"
-                for f in lost[:3]
+                f"{host_name(tree, source)} to {host_name(tree, destination)}"
+                for source, destination in zip(
+                    flows.source[lost[:3]].tolist(),
+                    flows.destination[lost[:3]].tolist(),
+                    strict=True,
+                )
             ]
 
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""

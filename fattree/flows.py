@@ -19,8 +19,9 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flows:
-    """All flows of a run: int64 arrays of one length, and a CSR: flow f waits for
-    after[after_offset[f]:after_offset[f + 1]].
+    """All flows of a run, as int64 arrays of one length.
+
+    Who waits for whom is a CSR: flow f waits for after[after_offset[f]:after_offset[f + 1]].
     """
 
     source: Int64
@@ -57,6 +58,7 @@ def offsets(lengths: Int64) -> Int64:
 
 def entries(offset: Int64, rows: Int64) -> Int64:
     """Return the positions of all entries of some CSR rows, one row after the other."""
+    # Counted through, an entry is its row's offset further on, less where the row begins here.
     lengths = offset[rows + 1] - offset[rows]
     return np.repeat(offset[rows] - offsets(lengths)[:-1], lengths) + np.arange(lengths.sum())
 
@@ -69,6 +71,7 @@ def split(whole: Flows, parts: int) -> Flows:
     if parts == 1:
         return whole
 
+    # Part p of flow f is flow f * parts + p, so the parts of an awaited flow are numbered likewise.
     flow = np.repeat(np.arange(len(whole)), parts)
     after = whole.after[entries(whole.after_offset, flow)]
     return Flows(
@@ -82,12 +85,12 @@ def split(whole: Flows, parts: int) -> Flows:
 
 
 def generations(tree: FatTree, flows: Flows) -> Int64:
-    """Return how many flows must finish one after the other before each flow starts: 0 where it
-    waits for none.
+    """Return how many flows must finish one after the other before each flow starts.
 
     Raises TrafficError where flows wait for each other in a circle, or for a flow between other
     hosts.
     """
+    # Kahn's topological sort, a generation at a time. `followers` is the transpose of `after`.
     _refuse_remote(tree, flows)
     waits = np.diff(flows.after_offset)
     followers = np.repeat(np.arange(len(flows)), waits)[np.argsort(flows.after, kind="stable")]
@@ -99,13 +102,16 @@ def generations(tree: FatTree, flows: Flows) -> Int64:
     while len(ready):
         generation[ready] = current
         current = current + 1
+
+        # A flow is ready when the last that it waits for is: its generation is the longest chain.
         released, times = np.unique(followers[entries(offset, ready)], return_counts=True)
         waits[released] -= times
         ready = released[waits[released] == 0]
 
     if waits.any():
         raise TrafficError(
-            f"flow {int(np.flatnonzero(waits)[0])} never starts: the flows it waits for wait in a circle"
+            f"flow {int(np.flatnonzero(waits)[0])} never starts: "
+            "the flows it waits for wait in a circle"
         )
 
     return generation
@@ -126,6 +132,6 @@ def _refuse_remote(tree: FatTree, flows: Flows) -> None:
         host_name(tree, int(ends[other])) for ends in (flows.source, flows.destination)
     )
     raise TrafficError(
-        f"flow {flow} starts at {host_name(tree, int(flows.source[flow]))}, which cannot know when flow {other} "
-        f"from {source} to {destination} is complete"
+        f"flow {flow} starts at {host_name(tree, int(flows.source[flow]))}, "
+        f"which cannot know when flow {other} from {source} to {destination} is complete"
     )

@@ -86,9 +86,7 @@ class Forwarding:
 
 
 class Drawn:
-    """The random orders and starts of one scenario, which depend on no link: what is drawn once
-    need not be drawn again.
-    """
+    """The random orders and starts of one scenario, drawn once as they depend on no link."""
 
     def __init__(self) -> None:
         self._orders: dict[int, Slots] = {}
@@ -103,6 +101,8 @@ class Drawn:
 
     def starts(self, counts: Int64, draw: Callable[[], Int64]) -> NDArray[np.uint32]:
         """Return a draw for each group of switches that have so many groups."""
+        # A start is a share of its schedule, whatever its length: only another number of groups, as
+        # failures may bring, needs other draws.
         layout = counts.tobytes()
         if self._starts[0] != layout:
             self._starts = layout, draw().astype(np.uint32)
@@ -118,8 +118,7 @@ def hash_multiplier(seed: int, switch: int) -> int:
 def port_orders(
     tree: FatTree, policy: Policy, seed: int, switches: NDArray[np.int64], blocks: int
 ) -> Int64:
-    """Return orders[switch, block, h]: a random permutation of the uplinks each, or the plain order
-    if not shuffled.
+    """Return orders[switch, block, h]: permutations of the uplinks, plain if not shuffled.
 
     They depend on the seed only, never on failures (design, decision 8). The 16 orders of a
     RESHUFFLED policy are rotations of as few random ones as possible: each slot then meets each
@@ -132,6 +131,8 @@ def port_orders(
 
     rotates = policy.chooser is Chooser.RESHUFFLED
     base = np.arange(blocks) // half if rotates else np.arange(blocks)
+
+    # 256 numbers to a block, of which h <= 64 are used.
     numbers = (base * 256)[:, None] + np.arange(half)
     draws = mix(seed, component(Stream.ORDER, 0) + switches[:, None, None], numbers)
     orders = np.argsort(draws, axis=2, kind="stable")
@@ -139,6 +140,7 @@ def port_orders(
     if not rotates:
         return orders
 
+    # With more uplinks than orders the rotations of the one random order are spread out evenly.
     shift = (np.arange(blocks) % half * max(1, half // blocks))[:, None]
     return np.take_along_axis(orders, ((np.arange(half) + shift) % half)[None], axis=2)
 
@@ -150,8 +152,9 @@ def _weights_of(policy: Policy, weights: Int64) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class _Switch:
-    """One switch: its schedules in a row and their lengths, the schedule of each group, the group
-    of each destination.
+    """One switch: its schedules in a row and their lengths, and who uses which.
+
+    `group_schedule` is each group's schedule, `groups` each destination's group.
     """
 
     slots: Slots
@@ -173,9 +176,12 @@ def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _
     if reach is not None:
         skipping, used = _skipping(rows, reach)
         pods = skipping // reach.shape[1]
+
+        # Filtered after the division: the same sequence as the pod's with slots left out.
         rows = np.concatenate([rows, rows[pods] * reach[skipping]])
         orders = np.concatenate([orders, orders[pods]])
 
+    # What is below the switch itself goes down, and needs no group.
     slots, lengths = interleave(rows, orders)
     used[own] = NONE
     used[lengths[used] == 0] = NONE
@@ -189,12 +195,12 @@ def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _
 
 
 def _skipping(rows: Slots, reach: Bools) -> tuple[Int64, Int64]:
-    """Return the destination edges that some uplink in use does not reach, and each destination's
-    row: its pod's or its own.
+    """Return the destination edges that some uplink in use does not reach, and each one's row.
 
     rows (pods, h) are the weights towards pods, reach (destinations, h); rows of their own follow
     the pods' in that order.
     """
+    # Where no path to the pod leads through an agg, losing the link to it makes nobody skip.
     of_destination = np.repeat(np.arange(len(rows)), reach.shape[1])
     missing = np.flatnonzero(~reach.all(axis=1))
     skipping = missing[((rows[missing // reach.shape[1]] > 0) & ~reach[missing]).any(axis=1)]
@@ -204,7 +210,7 @@ def _skipping(rows: Slots, reach: Bools) -> tuple[Int64, Int64]:
 
 
 def _rotation_per_pointer(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
-    """Give every destination a group with a schedule and an order of its own (section 6's reading)."""
+    """Give every destination a group with a schedule and an order of its own (the paper's text)."""
     slots, lengths = interleave(simplify(_of_destinations(weights, reach)), orders)
     chosen = np.where(lengths > 0, np.arange(len(lengths)), NONE).astype(np.int32)
     chosen[own] = NONE
@@ -213,9 +219,7 @@ def _rotation_per_pointer(weights: Slots, reach: Bools | None, orders: Int64, ow
 
 
 def _split(state: _Switch, copies: int) -> _Switch:
-    """Give each of `copies` parts of every destination a group of its own, on the destination's
-    schedule.
-    """
+    """Give each of a destination's `copies` parts a group of its own, on the same schedule."""
     numbers = state.groups[:, None] * copies + np.arange(copies)
     groups = np.where(state.groups[:, None] == NONE, NONE, numbers).ravel().astype(np.int32)
     return replace(state, group_schedule=np.repeat(state.group_schedule, copies), groups=groups)
@@ -233,6 +237,7 @@ def _merged(state: _Switch) -> _Switch:
 
 def _consolidated(state: _Switch, own: PointerLevel, wanted: PointerLevel, half: int) -> _Switch:
     """Regroup a switch whose columns are of the level `own`; merged columns stay."""
+    # A level is h times as fine as the one before: h edges in a pod, h hosts at an edge.
     finer = LEVELS.index(wanted) - LEVELS.index(own)
     if finer == 0:
         return state
@@ -245,13 +250,14 @@ def _of_destinations(weights: Slots, reach: Bools | None) -> Slots:
 
 
 def _next_hop_sets(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
-    """Give every distinct set of (uplink, weight) a group, numbered as destinations first need it."""
+    """Give every distinct set of (uplink, weight) a group, numbered as first needed."""
     rows = weights
     of_destination = np.arange(len(weights))
     if reach is not None:
         skipping, of_destination = _skipping(rows, reach)
         rows = np.concatenate([rows, rows[skipping // reach.shape[1]] * reach[skipping]])
 
+    # Simplified after the filter, unlike a rotation's: sets are equal when their shares are.
     of_destination[own] = NONE
     rows = simplify(rows)
     group_of_row, groups = _number(rows, of_destination)
@@ -273,6 +279,7 @@ def _number(rows: Slots, of_destination: Int64) -> tuple[Int32, list[int]]:
     a row of each group.
     """
     needed, first = np.unique(of_destination[of_destination != NONE], return_index=True)
+    # The one more at the end is what NONE, -1, finds.
     groups: dict[bytes, int] = {}
     group_of_row = np.full(len(rows) + 1, NONE, dtype=np.int32)
     row_of_group: list[int] = []
@@ -297,6 +304,8 @@ def _switches(
     wanted: Consolidation,
     drawn: Drawn,
 ) -> Iterator[_Switch]:
+    # A block is an order: one for each pod or pointer of a rotation, else one for all groups of a
+    # switch (16 for Switch Pkt).
     build = _rotation if policy.per_destination else _next_hop_sets
     edge_blocks = agg_blocks = tree.k if policy.per_destination else order_count(policy)
     if policy.per_destination and schedule_orders == "per_pointer":
@@ -336,9 +345,7 @@ def _orders_of(
 
 
 def order_count(policy: Policy) -> int:
-    """Return how many schedules a group owns: 16 random orders for Switch Pkt, one for everyone
-    else.
-    """
+    """Return how many schedules a group owns: 16 random orders for Switch Pkt, else one."""
     return RESHUFFLE_ORDERS if policy.chooser is Chooser.RESHUFFLED else 1
 
 
@@ -431,6 +438,7 @@ def _starts(
 
     The ACKs' start is half a schedule after the data's (load balancers, Ofan).
     """
+    # An unused group's length is taken as 1, which makes its starts 0.
     counts = np.diff(first_group)
     switch = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     draws = drawn.starts(counts, partial(_start_draws, seed, switch, first_group))

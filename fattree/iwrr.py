@@ -1,6 +1,6 @@
-"""Interleaved weighted round robin: weights become the sequence of ports that pointers walk
-(appendix F).
+"""Interleaved weighted round robin: weights become the sequence of ports that pointers walk.
 
+Ofan's schedules are such sequences (the paper's "Ofan" and appendix F).
 Why interleaved: a port of weight w appears in w different cycles instead of w times in a row, so
 queues stay short.
 """
@@ -18,6 +18,7 @@ def simplify(weights: NDArray[Weight]) -> NDArray[Weight]:
 
     Rows of zeros stay.
     """
+    # gcd(0, ..., 0) is 0: a row of zeros is divided by 1 instead.
     divisors = np.gcd.reduce(weights, axis=-1, keepdims=True)
     return weights // np.maximum(divisors, 1)
 
@@ -31,6 +32,7 @@ def interleave(
     least c (Katevenis 1991). `weights` (rows, ports) are simplified, `orders` (rows, ports) are
     permutations of the ports.
     """
+    # `emitted[row, cycle, place]`, flattened row by row and cycle by cycle, is the order wanted.
     ordered = np.take_along_axis(weights, orders, axis=1)
     cycles = np.arange(1, int(ordered.max(initial=0)) + 1, dtype=ordered.dtype)
     emitted = ordered[:, None, :] >= cycles[:, None]

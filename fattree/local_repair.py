@@ -1,6 +1,6 @@
-"""Local repair: a switch leaves its own dead uplinks at once, before the routes converge (design,
-decision 8; off by default).
+"""Local repair: a switch leaves its own dead uplinks at once, before the routes converge.
 
+It is an option, off by default (design, decision 8).
 Its schedules keep their order without the dead slots. Groups left without a slot have no path.
 Pointers stay; a start beyond the shorter schedule's end is 0. The same rule on one switch's table
 entries is `controller.local_repair`, which says why there are two.
@@ -15,9 +15,8 @@ from fattree.wecmp import LinkState
 
 
 def repaired(table: Forwarding, links: LinkState) -> Forwarding:
-    """Return the forwarding of routes that may be stale, without the uplinks that are dead at their
-    own switch.
-    """
+    """Return the forwarding of routes that may be stale, without each switch's dead uplinks."""
+    # Switches are edges, then aggs, and the rows of both arrays of links follow their lower ends.
     switches = len(table.first_schedule) - 1
     up = np.concatenate([links.edge_agg, links.agg_core])
     schedule = np.repeat(np.arange(len(table.schedule_offset) - 1), np.diff(table.schedule_offset))
@@ -48,7 +47,7 @@ def _without(groups: np.ndarray, first: np.ndarray, is_empty: np.ndarray) -> np.
     if not len(is_empty):
         return groups
 
-    index = np.minimum(
-        np.maximum(groups, 0) + first[:, None], len(is_empty) - 1
-    )  # NONE at the last switch without groups
+    # NONE, -1, is looked up as group 0, which is as good as any: it stays NONE in the result unless
+    # group 0 is empty, and then it is NONE as well. A last switch without groups has no group 0.
+    index = np.minimum(np.maximum(groups, 0) + first[:, None], len(is_empty) - 1)
     return np.where(is_empty[index], NONE, groups).astype(np.int32)

@@ -1,5 +1,4 @@
-"""The traffic matrices: who sends to whom in permutations, all-to-all exchanges, rings and FSDP
-(sections 4 and 6).
+"""The traffic matrices: who sends to whom in permutations, all-to-alls, rings and FSDP.
 
 Random matrices follow from the seed alone, so that load balancers are compared on the same traffic.
 """
@@ -15,10 +14,14 @@ from fattree.topology import FatTree
 
 Int64 = NDArray[np.int64]
 
+# An all-to-all of 5,793 hosts; the arrays then take gigabytes.
 MAX_FLOWS = 1 << 25
+
+# Streams of the matrix beyond any that `derangement`'s attempts reach.
 SWAPS = 1 << 20
 PLACEMENT = 1 << 21
 
+# The paper's "Training Scenario": packets a layer and GPU, with FSDP over 1,024 GPUs.
 PRESET_PACKETS = {"llama-7b": 104, "llama-70b": 418, "llama-405b": 1570}
 PRESET_GPUS = 1024
 PRESET_PAYLOAD_BYTES = 4096
@@ -28,6 +31,8 @@ PARAMETERS_PER_HIDDEN_SQUARE = 12
 
 def shuffle(seed: int, stream: int, count: int) -> Int64:
     """Return a random order of 0 .. count - 1, from the seed's matrix stream of that index."""
+    # Sorting random keys of 63 bits, two draws each: two keys are as good as never equal, so all
+    # orders are equally likely, where 32 bits would tie among 65,536 hosts.
     name = component(Stream.MATRIX, stream)
     numbers = 2 * np.arange(count)
     keys = mix(seed, name, numbers) << 31 | mix(seed, name, numbers + 1) >> 1
@@ -36,9 +41,9 @@ def shuffle(seed: int, stream: int, count: int) -> Int64:
 
 
 def derangement(seed: int, count: int) -> Int64:
-    """Return a uniformly random permutation without fixed points, by drawing until there is none
-    (about e times).
-    """
+    """Return a uniformly random permutation without fixed points."""
+    # A random permutation has none with probability 1 / e: about three attempts. Mending one that
+    # has some would not be uniform.
     attempt = 0
     while ((order := shuffle(seed, attempt, count)) == np.arange(count)).any():
         attempt += 1
@@ -67,9 +72,7 @@ def inter_pod_permutation(tree: FatTree, seed: int) -> Int64:
 
 
 def all_to_all(hosts: int) -> tuple[Int64, Int64]:
-    """Return sources and destinations: host by host, every host's destinations from its successor
-    on.
-    """
+    """Return sources and destinations, host by host, each's destinations from its successor on."""
     refuse_too_many(hosts * (hosts - 1))
     source = np.repeat(np.arange(hosts), hosts - 1)
     return source, (source + np.tile(np.arange(1, hosts), hosts)) % hosts
@@ -86,16 +89,16 @@ def ring(hosts: int, steps: int | None, packets: int) -> Flows:
 def hierarchical_ring(
     tree: FatTree, servers: Int64, servers_per_ring: int | None, steps: int | None, packets: int
 ) -> Flows:
-    """Return h parallel rings over servers: an edge's hosts are a server, and its host i sends to
-    host i of the next one.
+    """Return h parallel rings over servers.
 
-    `servers` (edges,) is the order of the edges along the rings, each of `servers_per_ring` servers
-    (all by default).
+    An edge's hosts are a server, and its host i sends to host i of the next one. `servers` (edges,)
+    is the order of the edges along the rings, each of `servers_per_ring` servers (all by default).
     """
     size = servers_per_ring or tree.edges
     if tree.edges % size:
         raise TrafficError(
-            f"servers_per_ring {size} does not divide the {tree.edges} servers (edge switches) of k = {tree.k}"
+            f"servers_per_ring {size} does not divide "
+            f"the {tree.edges} servers (edge switches) of k = {tree.k}"
         )
 
     following = np.empty(tree.edges, dtype=np.int64)
@@ -110,6 +113,8 @@ def chained(successor: Int64, steps: int, packets: int) -> Flows:
 
     A step waits for the host's own step before and for the one that arrives there.
     """
+    # Flow step * hosts + host. What arrives at a host in a step is its predecessor's flow, and the
+    # inverse of a permutation is its argsort. Both awaited flows end or begin at the host.
     hosts = len(successor)
     total = refuse_too_many(hosts * steps)
     before = np.stack([np.arange(hosts), np.argsort(successor)], axis=1)
@@ -144,8 +149,7 @@ def pairs(tree: FatTree, wanted: tuple[tuple[int, int], ...]) -> tuple[Int64, In
 
 
 def shard_bytes(collective: Collective, gpus: int) -> int:
-    """Return what one FSDP ring step carries: one layer's parameters, 2 bytes each, divided among
-    the GPUs.
+    """Return what one FSDP ring step carries: a layer's parameters, 2 bytes each, over the GPUs.
 
     A preset's layer is the paper's packet count times its 1,024 GPUs; else parameters / layers,
     else the usual 12 hidden_size**2 of a transformer layer (attention 4, feed-forward 8).
@@ -178,7 +182,8 @@ def refuse_too_many(count: int) -> int:
     """Return the number of flows; raises TrafficError where it is more than memory is meant for."""
     if count > MAX_FLOWS:
         raise TrafficError(
-            f"this collective has {count:,} flows, more than {MAX_FLOWS:,}: take fewer hosts or steps"
+            f"this collective has {count:,} flows, more than {MAX_FLOWS:,}: "
+            "take fewer hosts or steps"
         )
 
     return count

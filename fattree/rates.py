@@ -1,5 +1,4 @@
-"""rho_max: the rate at which every flow can send when all are split evenly over their surviving
-paths (appendix A).
+"""rho_max: the rate of all flows when split evenly over their surviving paths (appendix A).
 
 The load of every link is counted in the flows that cross it, each at its share of its host's line
 rate; the most loaded link, with load F, lets every host send at 1 / F of its rate. Loads are
@@ -22,11 +21,11 @@ Floats = NDArray[np.float64]
 
 
 def rho_max(tree: FatTree, links: LinkState, flows: Flows) -> Fraction:
-    """Return the rate of every host relative to line rate, at most 1, at which no inter-switch link
-    is overloaded.
+    """Return the share of line rate, at most 1, at which no inter-switch link is overloaded.
 
-    Without failures it is 1, whatever the traffic (section 4). Flows of different generations do
-    not meet. Every flow needs a path: `failures.cut_off` names those without.
+    Without failures it is 1, whatever the traffic (the paper's "Decoupling Components"). Flows of
+    different generations do not meet. Every flow needs a path: `failures.cut_off` names those
+    without.
     """
     if links.edge_agg.all() and links.agg_core.all():
         return Fraction(1)
@@ -41,9 +40,7 @@ def rho_max(tree: FatTree, links: LinkState, flows: Flows) -> Fraction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Demand:
-    """Flows between pairs of edges that are active together: `flows` of them, each at 1 / `share`
-    of line rate.
-    """
+    """Flows between pairs of edges that are active together, each at 1 / `share` of line rate."""
 
     source: Int64
     destination: Int64
@@ -67,9 +64,14 @@ def _demands(tree: FatTree, flows: Flows) -> list[_Demand]:
 
 def _largest_load(tree: FatTree, links: LinkState, demand: _Demand) -> Fraction:
     """Return the load of the most loaded directed inter-switch link."""
+    # A path is an agg and, between pods, a core: `paths[pair, agg position]` counts those that
+    # survive through an agg position.
     pods = demand.source // tree.half, demand.destination // tree.half
     paths = pod_weights(tree, links)[demand.source, pods[1]] * links.edge_agg[demand.destination]
     cores = agg_weights(tree, links)
+
+    # Floating point finds the link, integers its load: of links that rounding cannot tell apart any
+    # is good enough.
     up, down, to_core, from_core = _loads(tree, demand, paths, cores)
     best = max((up, down, to_core, from_core), key=lambda loads: float(loads.max()))
     place = tuple(int(index) for index in np.unravel_index(int(best.argmax()), best.shape))
@@ -88,8 +90,9 @@ def _largest_load(tree: FatTree, links: LinkState, demand: _Demand) -> Fraction:
 def _loads(
     tree: FatTree, demand: _Demand, paths: Int64, cores: Int64
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the loads of edge -> agg and agg -> edge (edges, h), agg -> core and core -> agg
-    (pods, h, h), about.
+    """Return the loads of all links, about.
+
+    They are edge -> agg and agg -> edge (edges, h), agg -> core and core -> agg (pods, h, h).
     """
     k = tree.k
     h = tree.half
@@ -116,6 +119,7 @@ def _loads(
 
 def _exact(demand: _Demand, paths: Int64, crossing: Int64) -> Fraction:
     """Return the sum of flows x crossing paths / (share x all paths) over the pairs of edges."""
+    # Terms of one denominator are summed as integers first: Fractions are slow, and few differ.
     used = np.flatnonzero(crossing)
     denominators, term_of = np.unique(
         demand.share[used] * paths[used].sum(axis=1), return_inverse=True

@@ -156,9 +156,8 @@ def table(records: Iterable[Record]) -> pl.DataFrame:
 
 
 def summary(records: Sequence[Record]) -> pl.DataFrame:
-    """Return mean and standard deviation over the seeds of each (network, policy), and their
-    number, in first-seen order.
-    """
+    """Return mean and standard deviation over the seeds of each (network, policy), and how many."""
+    # In first-seen order, which is that of the experiment's list of load balancers.
     return (
         table(records)
         .group_by("network", "policy", maintain_order=True)

@@ -2,7 +2,9 @@
 
 Every combination is run.
 
-[sweep] "fabric.k" = [4, 8] "collective.message_bytes" = ["64KiB", "1MiB"]
+    [sweep]
+    "fabric.k" = [4, 8]
+    "collective.message_bytes" = ["64KiB", "1MiB"]
 """
 
 import re
@@ -49,6 +51,7 @@ def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[S
     if prod(map(len, axes.values())) * base.seeds * len(base.policies) > MOST_RUNS:
         raise ExperimentError(f"{source}: more than {MOST_RUNS:,} runs")
 
+    # Each value on its own first: an error names one key and not a combination.
     values = base.model_dump()
     for key, choices in axes.items():
         for value in choices:
@@ -59,6 +62,7 @@ def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[S
 
 def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
     """Return the values of every swept key, sizes in bytes."""
+    # Read alone, the tail shows whether any table follows; all of the text, that nothing is twice.
     try:
         everything = tomllib.loads(text)
         tail = tomllib.loads(text[start:])
@@ -76,6 +80,7 @@ def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
 
 
 def _dotted(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    # "fabric.k" in quotes is one key, fabric.k without them a table in a table: both are meant.
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _dotted(value, f"{prefix}{key}.")

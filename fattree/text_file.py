@@ -11,6 +11,7 @@ def read_text(path: str | Path, refusal: type[FabricError]) -> str:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None
+    # ValueError: a path with a zero byte in it.
     except (OSError, ValueError) as error:
         raise refusal(
             f"{str(path)!r}: cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -2,8 +2,9 @@
 
 Everything is an index, so that arrays can be built on it. With h = k / 2:
 
-    edge  e = pod * h + position        agg  a = pod * h + position        core  c = agg position * h + index
-    host  n = e * h + index             switch = edge e | E + agg a | 2 E + core c
+    edge  e = pod * h + position        agg  a = pod * h + position
+    host  n = e * h + index             core c = agg position * h + index
+    switch = edge e | E + agg a | 2 E + core c
 
 Ports count from 1, downlinks first: an edge has hosts on 1 .. h and aggs on h+1 .. 2h (uplink j
 leads to the pod's agg j); an agg has edges on 1 .. h and cores on h+1 .. 2h (uplink i of agg j
@@ -32,6 +33,7 @@ class LinkEnd(NamedTuple):
     port: int
 
 
+# The queues that a packet between pods meets, in order; the first is the host's own.
 LAYERS = ("H>E", "E>A", "A>C", "C>A", "A>E", "E>H")
 SWITCH_LAYERS = LAYERS[1:]
 
@@ -73,14 +75,14 @@ class FatTree:
 
     @property
     def links(self) -> int:
-        """Return the number of inter-switch links: as many between edges and aggs as between aggs
-        and cores.
-        """
+        """Return the number of inter-switch links."""
+        # As many between edges and aggs as between aggs and cores: full bisection bandwidth.
         return 2 * self.edges * self.half
 
     def tier(self, switch: int) -> Tier:
         """Return the tier of a switch."""
-        return Tier(min(switch // self.edges, 2))
+        # There are half as many cores as edges, so no quotient is above 2.
+        return Tier(switch // self.edges)
 
     def position(self, switch: int) -> tuple[int, int]:
         """Return (pod, position) of an edge or agg, (agg position, index) of a core."""
@@ -114,6 +116,7 @@ class FatTree:
 
     def link_ends(self, link: int) -> tuple[LinkEnd, LinkEnd]:
         """Return the lower and the upper end of an inter-switch link."""
+        # Lower ends are edges and aggs in the order of switches, each with h uplinks.
         h = self.half
         lower, uplink = divmod(link, h)
         if lower < self.edges:
@@ -135,11 +138,10 @@ class FatTree:
                 return LAYERS[3]
 
     def neighbour(self, switch: int, port: int) -> LinkEnd | None:
-        """Return what a switch's port leads to: the far end, or None where a host is (host = edge *
-        h + port - 1).
-        """
+        """Return what a switch's port leads to, None where it is a host (edge * h + port - 1)."""
         h = self.half
-        tier, (major, minor) = self.tier(switch), self.position(switch)
+        tier = self.tier(switch)
+        major, minor = self.position(switch)
         if tier is Tier.CORE:
             return LinkEnd(self.agg(port - 1, major), h + 1 + minor)
 

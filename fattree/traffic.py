@@ -82,6 +82,7 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
                 packets=packets,
             )
         case "fsdp":
+            # Rings visit the servers in a random order: jobs are seldom placed rack by rack.
             placement = shuffle(seed, PLACEMENT, tree.edges)
             return hierarchical_ring(
                 tree,
@@ -99,9 +100,7 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
 
 
 def check_collective(scenario: Scenario) -> None:
-    """Raise the error that `flows` would raise, without building matrices that are large and always
-    fit.
-    """
+    """Raise the error that `flows` would raise, without building what is large and always fits."""
     tree = scenario.tree
     collective = scenario.collective
     match collective.matrix:
@@ -118,8 +117,9 @@ def check_collective(scenario: Scenario) -> None:
 
 
 def message_bytes(scenario: Scenario) -> int:
-    """Return the size of every message: `message_bytes`, or one layer's shard under FSDP (a file
-    has sizes of its own).
+    """Return every message's size: `message_bytes`, or one layer's shard under FSDP.
+
+    A file has sizes of its own.
     """
     collective = scenario.collective
     return (
@@ -145,9 +145,9 @@ def _from_file(scenario: Scenario) -> Flows:
 
 
 def shares(tree: FatTree, flows: Flows) -> Int64:
-    """Return among how many flows each flow's host shares its link: the most of that host's flows
-    in one generation.
-    """
+    """Return among how many flows each flow's host shares its link."""
+    # The most of that host's flows in one generation. Generations may overlap, but a host's flows
+    # are paced for its fullest one throughout, as a host has one rate (the ideal CCA).
     keys, sizes = np.unique(
         generations(tree, flows) * tree.hosts + flows.source, return_counts=True
     )
@@ -158,13 +158,16 @@ def shares(tree: FatTree, flows: Flows) -> Int64:
 
 
 def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
-    """Return every flow's pacing gap in ps: its share of slots at line rate, longer at rate `rho`
-    or under `rate_limit`.
+    """Return every flow's pacing gap in ps: its share of slots at line rate, or at rate `rho`.
 
+    `rate_limit` makes it longer.
     Below line rate the bottleneck also carries ACKs, so that a slot is (T'_d + T'_a) / rho (load
     balancers, "Hosts").
     """
     slot = Fraction(scenario.slot_ps if rho >= 1 else scenario.slot_ps + scenario.ack_slot_ps)
+
+    # In fractions and rounded up at the end: a rate of 1/3 has no exact double, and a gap that is
+    # too short by a picosecond would overload the link that rho was found for.
     slot /= min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1))
     counts, of_flow = np.unique(shares(scenario.tree, flows), return_inverse=True)
 
@@ -175,15 +178,18 @@ def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
 
 
 def phases(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:
-    """Return how long after its start each flow waits: a random part of its gap, or its rank among
-    its host's flows in slots.
+    """Return how long after its start each flow waits.
+
+    It is a random part of its gap, or its rank among its host's flows in slots.
     """
+    # The paper's models are of periodic flows with random phases (appendix E).
     if scenario.transport.random_phases:
         drawn: Int64 = below(
             mix(scenario.seed, component(Stream.PHASE, 0) + np.arange(len(flows)), 0), gaps
         )
         return drawn
 
+    # Rank within equal keys: the position in the stable order, less where the key's run begins.
     together = generations(scenario.tree, flows) * scenario.tree.hosts + flows.source
     order = np.argsort(together, kind="stable")
     _, first, size = np.unique(together[order], return_index=True, return_counts=True)

@@ -1,12 +1,11 @@
-"""Host DR's routes: the sequence of waypoints through which a host sends to another (Cao et al.
+"""Host DR's routes: the sequence of waypoints through which a host sends to another.
 
-2013, DRB; section 5).
-
-Between pods a waypoint is a core, in one pod an aggregation switch, under one edge there is none.
-Step n of the full sequence goes through agg n mod h and, between pods, its core n div h: the digits
-of n reversed, so that consecutive packets part at the first hop. What either host cannot reach is
-left out. A pointer per (source host, destination host, class) walks the sequence; that of ACKs
-starts half a sequence after that of data.
+They are those of Cao et al. (2013), DRB; the paper's "Host DR". Between pods a waypoint is a core,
+in one pod an aggregation switch, under one edge there is none. Step n of the full sequence goes
+through agg n mod h and, between pods, its core n div h: the digits of n reversed, so that
+consecutive packets part at the first hop. What either host cannot reach is left out. A pointer per
+(source host, destination host, class) walks the sequence; that of ACKs starts half a sequence after
+that of data.
 """
 
 from dataclasses import dataclass
@@ -24,8 +23,9 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waypoints:
-    """Sequences of pairs of edges: steps[offset[row] : offset[row + 1]] are (agg position, core
-    index), the index 0 in a pod.
+    """Sequences of pairs of edges: steps[offset[row] : offset[row + 1]] are a row's steps.
+
+    A step is (agg position, core index), the index 0 in a pod.
     """
 
     offset: Int64
@@ -54,6 +54,7 @@ def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> By
     if source == destination:
         return np.empty((0, 2), dtype=np.uint8)
 
+    # An agg that either edge has lost is of no use, whichever cores it has.
     half = tree.half
     pods = (source // tree.half, destination // tree.half)
     reaches = links.edge_agg[source] & links.edge_agg[destination]
@@ -62,14 +63,18 @@ def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> By
         aggs = np.flatnonzero(reaches)
         return np.stack([aggs, np.zeros_like(aggs)], axis=1).astype(np.uint8)
 
+    # Rows of the transposed array are core indices, and argwhere goes row by row: the agg changes
+    # fastest, which is the reversal of the digits.
     up = links.agg_core.reshape(tree.k, half, half)
     through = (up[pods[0]] & up[pods[1]] & reaches[:, None]).T
     return np.ascontiguousarray(np.argwhere(through)[:, ::-1], dtype=np.uint8)
 
 
 def starts(seed: int, source: Int64, destination: Int64, length: Int64) -> tuple[Int64, Int64]:
-    """Return where the pointers from hosts `source` to hosts `destination` start: for data, for
-    ACKs (0 where there is no step).
+    """Return where the pointers from hosts `source` to `destination` start: for data, for ACKs.
+
+    They are 0 where there is no step.
     """
+    # Half a sequence apart, so that data and ACKs of a pair do not meet (a choice).
     data = below(mix(seed, component(Stream.WAYPOINT, 0) + source, destination), length)
     return data, (data + length // 2) % np.maximum(length, 1)

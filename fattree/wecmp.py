@@ -1,5 +1,4 @@
-"""W-ECMP: how many surviving paths lead through each uplink, for every (switch, destination) at
-once.
+"""W-ECMP: how many surviving paths lead through each uplink, for every (switch, destination).
 
 The weight of an edge's uplink towards a destination edge is the number of paths that survive
 through that agg; an agg weighs each core that still reaches the destination pod equally (appendix
@@ -19,8 +18,9 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkState:
-    """Which inter-switch links are up: `edge_agg[edge, uplink]`, `agg_core[agg, uplink]`, both
-    (edges, h) booleans.
+    """Which inter-switch links are up: `edge_agg[edge, uplink]`, `agg_core[agg, uplink]`.
+
+    Both have shape (edges, h), as there are as many aggs as edges.
     """
 
     edge_agg: Bools
@@ -29,6 +29,7 @@ class LinkState:
     @classmethod
     def without(cls, tree: FatTree, failed: frozenset[int] = frozenset()) -> "LinkState":
         """Return the state in which exactly the links of `failed` (indices) are down."""
+        # Links are numbered by lower end and uplink, edges' first (`topology`).
         up = np.ones(tree.links, dtype=np.bool_)
         up[sorted(failed)] = False
         edge_agg, agg_core = up.reshape(2, tree.edges, tree.half)
@@ -37,17 +38,15 @@ class LinkState:
 
 
 def agg_weights(tree: FatTree, links: LinkState) -> Ints:
-    """Return weights[pod, agg position, destination pod, core index]: 1 where that core joins both
-    pods.
-    """
+    """Return weights[pod, agg position, destination pod, core]: 1 where it joins both pods."""
+    # A core joins the aggs of one position: both of them must have their link to it.
     up = links.agg_core.reshape(tree.k, tree.half, tree.half)
     joined: Ints = (up[:, :, None, :] & up.transpose(1, 0, 2)[None, :, :, :]).astype(np.int64)
     return joined
 
 
 def pod_weights(tree: FatTree, links: LinkState) -> Ints:
-    """Return weights[edge, destination pod, uplink]: paths from an edge to a pod's agg of the same
-    position.
+    """Return weights[edge, destination pod, uplink]: paths to that pod's agg of the position.
 
     Inside the edge's own pod the agg itself is the destination: 1 where the uplink is up.
     """
