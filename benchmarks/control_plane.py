@@ -167,7 +167,7 @@ def in_own_process(k: int) -> Row:
 
 
 def installing_in_process(k: int) -> Row:
-    """Install on switches of this process, one after the other, through the messages of P4Runtime."""
+    """Install on switches of this process, one after the other, by P4Runtime's messages."""
     chosen = scenario(k)
     program = program_for(chosen)
     controller = FabricController(chosen, program_for(chosen).pipeline)
@@ -352,21 +352,48 @@ def real_interruption() -> Row:
 
 
 PLAN_COLUMNS = {
-    "k": "k", "switches": "switches", "entries": "entries", "plan_cpu_s": "plan (CPU s)", "made_cpu_s": "all entries made (CPU s)",
-    "core_replan_cpu_s": "core link fails: re-plan (CPU s)", "core_updates": "updates", "core_switches_told": "switches",
-    "core_median_updates": "median", "core_most_updates": "most", "core_longest_schedule": "longest schedule",
-    "core_made_cpu_s": "updates made (CPU s)", "core_repair_cpu_s": "repair (CPU s)", "peak_mb": "memory (MB)",
-}  # fmt: skip
+    "k": "k",
+    "switches": "switches",
+    "entries": "entries",
+    "plan_cpu_s": "plan (CPU s)",
+    "made_cpu_s": "all entries made (CPU s)",
+    "core_replan_cpu_s": "core link fails: re-plan (CPU s)",
+    "core_updates": "updates",
+    "core_switches_told": "switches",
+    "core_median_updates": "median",
+    "core_most_updates": "most",
+    "core_longest_schedule": "longest schedule",
+    "core_made_cpu_s": "updates made (CPU s)",
+    "core_repair_cpu_s": "repair (CPU s)",
+    "peak_mb": "memory (MB)",
+}
 SHAPE_COLUMNS = {
-    "k": "k", "edge_pointers": "pointers of an edge", "agg_pointers": "of an agg", "edge_schedules": "schedules of an edge",
-    "edge_rows": "their rows", "edge_rows_unshared": "rows unshared", "saving": "saving", "agg_rows": "rows of an agg",
-    "edge_replan_cpu_s": "edge link fails: re-plan (CPU s)", "edge_updates": "updates", "edge_most_updates": "most on a switch",
-}  # fmt: skip
+    "k": "k",
+    "edge_pointers": "pointers of an edge",
+    "agg_pointers": "of an agg",
+    "edge_schedules": "schedules of an edge",
+    "edge_rows": "their rows",
+    "edge_rows_unshared": "rows unshared",
+    "saving": "saving",
+    "agg_rows": "rows of an agg",
+    "edge_replan_cpu_s": "edge link fails: re-plan (CPU s)",
+    "edge_updates": "updates",
+    "edge_most_updates": "most on a switch",
+}
 INSTALL_COLUMNS = {
-    "how": "switches", "switches": "number", "start_s": "start (s)", "push_s": "program (s)", "first_updates": "entries",
-    "first_s": "first plan (s)", "first_cpu_s": "CPU (s)", "failure_updates": "updates", "failure_s": "core link fails (s)",
-    "failure_cpu_s": "CPU (s)", "repair_s": "repair (s)", "repair_cpu_s": "CPU (s)",
-}  # fmt: skip
+    "how": "switches",
+    "switches": "number",
+    "start_s": "start (s)",
+    "push_s": "program (s)",
+    "first_updates": "entries",
+    "first_s": "first plan (s)",
+    "first_cpu_s": "CPU (s)",
+    "failure_updates": "updates",
+    "failure_s": "core link fails (s)",
+    "failure_cpu_s": "CPU (s)",
+    "repair_s": "repair (s)",
+    "repair_cpu_s": "CPU (s)",
+}
 PACKET_COLUMNS = {
     "what": "what happens",
     "sent": "packets sent",

@@ -510,7 +510,8 @@ def _line(values: dict[str, object]) -> str:
     shown = "" if None in split else " / ".join(f"{part:.0f}" for part in split)
     recover = f"{values['recover']:.0f} ({values['least']:.0f} to {values['most']:.0f})"
 
-    return f"| {values['fault']} | {values['injected']} | {values['mode']} | {values['lost']:.0f} | {recover} | {shown} |\n"
+    case = f"{values['fault']} | {values['injected']} | {values['mode']}"
+    return f"| {case} | {values['lost']:.0f} | {recover} | {shown} |\n"
 
 
 def update(page: Path, table: str) -> None:

@@ -1,8 +1,11 @@
 """Throw damaged packets, programs and messages at the switch: it must not fail.
 
-python benchmarks/fuzz_switch.py packets --count 10000000      every program of p4src, damaged packets and all truncations
-python benchmarks/fuzz_switch.py programs --count 20000        damaged BMv2 JSON: one clear error, or a program that runs
-python benchmarks/fuzz_switch.py server --count 20000          hostile messages over real gRPC: a status, and it serves on
+python benchmarks/fuzz_switch.py packets --count 10000000
+    every program of p4src, damaged packets and all truncations
+python benchmarks/fuzz_switch.py programs --count 20000
+    damaged BMv2 JSON: one clear error, or a program that runs
+python benchmarks/fuzz_switch.py server --count 20000
+    hostile messages over real gRPC: a status, and it serves on
 """
 
 import json
@@ -79,7 +82,7 @@ class FuzzFailure(Exception):
 
 
 def programmed(program: str) -> Switch:
-    """Return an edge switch of a k = 4 fat-tree that runs a program, with the controller's entries."""
+    """Return an edge switch of a k = 4 fat-tree with a program and the controller's entries."""
     return served(program)[0]
 
 
@@ -106,7 +109,7 @@ def served(program: str) -> tuple[Switch, P4RuntimeService, Program]:
 
 
 def valid_packets(tree: FatTree) -> list[tuple[int, bytes]]:
-    """Return (port, frame) pairs: data and ACKs to near and far hosts, tunnels, ARP, packet-outs."""
+    """Return (port, frame) pairs: data and ACKs, near and far, tunnels, ARP, packet-outs."""
     packets = []
     for source, destination in ((0, 1), (0, 2), (0, 15), (15, 0), (2, 1)):
         ends = Ends(

@@ -1,6 +1,6 @@
 """The simulator's packet-hops per second and memory, by load balancer, size and threads.
 
-    python benchmarks/simulator.py                  k = 8 to 64, a permutation of 1 MiB: about three minutes
+    python benchmarks/simulator.py                  k = 8 to 64, a permutation of 1 MiB: 3 minutes
     python benchmarks/simulator.py --quick          k = 8 and 16
     python benchmarks/simulator.py --json rows.json --chart speed.png
     HTSIM="path/htsim_roce -strat ecmp_rr" python benchmarks/simulator.py --htsim-k 8
@@ -369,7 +369,8 @@ def main(
         )
 
         click.echo(
-            f"k = {rows[-1].k}, {label(rows[-1].policy)}, {threads} thread(s): {rows[-1].rate / MILLION:.1f} M/s",
+            f"k = {rows[-1].k}, {label(rows[-1].policy)}, {threads} thread(s):"
+            f" {rows[-1].rate / MILLION:.1f} M/s",
             err=True,
         )
 

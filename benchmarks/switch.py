@@ -3,7 +3,7 @@
 Beside simple_switch_grpc where it is installed.
 
     python benchmarks/switch.py                     in process: three programs, and ternary tables
-    sudo python benchmarks/switch.py --veth         also through veth pairs, in a network namespace of its own
+    sudo python benchmarks/switch.py --veth         also through veth pairs, in a namespace
     sudo python benchmarks/switch.py --veth --json rows.json --chart switch.svg
 
 One port in, one port out; frames of 60 bytes (64 with their checksum) and of IPv4 packets of 1,500
@@ -59,16 +59,21 @@ BUFFER_FORCED = {"receive": 33, "send": 32}
 WAIT_S = 20
 
 TO_GROUP = [
-    """table_entry { table_id: $routes match { field_id: 1 lpm { value: "\\n\\001\\000\\002" prefix_len: 32 } }
-       action { action { action_id: $to_group params { param_id: 1 value: "\\000" } params { param_id: 2 value: "\\001" }
-       params { param_id: 3 value: "\\001" } params { param_id: 4 value: "\\000" } params { param_id: 5 value: "\\000" } } } }""",
+    """table_entry { table_id: $routes match {
+       field_id: 1 lpm { value: "\\n\\001\\000\\002" prefix_len: 32 } }
+       action { action { action_id: $to_group
+       params { param_id: 1 value: "\\000" } params { param_id: 2 value: "\\001" }
+       params { param_id: 3 value: "\\001" } params { param_id: 4 value: "\\000" }
+       params { param_id: 5 value: "\\000" } } } }""",
     """table_entry { table_id: $schedule match { field_id: 1 exact { value: "\\001" } }
        match { field_id: 2 exact { value: "\\000" } }
        action { action { action_id: $take_port params { param_id: 1 value: "\\002" } } } }""",
 ]
 ROUTED = [
-    """table_entry { table_id: $routes match { field_id: 1 lpm { value: "\\n\\001\\000\\000" prefix_len: 24 } }
-       action { action { action_id: $next_hop params { param_id: 1 value: "\\002" } params { param_id: 2 value: "\\002" }
+    """table_entry { table_id: $routes match {
+       field_id: 1 lpm { value: "\\n\\001\\000\\000" prefix_len: 24 } }
+       action { action { action_id: $next_hop
+       params { param_id: 1 value: "\\002" } params { param_id: 2 value: "\\002" }
        params { param_id: 3 value: "\\003" } } } }""",
 ]
 PROGRAMS = {"ofan": TO_GROUP, "ecmp": TO_GROUP, "router": ROUTED}
@@ -449,10 +454,12 @@ def draw(rows: list[Row], path: Path) -> None:
 
 def table_of(rows: list[Row]) -> Iterator[str]:
     """Yield the lines of a table."""
-    yield f"{'where':<11} {'switch':<19} {'program':<32} {'frames':>8} {'packets':>10} {'per CPU s':>10} {'per s':>10} {'lost':>5}"
+    titles = f"{'per CPU s':>10} {'per s':>10} {'lost':>5}"
+    yield f"{'where':<11} {'switch':<19} {'program':<32} {'frames':>8} {'packets':>10} {titles}"
     for row in rows:
         rates = f"{row.per_cpu_s:10,.0f} {row.per_s:10,.0f} {row.lost:5}"
-        yield f"{row.where:<11} {row.switch:<19} {row.program:<32} {row.size:>8} {row.packets:10,} {rates}"
+        what = f"{row.where:<11} {row.switch:<19} {row.program:<32} {row.size:>8}"
+        yield f"{what} {row.packets:10,} {rates}"
 
 
 def enter_namespace() -> None:

@@ -1,4 +1,4 @@
-"""The run-time half of expressions: operators that Python would refuse or let grow without bound."""
+"""The run-time half of expressions: operators that Python refuses or lets grow without bound."""
 
 from __future__ import annotations
 

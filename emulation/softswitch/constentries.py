@@ -50,7 +50,8 @@ def _install_entries(program: Program, table: Table) -> None:
 def _arguments(action: Action, data: tuple[int, ...]) -> tuple[int, ...]:
     if len(data) != len(action.parameter_bits):
         raise PipelineError(
-            f"action {action.name!r} takes {len(action.parameter_bits)} arguments, found {len(data)}"
+            f"action {action.name!r} takes {len(action.parameter_bits)} arguments,"
+            f" found {len(data)}"
         )
 
     return tuple(

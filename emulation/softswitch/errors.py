@@ -2,8 +2,10 @@
 
 SoftswitchError
 ├── PipelineError   a BMv2 JSON (or its P4Info) that cannot be run
-├── EntryError      one update that a table, profile or replication engine refuses, with its google.rpc code
-└── StatusError     a P4Runtime call that fails as a whole (p4runtime.py)
+├── EntryError      one update that a table, profile or replication engine refuses
+└── StatusError     a P4Runtime call that fails as a whole (p4rt/status.py)
+
+The last two carry a google.rpc code.
 """
 
 from __future__ import annotations

@@ -98,6 +98,7 @@ def _settle() -> None:
     gc.collect()
     # What is loaded by now stays for good: no collection needs to look at it again.
     gc.freeze()
+    # Packets make no garbage cycles; P4Runtime calls do.
     gc.set_threshold(*COLLECT_RARELY)
 
 
@@ -120,12 +121,13 @@ def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitSt
 
     attached = " ".join(f"{number}@{name}" for number, name in options.interfaces) or "none"
     _say(
-        f"softswitch: device {options.device_id} ready on {_bound(options.address, port)}, ports {attached}"
+        f"softswitch: device {options.device_id} ready on {_bound(options.address, port)},"
+        f" ports {attached}"
     )
 
 
 def _bound(address: str, port: int) -> str:
-    """Return the address with the port that was really taken, which matters where 0 was asked for."""
+    """Return the address with the port that was really taken, where 0 was asked for."""
     if address.startswith("unix"):
         return address
 

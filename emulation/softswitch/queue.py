@@ -1,11 +1,10 @@
 """The output queue of a port: drop-tail, one rate, exact integer picoseconds.
 
 The switch process and the virtual-time network use this class and nothing else, so that both drop
-and delay alike. The simulator has queues of its own (`sim/queues.py`), made for compiled kernels:
-numbers in arrays, bytes only, all ports at once. This one serves real packets: limits in packets,
-rates in packets per second, depths for the program's metadata, any time of arrival. The switch
-imports nothing of the simulator, and where both run the same scenario their drops and times are
-compared with each other.
+and delay alike. The simulator has queues of its own (`sim/queues.py`), records inside compiled
+kernels that know two sizes of packets. This one serves real packets, one by one and of any size:
+limits in packets as BMv2 has them, rates in packets per second, depths for the program's metadata.
+The rules are the same, and the switch imports nothing of the simulator.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class OutputQueue:
         return -(-size * 8 * PS_PER_SECOND // self._rate_bps)
 
     def occupancy_bytes(self, now_ps: int) -> int:
-        """Return the bytes, without gaps, of the packets that have not completely left at `now_ps`."""
+        """Return the bytes, without gaps, of packets that have not completely left at `now_ps`."""
         self._let_leave(now_ps)
         return self._occupancy_bytes
 

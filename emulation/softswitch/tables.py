@@ -1,10 +1,10 @@
 """Match-action tables at run time.
 
-A table keeps its entries by (match, priority) for the control plane and, beside them, the structure that generated code
-searches: a dict where every field is exact, a dict per prefix length with an lpm field, else rows in order of
-priority, and beside them, where every field can be masked, a dict per mask.
-A match is one pair of integers per key field: exact (value, 0), lpm (value, prefix length), ternary and optional
-(value, mask), range (low, high).
+A table keeps its entries by (match, priority) for the control plane and, beside them, the structure
+that generated code searches: a dict where every field is exact, a dict per prefix length with an
+lpm field, else rows in order of priority, and beside them, where every field can be masked, a dict
+per mask. A match is one pair of integers per key field: exact (value, 0), lpm (value, prefix
+length), ternary and optional (value, mask), range (low, high).
 """
 
 from __future__ import annotations

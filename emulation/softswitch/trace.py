@@ -155,8 +155,9 @@ class Walk:
         assert self._program is not None
         action = self._program.actions[number]
         named = zip(action.parameter_names, action.parameter_bits, data, strict=True)
+        arguments = [f"{name}={shown(value, bits)}" for name, bits, value in named]
 
-        return f"{action.name}({', '.join(f'{name}={shown(value, bits)}' for name, bits, value in named)})"
+        return f"{action.name}({', '.join(arguments)})"
 
     def _tell(self, kind: str, text: str, data: Mapping[str, Any]) -> None:
         if not self._is_muted:

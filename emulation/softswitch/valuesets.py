@@ -12,7 +12,7 @@ ValueMatch = tuple[tuple[int, int, int], ...]
 
 
 class ValueSetState:
-    """The members of a value set, as the control plane wrote them and as the parser compares them."""
+    """The members of a value set, as the control plane writes and as the parser compares."""
 
     def __init__(self) -> None:
         self.members: list[tuple[Match, ValueMatch]] = []

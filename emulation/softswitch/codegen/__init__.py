@@ -1,1 +1,1 @@
-"""From BMv2 JSON to Python source: `loading` reads it, `assembly` puts the two functions together."""
+"""From BMv2 JSON to Python source: `loading` reads it, `assembly` makes two functions of it."""

@@ -126,7 +126,7 @@ class _Assembler:
         )
 
     def bodies(self) -> tuple[Lines, Lines, list[str]]:
-        """Return the statements of both functions and the variables that ingress hands to egress."""
+        """Return the statements of both functions and the variables handed to egress."""
         # `Primitives.used` fills while the pipelines are generated: what depends on it (the
         # requests, the way out for clones) comes after them.
         start = self._ingress_start()
@@ -236,7 +236,7 @@ class _Assembler:
         ]
 
     def _leave_clone(self, state: Sequence[str]) -> Lines:
-        """Return the way out for a clone of ingress: parsed, with the metadata of its list alone."""
+        """Return the way out for a clone of ingress: parsed, its metadata that of its list."""
         if not self._uses("clone_ingress_pkt_to_egress"):
             return []
 
@@ -398,7 +398,7 @@ class _Assembler:
         return [f"{spec.var} = 0"] if spec is not None else []
 
     def _egress_clone(self, state: Sequence[str]) -> Lines:
-        """Return what builds the state of a clone of egress: headers as they are, metadata by list."""
+        """Return what builds the state of a clone of egress: headers as now, metadata by list."""
         if not self._uses("clone_egress_pkt_to_egress"):
             return []
 
@@ -423,7 +423,7 @@ class _Assembler:
         )
 
     def _deparser(self) -> Lines:
-        """Return the end of egress: checksums, the frame, and the request to send it round again."""
+        """Return the end of egress: checksums, the frame, and what the packet still asks for."""
         spec = self._intrinsic_source("standard_metadata.egress_spec")
 
         return [

@@ -163,7 +163,7 @@ class ControlCode:
         )
 
     def _lookup(self, table: TableSpec) -> Lines:
-        """Return what puts the entry that the packet hits, or the default entry, into `names.ENTRY`."""
+        """Return what puts the entry that the packet hits, or the default entry, into `e`."""
         number = self._tables[table.name]
         keys = [self._source(key) for key in table.key]
         # On a miss the default entry is treated like one that was hit.

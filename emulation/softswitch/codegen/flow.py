@@ -25,7 +25,7 @@ Lines = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way out of a block: taken when `condition` holds (None: always), after running `lines`."""
+    """One way out of a block: taken after `lines` when `condition` holds (None: always)."""
 
     condition: str | None
     target: str | None
@@ -137,7 +137,7 @@ def _complete(block: Block) -> tuple[Branch, ...]:
 
 
 def _if_chain(arms: list[tuple[Branch, Lines]]) -> Lines:
-    """Return `if / elif / else` over the branches, each with its own lines and then the given ones."""
+    """Return `if / elif / else` over branches, each with its lines and then the given ones."""
     # Branches at the end with nothing to do need no `elif`.
     while arms and not (arms[-1][0].lines or arms[-1][1]):
         arms = arms[:-1]

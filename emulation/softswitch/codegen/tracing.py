@@ -28,7 +28,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A place of the program: what happens there (`kind`), to whom (`name`), where in the source."""
+    """A place of the program: what happens there (`kind`), to what (`name`), `file:line`."""
 
     kind: str
     name: str

@@ -1,7 +1,8 @@
 """The loop that moves packets.
 
-One thread owns switch, queues and sockets; everything else hands it work with `submit`. Work that takes long is a
-generator: between two of its steps packets get their turn, so that a controller's large batch does not stop traffic.
+One thread owns switch, queues and sockets; everything else hands it work with `submit`. Work that
+takes long is a generator: between two of its steps packets get their turn, so that a controller's
+large batch does not stop traffic.
 """
 
 from __future__ import annotations

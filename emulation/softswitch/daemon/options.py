@@ -208,7 +208,8 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
     helps = {
         "--rate-bps": "rate of a queue in bit/s",
         "--rate-pps": "rate of a queue in packets/s",
-        "--queue-packets": f"depth of a queue in packets ({DEFAULT_DEPTH} where nothing else limits it)",
+        "--queue-packets": "depth of a queue in packets"
+        f" ({DEFAULT_DEPTH} where nothing else limits it)",
         "--queue-bytes": "depth of a queue in bytes",
         "--gap-bytes": "bytes between packets that cost time but no room",
         "--delay-us": "latency of the link behind a port",

@@ -64,7 +64,8 @@ def decode_table_action(
     if kind == "action":
         if table.profile is not None:
             raise _invalid(
-                f"table {table.name!r} takes members or groups of {table.profile.name!r}, not an action"
+                f"table {table.name!r} takes members or groups of {table.profile.name!r},"
+                " not an action"
             )
 
         _check_scope(table, message.action.action_id)
@@ -143,7 +144,7 @@ def check_size(profile: ProfileSpec, weights: Sequence[int], limit: int, code: C
 
 
 def member_action(profile: ProfileSpec, tables: Sequence[TableInfo], action: Action) -> Choice:
-    """Return (number, arguments) of a member's action, which any table of the profile may declare."""
+    """Return (number, arguments) of a member's action, of any table of the profile."""
     for table in tables:
         if action.action_id in table.actions:
             _check_scope(table, action.action_id)

@@ -168,7 +168,8 @@ class Contract:
         for meter in (*p4info.meters, *p4info.direct_meters):
             if meter.spec.type == p4info_pb2.MeterSpec.SINGLE_RATE_THREE_COLOR:
                 raise PipelineError(
-                    f"meter {meter.preamble.name!r}: single-rate three-colour meters are not supported"
+                    f"meter {meter.preamble.name!r}:"
+                    " single-rate three-colour meters are not supported"
                 )
 
         self.registers = self._arrays(
@@ -364,7 +365,7 @@ def _match_field(declared: p4info_pb2.MatchField, bits: int) -> MatchSpec:
 
 
 def _install_mutability(declared: p4info_pb2.Table, table: Table) -> None:
-    """Let the entries of a table change that P4Info says has them from the start, but not for good."""
+    """Let entries change that P4Info says a table has from the start, but not for good."""
     if declared.has_initial_entries and not declared.is_const_table:
         table.is_const = False
         for entry in table:
@@ -381,7 +382,8 @@ def _packet_header(declared: p4info_pb2.ControllerPacketMetadata) -> PacketHeade
     for item in declared.metadata:
         if not item.bitwidth:
             raise PipelineError(
-                f"metadata {item.name!r} of {declared.preamble.name!r} is translated, which is not supported"
+                f"metadata {item.name!r} of {declared.preamble.name!r} is translated,"
+                " which is not supported"
             )
 
     return PacketHeader(tuple((item.id, item.name, item.bitwidth) for item in declared.metadata))

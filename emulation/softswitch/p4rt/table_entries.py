@@ -94,7 +94,7 @@ class TableEntries:
         message.priority = entry[2].priority
 
     def idle(self, now_ps: int) -> Iterator[TableEntry]:
-        """Yield the entries that have not been hit for their timeout, and start their timers again."""
+        """Yield the entries not hit for as long as their timeout, and start their timers again."""
         for table in self._contract.tables.values():
             if not table.supports_timeout:
                 continue

@@ -106,7 +106,8 @@ def plain(name: str, *values: int | bytes) -> str:
 
 def member(number: int, act: str = "", profile: str = "choices") -> str:
     """A member of an action profile."""
-    return f"action_profile_member {{ action_profile_id: ${profile} member_id: {number} {act or plain('forward', number)} }}"
+    fields = f"action_profile_id: ${profile} member_id: {number}"
+    return f"action_profile_member {{ {fields} {act or plain('forward', number)} }}"
 
 
 def group(number: int, *members: str, more: str = "", profile: str = "choices") -> str:
@@ -115,7 +116,8 @@ def group(number: int, *members: str, more: str = "", profile: str = "choices") 
     for item in members:
         identity, weight, *rest = item.split(" ", 2)
         listed.append(f"members {{ member_id: {identity} weight: {weight} {' '.join(rest)} }}")
-    return f"action_profile_group {{ action_profile_id: ${profile} group_id: {number} {' '.join(listed)} {more} }}"
+    fields = f"action_profile_id: ${profile} group_id: {number}"
+    return f"action_profile_group {{ {fields} {' '.join(listed)} {more} }}"
 
 
 def one_shot(*choices: str, more: str = "") -> str:
@@ -123,22 +125,24 @@ def one_shot(*choices: str, more: str = "") -> str:
     listed = []
     for item in choices:
         port, weight, *rest = item.split(" ", 2)
-        listed.append(
-            f"action_profile_actions {{ {plain('forward', int(port))} weight: {weight} {' '.join(rest)} }}"
-        )
+        fields = f"{plain('forward', int(port))} weight: {weight} {' '.join(rest)}"
+        listed.append(f"action_profile_actions {{ {fields} }}")
+
     return f"action {{ action_profile_action_set {{ {' '.join(listed)} {more} }} }}"
 
 
 def multicast(number: int, *replicas: str) -> str:
     """A multicast group; a replica is its text."""
     listed = " ".join(f"replicas {{ {replica} }}" for replica in replicas)
-    return f"packet_replication_engine_entry {{ multicast_group_entry {{ multicast_group_id: {number} {listed} }} }}"
+    group = f"multicast_group_entry {{ multicast_group_id: {number} {listed} }}"
+    return f"packet_replication_engine_entry {{ {group} }}"
 
 
 def session(number: int, *replicas: str, more: str = "") -> str:
     """A clone session."""
     listed = " ".join(f"replicas {{ {replica} }}" for replica in replicas)
-    return f"packet_replication_engine_entry {{ clone_session_entry {{ session_id: {number} {listed} {more} }} }}"
+    session = f"clone_session_entry {{ session_id: {number} {listed} {more} }}"
+    return f"packet_replication_engine_entry {{ {session} }}"
 
 
 def frame(kind: int, low: int = 0, mid: int = 0, high: int = 0) -> bytes:

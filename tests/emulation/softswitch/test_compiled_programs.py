@@ -28,7 +28,10 @@ control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {
     register<bit<8>>(4) seen;
     action drop() { mark_to_drop(sm); }
     action forward(bit<9> port) { sm.egress_spec = port; }
-    table routes { key = { hdr.h.kind: exact; } actions = { forward; drop; } size = 16; default_action = drop(); }
+    table routes {
+        key = { hdr.h.kind: exact; } actions = { forward; drop; }
+        size = 16; default_action = drop();
+    }
     apply {
         bit<8> n;
         seen.read(n, 1);

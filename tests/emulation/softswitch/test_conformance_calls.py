@@ -220,16 +220,19 @@ EVERYTHING = [
     ("INSERT", session(4, "port: '\\005'", more="class_of_service: 1 packet_length_bytes: 20")),
     (
         "INSERT",
-        "digest_entry { digest_id: $learn_t config { max_timeout_ns: 9 max_list_size: 2 ack_timeout_ns: 7 } }",
+        "digest_entry { digest_id: $learn_t"
+        " config { max_timeout_ns: 9 max_list_size: 2 ack_timeout_ns: 7 } }",
     ),
     ("MODIFY", f"value_set_entry {{ value_set_id: $chosen members {{ {exact(7)} }} }}"),
     (
         "MODIFY",
-        "counter_entry { counter_id: $counted index { index: 1 } data { packet_count: 3 byte_count: 99 } }",
+        "counter_entry { counter_id: $counted index { index: 1 }"
+        " data { packet_count: 3 byte_count: 99 } }",
     ),
     (
         "MODIFY",
-        "meter_entry { meter_id: $metered index { index: 1 } config { cir: 1 cburst: 2 pir: 3 pburst: 4 } }",
+        "meter_entry { meter_id: $metered index { index: 1 }"
+        " config { cir: 1 cburst: 2 pir: 3 pburst: 4 } }",
     ),
     (
         "MODIFY",
@@ -354,7 +357,7 @@ def test_valid_requests_of_a_read_are_answered() -> None:
 
 
 def test_a_long_answer_comes_in_several_messages() -> None:
-    """13.3: the server is free to break entities apart across responses (clients take 4 MB each)."""
+    """13.3: the server may break entities apart across responses (clients take 4 MB each)."""
 
     def enlarge(info: p4info_pb2.P4Info) -> None:
         info.registers[0].size = 4
@@ -624,7 +627,7 @@ OK, TAKEN, NONE = int(Code.OK), int(Code.ALREADY_EXISTS), int(Code.NOT_FOUND)
 
 
 class Clients:
-    """Controllers of one role, by number, and the codes that each has been told since last asked."""
+    """Controllers of one role, by number, and the codes that each was told since last asked."""
 
     def __init__(self) -> None:
         self.peer = Peer(has_pipeline=False)

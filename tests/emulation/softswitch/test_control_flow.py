@@ -90,8 +90,16 @@ def test_an_endless_cycle_is_given_up() -> None:
 
 def test_very_deep_nesting_becomes_flat() -> None:
     depth = 150
-    graph = {str(i): Block((), (Branch(f"choice[0] == {i}", None, (f"trail.append({i})",)), Branch(None, str(i + 1))))
-             for i in range(depth)}  # fmt: skip
+    graph = {
+        str(i): Block(
+            (),
+            (
+                Branch(f"choice[0] == {i}", None, (f"trail.append({i})",)),
+                Branch(None, str(i + 1)),
+            ),
+        )
+        for i in range(depth)
+    }
     graph[str(depth)] = Block(("trail.append('end')",))
     assert [run(graph, [i]) for i in (0, 77, depth)] == [[0], [77], ["end"]]
 

@@ -9,7 +9,8 @@ from emulation.softswitch.process import main
 
 
 def test_a_script_for_simple_switch_grpc_works() -> None:
-    line = "--no-p4 -i 1@s1-eth1 --interface 2@s1-eth2 --device-id 7 --log-console -L warn --thrift-port 9091 "
+    line = "--no-p4 -i 1@s1-eth1 --interface 2@s1-eth2 --device-id 7 "
+    line += "--log-console -L warn --thrift-port 9091 "
     line += "--pcap -- --grpc-server-addr 0.0.0.0:50051 --cpu-port 255 --priority-queues 8"
     options = parse(line.split())
     assert options.interfaces == ((1, "s1-eth1"), (2, "s1-eth2"))

@@ -1,4 +1,4 @@
-"""Bytes in, bytes out: parser, tables, actions, checksums and deparser of hand-written BMv2 JSON."""
+"""Bytes in, bytes out: parser, tables, actions, checksums, deparser of hand-written BMv2 JSON."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def test_headers_are_added_removed_and_their_fields_start_at_zero(program: Any, 
 
 def stack_program(p: Any, primitives: list[Any]) -> Any:
     p.stack("label", 3, value=7, bottom=1)
-    p.state("start", [p.extract("label", "stack")], [{"type": "stack_field", "value": ["label", "bottom"]}],
-            {"0x00": "start", None: None})  # fmt: skip
+    bottom = {"type": "stack_field", "value": ["label", "bottom"]}
+    p.state("start", [p.extract("label", "stack")], [bottom], {"0x00": "start", None: None})
     p.run("change", primitives)
     return p
 
