@@ -29,6 +29,7 @@ WATCH_SECONDS = 15.0
 SERVE_SECONDS = 40.0
 FRAMES_A_SECOND = 8
 LINGER_SECONDS = 2.0
+# Without a terminal nobody says how wide the view may be: room for two panels side by side.
 WIDTH_OF_PIPES = 120
 
 WATCH_EXAMPLES = """
@@ -112,6 +113,7 @@ def _frames(source: Source, clock: Callable[[], float] = time.monotonic) -> Iter
         if end_s is None and _is_over(snapshot):
             end_s = clock() + LINGER_SECONDS
 
+        # From the beginning of the frame: polling a virtual run takes most of the time there is.
         time.sleep(max(0.0, began_s + 1 / FRAMES_A_SECOND - clock()))
 
 
@@ -140,6 +142,7 @@ def _up_to(source: Source, at_us: float | None) -> Iterator[Snapshot]:
     if at_us is not None:
         raise click.UsageError("--at-us needs an experiment file: a held network runs in real time")
 
+    # A load is a difference of two readings of counters.
     yield source.poll()
     time.sleep(1.0)
     yield source.poll()
@@ -227,9 +230,11 @@ def serve(file: Path | None, settings: tuple[str, ...], speed: float | None, por
 
     The address has a random token: whoever has it can look and break links, nobody else.
     """
+    # Tornado and its page are needed by nobody who only watches.
     from emulation.live import web
 
     with _ended_in_one_line(), suppress(KeyboardInterrupt):
+        # The first load balancer's run; the page can start the others.
         source = next(_sources(file, settings, speed, SERVE_SECONDS))
         ended = asyncio.run(web.serve(source, port, _tell))
         raise click.ClickException(ended or "the source has ended")

@@ -31,6 +31,9 @@ class Hub:
         self.viewers = 0
         self._history: deque[Point] = deque(maxlen=HISTORY)
         self._changed = asyncio.Condition()
+
+        # One thread, because a source is no place for two; a thread, because polling takes long and
+        # the event loop serves others meanwhile.
         self._worker = ThreadPoolExecutor(1, "source")
 
     @property
@@ -71,6 +74,7 @@ class Hub:
             self._changed.notify_all()
 
     def _remember(self, snapshot: Snapshot) -> None:
+        # Time that goes back is a new run; time that stands has nothing to add.
         if self._history and snapshot.time_ps < self._history[-1][0]:
             self._history.clear()
 
@@ -79,6 +83,7 @@ class Hub:
 
     async def next(self, version: int) -> int:
         """Wait for a snapshot later than `version`; return its own."""
+        # For any later one, not for the next one: a viewer that is slow misses some.
         async with self._changed:
             await self._changed.wait_for(lambda: self.version > version)
 

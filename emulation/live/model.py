@@ -78,7 +78,7 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True)
 class TierView:
-    """The links of one layer, such as E>A: mean and highest load, queues in packets now and ever."""
+    """One layer of links, such as E>A: mean and highest load, queues in packets now and ever."""
 
     layer: str
     load: float
@@ -176,10 +176,13 @@ class Meter:
         Zero after the first, and again after one whose time or counters went back.
         """
         seen = self._seen
+        # A run that began anew, or a switch process that was started again.
         if seen and (time_ps < seen[-1][0] or (carried < seen[-1][1]).any()):
             seen.clear()
 
         seen.append((time_ps, carried))
+        # The oldest reading that is kept is the last one before the window, so that rates cover all
+        # of it; with two readings there is always a difference.
         while len(seen) > 2 and seen[1][0] <= time_ps - self.window_ps:
             seen.popleft()
 
@@ -217,6 +220,7 @@ class Observer:
             for layer in SWITCH_LAYERS
         ]
 
+        # As (switches, ports), to index arrays of counters with.
         self._layers = [_columns(ends) for ends in of_layer]
         generation = generations(tree, flows)
         self._phases = [
@@ -230,11 +234,14 @@ class Observer:
     def snapshot(self, header: Header, reading: Reading) -> Snapshot:
         """Return what is to be shown of a reading; loads are those since the readings before it."""
         rates = self._meter.bytes_per_ps(reading.time_ps, reading.ports.carried)
+        # Ports are not all read at the same instant, so a short window may show more than a link's
+        # rate.
         loads = np.minimum(rates * 8 * PS_PER_SECOND / self.scenario.rate_bps, 1.0)
         return Snapshot(
             header=header,
             time_ps=reading.time_ps,
             links=tuple(self._links(reading, loads)),
+            # The last layer leads down to the hosts, in their order.
             hosts=tuple(loads[self._layers[-1]].round(4).tolist()),
             tiers=tuple(self._tiers(reading, loads)),
             phases=tuple(
@@ -293,6 +300,7 @@ class Observer:
             flows=len(flows),
             done=int((reading.flows.done_ps[flows] != NEVER).sum()),
             packets=int(packets.sum()),
+            # More may be acknowledged than is needed (erasure coding).
             acked=int(np.minimum(acked, packets).sum()),
             cct_ps=_longest(reading.flows.done_ps[flows], reading.flows.start_ps[flows]),
         )

@@ -13,6 +13,7 @@ AGG_Y = 184.0
 EDGE_Y = 334.0
 HOST_Y = 412.0
 HEIGHT = 428.0
+# Between pods, as a share of the width of an edge's hosts.
 POD_GAP = 0.8
 ROWS = {Tier.CORE: CORE_Y, Tier.AGG: AGG_Y, Tier.EDGE: EDGE_Y}
 Point = tuple[float, float]

@@ -15,6 +15,7 @@ from emulation.live.model import Header, LinkView, PhaseView, Snapshot
 from emulation.outcomes.changes import Change
 from fattree.topology import SWITCH_LAYERS, FatTree
 
+# From an idle link to a full one, on a dark terminal.
 RAMP = ("#3a4450", "#35536f", "#3a6d98", "#4488bd", "#5ca5d6", "#84c1e4", "#b5dcf0", "#f0faff")
 DEAD = "#ff7438"
 DETECT = "#b79be0"
@@ -70,6 +71,7 @@ class Terminal:
 
     def remember(self, snapshot: Snapshot) -> None:
         """Take a snapshot into the curves."""
+        # Time that goes back is a new run.
         if snapshot.time_ps < self._last_ps:
             self._queues.clear()
 
@@ -112,6 +114,7 @@ class Terminal:
         if has_room:
             table.add_column("lately", no_wrap=True)
 
+        # At least 4 packets high, so that an idle fabric's curves do not look busy.
         most = max(4.0, *(tier.longest_queue for tier in snapshot.tiers))
         for number, tier in enumerate(snapshot.tiers):
             bar = _bar(tier.load, BAR_WIDTH if has_room else SHORT)
@@ -141,7 +144,8 @@ def header_of(snapshot: Snapshot) -> RenderableType:
     cct = "CCT" if header.state == "complete" else "CCT so far"
     numbers = Text.assemble(
         (header.state, STATES.get(header.state, "")),
-        f"  time {duration(snapshot.time_ps)}  {cct} {duration(snapshot.cct_ps)}  {snapshot.progress:.0%} acknowledged  ",
+        f"  time {duration(snapshot.time_ps)}  {cct} {duration(snapshot.cct_ps)}  ",
+        f"{snapshot.progress:.0%} acknowledged  ",
         f"{snapshot.dropped} dropped  {snapshot.lost} lost  failed: ",
         (", ".join(snapshot.failed) or "none", f"bold {DEAD}" if snapshot.failed else "dim"),
     )
@@ -197,6 +201,7 @@ def _lines(body: Table | Text) -> int:
 
 
 def _width_of_links(k: int) -> int:
+    # Of each pod k / 2 links of three columns and a space, after the row's name (`_tier_rows`).
     return k * (3 * k // 2 + 1) + 7 + PANEL_WIDTH
 
 
@@ -206,6 +211,7 @@ def links_of(snapshot: Snapshot) -> Text:
     A failed one as crosses.
     """
     tree = FatTree(snapshot.header.k)
+    # Links are numbered from their lower ends, edges first.
     per_tier = tree.links // 2
     rows = [Text("       ") + _pods(tree)]
 
@@ -256,6 +262,7 @@ def phases_of(phases: Sequence[PhaseView], width: int) -> Table:
             name, no_wrap=True, justify="left" if name in {"phase", "packets"} else "right"
         )
 
+    # Before anything has been acknowledged the first phase stands for what is to come.
     begun = [phase for phase in phases if phase.acked] or list(phases[:1])
     for phase in begun[-MOST_PHASES:]:
         bar = _bar(phase.acked / phase.packets, width)
@@ -294,19 +301,27 @@ def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[Text]:
     when = duration(change.at_ps) if change.at_ps >= 0 else f"{duration(-change.at_ps)} before"
     yield Text.assemble(f"{when}  {shown} ", what)
     steps = _steps(change)
-    names = [(f" {name} {duration(took, SHORT_TIME)}", colour) for name, took, colour in steps]
+    names = [(f" {step.name} {duration(step.took_ps, SHORT_TIME)}", step.colour) for step in steps]
     yield _bars(steps, snapshot.time_ps, change, width) + Text.assemble(*names)
     yield Text(_rest(change, snapshot.header), "dim")
 
 
-def _steps(change: Change) -> list[tuple[str, int, str]]:
-    """Return name, duration and colour of the steps that are known."""
+class Step(NamedTuple):
+    """One step from a failure to new schedules."""
+
+    name: str
+    took_ps: int
+    colour: str
+
+
+def _steps(change: Change) -> list[Step]:
+    """Return the steps that are known."""
     marks = (change.at_ps, change.detected_ps, change.planned_ps, change.installed_ps)
     found = zip(
         ("detect", "plan", "install"), marks, marks[1:], (DETECT, PLAN, INSTALL), strict=False
     )
     return [
-        (name, end - start, colour)
+        Step(name, end - start, colour)
         for name, start, end, colour in found
         if start is not None and end is not None
     ]
@@ -323,16 +338,16 @@ def _rest(change: Change, header: Header) -> str:
     )
 
 
-def _bars(steps: Sequence[tuple[str, int, str]], now_ps: int, change: Change, width: int) -> Text:
+def _bars(steps: Sequence[Step], now_ps: int, change: Change, width: int) -> Text:
     """Return the steps as a bar, each as wide as it took; what has not ended yet is broken."""
-    known_ps = sum(took for _, took, _ in steps)
+    known_ps = sum(step.took_ps for step in steps)
     open_ps = 0 if change.installed_ps is not None else now_ps - change.at_ps - known_ps
     whole_ps = known_ps + open_ps
 
     if not whole_ps:
         return Text("━" * width, INSTALL)
 
-    bars = [("━" * round(took / whole_ps * width), colour) for _, took, colour in steps]
+    bars = [("━" * round(step.took_ps / whole_ps * width), step.colour) for step in steps]
     return Text.assemble(*bars, ("╌" * round(open_ps / whole_ps * width), INSTALL))
 
 
@@ -345,6 +360,7 @@ def summary_of(snapshot: Snapshot) -> str:
     )
 
     return (
-        f"{header.label}: {header.state} at {duration(snapshot.time_ps)}, CCT {duration(snapshot.cct_ps)}, longest queues in "
-        f"packets: {queues}; {snapshot.dropped} dropped, {snapshot.lost} lost on failed links"
+        f"{header.label}: {header.state} at {duration(snapshot.time_ps)}, "
+        f"CCT {duration(snapshot.cct_ps)}, longest queues in packets: {queues}; "
+        f"{snapshot.dropped} dropped, {snapshot.lost} lost on failed links"
     )

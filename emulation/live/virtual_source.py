@@ -34,7 +34,9 @@ from hostagent.build import paced_gaps
 
 DEMO_SECONDS = 15.0
 WINDOW_SECONDS = 0.7
+# A window for loads holds at least so many packets, or loads would jump between 0 and 1.
 SHORTEST_WINDOW_SLOTS = 12
+# What one poll may take: with ten polls a second there is time left for commands.
 BUDGET_SECONDS = 0.06
 EVENTS_AT_ONCE = 200
 SLICES_OF_A_WINDOW = 2
@@ -53,7 +55,8 @@ class Pace:
 
     def set_now(self, now_ps: int) -> None:
         """Go on from a virtual time."""
-        self._origin_ps, self._origin_s = now_ps, self._clock()
+        self._origin_ps = now_ps
+        self._origin_s = self._clock()
 
     def target_ps(self) -> int:
         """Return the virtual time that should have been reached now."""
@@ -121,11 +124,14 @@ class VirtualSource:
 
     def _follow_file(self, change: failures.LinkChange) -> None:
         """Let an event of the file hold whatever was clicked before: the last word counts."""
+        # Ports know the file's events beforehand, unless a click has changed what they foresaw.
         self._network.set_links(change.down, up=False)
         self._network.set_links(change.up, up=True)
         self._failed = self._failed - change.up | change.down
 
     def _break_from_the_start(self, links: frozenset[int]) -> None:
+        # What was clicked in an earlier run is no news to this one: its routes avoid it from time 0
+        # on, whatever G is.
         controller = self._fabric.controller
         usual_ps = controller.convergence_ps
         controller.convergence_ps = None if usual_ps is None else 0
@@ -144,6 +150,7 @@ class VirtualSource:
         target_ps = self._target_ps()
         deadline = self._clock() + BUDGET_SECONDS
         while self._network.advance(target_ps, EVENTS_AT_ONCE):
+            # Virtual time has fallen behind, and need not catch up.
             if self._clock() > deadline:
                 self.pace.set_now(self._fabric.clock.now_ps)
                 break
@@ -160,6 +167,7 @@ class VirtualSource:
         while self._network.hosts.unfinished and (
             until_ps is None or self._fabric.clock.now_ps < until_ps
         ):
+            # Raises what a run that never ends raises.
             if self._fabric.clock.now_ps > horizon_ps:
                 self._fabric.run(horizon_ps)
 
@@ -182,6 +190,7 @@ class VirtualSource:
             self._busy_ps = now_ps
             return target_ps
 
+        # Two windows more, until the loads have come down to 0.
         last_ps = max(now_ps, self._busy_ps + 2 * self._observer.window_ps)
         if target_ps > last_ps:
             self.pace.set_now(last_ps)
@@ -230,6 +239,7 @@ class VirtualSource:
         counts = np.zeros((5, tree.switches, tree.k + 1), dtype=np.int64)
         for switch, ports in enumerate(self._network.ports):
             for number, port in ports.items():
+                # Ports count bytes when they are enqueued; carried is what has left.
                 waiting = port.queue.occupancy_bytes(now_ps)
                 row = (
                     port.bytes - waiting,

@@ -34,6 +34,7 @@ from fattree.policies import POLICIES
 LOOPBACK = "127.0.0.1"
 HOST_NAMES = ("127.0.0.1", "localhost")
 TOKEN_BYTES = 24
+# A command is a line of JSON: what is longer, or takes long to come, is none.
 MOST_BODY_BYTES = 4096
 MOST_HEADER_BYTES = 16384
 HEADER_SECONDS = 15
@@ -49,6 +50,8 @@ FILES = {
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
+
+# Nothing is loaded from elsewhere, kept in a cache, put into a frame or told to other pages.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; "
@@ -115,6 +118,8 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
 
 def is_own(request: HTTPServerRequest) -> bool:
     """Return whether a request names this machine as its host, and no other page as its origin."""
+    # A page of another site whose name has been rebound to 127.0.0.1 still sends its own name; one
+    # that just posts here sends its origin.
     host = request.headers.get("Host", "")
     origin = request.headers.get("Origin")
     return host.rpartition(":")[0] in HOST_NAMES and (origin is None or origin == f"http://{host}")
@@ -139,6 +144,7 @@ class Door(RequestHandler):
 
     def prepare(self) -> None:
         """Refuse strangers."""
+        # In constant time: how long a refusal takes must not tell how much of the token was right.
         given = self.request.path.split("/")[1]
         if not (is_own(self.request) and hmac.compare_digest(given.encode(), self._token.encode())):
             raise HTTPError(403, reason="Forbidden")
@@ -198,12 +204,14 @@ class Events(Door):
         self.hub.viewers += 1
         try:
             await self._stream()
+        # Gone, or it takes nothing any more: there is nobody to answer.
         except (StreamClosedError, asyncio.TimeoutError):
             self.detach().close()
         finally:
             self.hub.viewers -= 1
 
     async def _stream(self) -> None:
+        # Curves begin with what others have seen already.
         await self._send("history", self.hub.history)
         version = 0
         while True:
@@ -231,6 +239,7 @@ class Command(Door):
 
     async def post(self) -> None:
         """Check, obey, answer."""
+        # A form of another page can post, but not as application/json without asking first (CORS).
         if self.request.headers.get("Content-Type", "").partition(";")[0] != "application/json":
             self.fail(415, "commands are application/json")
             return
@@ -343,6 +352,7 @@ async def serve(source: Source, port: int, on_ready: Callable[[str], object]) ->
     finally:
         server.stop()
         await hub.end("the server has been stopped")
+        # Time for the streams to tell their viewers why they end.
         await asyncio.sleep(FAREWELL_SECONDS)
         hub.close()
         await server.close_all_connections()

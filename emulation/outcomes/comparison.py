@@ -52,6 +52,8 @@ CCT = Metric(
     summary=mean,
 )
 LONG_CCT = replace(CCT, heading="CCT (ms)", number=lambda run: run.cct_ps / PS_PER_MS)
+
+# The bound depends on the scenario alone: where it differs, networks have run different things.
 INCREASE = Metric(
     "over (%)",
     form=".1f",
@@ -100,6 +102,7 @@ def compared(records: Sequence[Record]) -> list[Row]:
 
 def _runs(records: Sequence[Record], network: str, policy: str) -> tuple[Record, ...]:
     wanted = [record for record in records if (record.network, record.policy) == (network, policy)]
+    # By seed, so that the runs of two networks can be compared one by one.
     return tuple(sorted(wanted, key=lambda record: record.seed))
 
 
@@ -110,6 +113,7 @@ def comparison_table(rows: Sequence[Row]) -> Table:
     """
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("\nload balancer", no_wrap=True)
+    # Mininet's runs take milliseconds, virtual ones microseconds: one unit for the whole column.
     cct = LONG_CCT if max(LONG_CCT.of(row.reference) for row in rows) >= 1 else CCT
 
     for network in rows[0].runs:
@@ -155,7 +159,8 @@ def _verdict(rows: Sequence[Row], reference: str, network: str) -> Text:
     worst = max(rows, key=lambda row: abs(_relative(row, network)))
     return Text(
         f"{network} equals {reference} in {equal} of {len(rows)} load balancers; "
-        f"largest difference of the CCT: {100 * _relative(worst, network):+.2g} % ({label_of(worst.policy)})",
+        f"largest difference of the CCT: {100 * _relative(worst, network):+.2g} % "
+        f"({label_of(worst.policy)})",
         DIFFERENT,
     )
 
@@ -165,7 +170,7 @@ def _relative(row: Row, network: str) -> float:
 
 
 def differences(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return what differs, one entry per load balancer, network and seed, as plain values for JSON."""
+    """Return what differs, one entry per load balancer, network and seed, as values for JSON."""
     return [
         {
             "policy": row.policy,

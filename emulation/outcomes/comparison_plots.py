@@ -23,6 +23,7 @@ from emulation.outcomes.plots import (
 from fattree.record import Record
 
 LIGHT = "#dddddd"
+# The reference is a ring; what equals it lies inside.
 REFERENCE_SIZE = 11
 OTHER_SIZE = 6
 OTHERS = (("o", GREEN), ("D", BLUE), ("s", ORANGE))
@@ -33,10 +34,11 @@ COLUMNS = {
 
 
 def networks_figure(rows: Sequence[Row]) -> Figure:
-    """Return the picture of a comparison: a row a load balancer, a marker a network, red if different."""
+    """Return the picture of a comparison: a row a load balancer, a marker a network."""
     figure = Figure(figsize=(11, 1.9 + 0.34 * len(rows)), layout="constrained")
     run = rows[0].reference[0]
-    what = f"{run.hosts} hosts (k = {run.k}), {run.matrix.replace('_', ' ')}, {run.message_bytes:,} B a flow"
+    matrix = run.matrix.replace("_", " ")
+    what = f"{run.hosts} hosts (k = {run.k}), {matrix}, {run.message_bytes:,} B a flow"
     figure.suptitle("\n".join([what, *map(str, verdicts(rows))]), fontsize=10)
     left, right = figure.subplots(1, 2, sharey=True)
 
@@ -45,6 +47,7 @@ def networks_figure(rows: Sequence[Row]) -> Figure:
         axes.set_xlabel(label, fontsize=9)
 
     left.set_yticks(range(len(rows)), [label_of(row.policy) for row in rows])
+    # Downwards, as the table lists them.
     left.set_ylim(len(rows) - 0.5, -0.5)
     figure.legend(
         handles=_legend(rows), loc="outside lower center", ncols=4, fontsize=8, frameon=False
@@ -68,6 +71,7 @@ def _draw_markers(axes: Axes, rows: Sequence[Row], metric: Metric) -> None:
         for (network, runs), (marker, colour) in zip(
             list(row.runs.items())[1:], OTHERS, strict=False
         ):
+            # What differs is joined to the reference, however small the difference is.
             value = metric.of(runs)
             if not row.is_equal(network, [metric]):
                 colour = VERMILION
@@ -117,6 +121,7 @@ def _legend(rows: Sequence[Row]) -> list[Line2D]:
 
 def program_figure(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Figure:
     """Return the picture of a user's program and ours: loads, queues over time, increases."""
+    # Of one seed: pictures show one run of each, the increases below all.
     first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
     figure = Figure(figsize=(max(9.0, 3.2 * len(first)), 7.5), layout="constrained")
     figure.suptitle(collective_of(first[0]), fontsize=11)

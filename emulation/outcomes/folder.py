@@ -128,6 +128,7 @@ def results_folder(folder: Path) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Whether it can be written shows only when it is: rights are not all.
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError as error:
@@ -136,7 +137,7 @@ def results_folder(folder: Path) -> Path:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Raise EmulationError, one line, where a results folder cannot be written: a full disk, no rights."""
+    """Raise EmulationError, one line, where a results folder cannot be written."""
     try:
         yield
     except OSError as error:
@@ -152,12 +153,15 @@ def complete(folder: Path) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as fresh:
             yield Path(fresh)
+
+            # Written first, renamed then, in the same file system: a rename is all or nothing.
             for path in sorted(Path(fresh).iterdir()):
                 path.replace(folder / path.name)
 
 
 def kept_toml(experiment: Experiment) -> str:
-    """Return an experiment as TOML that can be run from the results folder: its matrix's file in full."""
+    """Return an experiment as TOML that can be run again from the results folder."""
+    # A matrix's file was found from where the user stood, which is somewhere else next time.
     collective = experiment.collective
     if collective.file:
         collective = collective.model_copy(update={"file": str(Path(collective.file).absolute())})
@@ -189,7 +193,7 @@ def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
 
 
 def log_lines(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return the run log: a JSON object a run, with its event log's hash and its packet accounts."""
+    """Return the run log: a JSON object a run, with the hash of its events and its accounts."""
     return [json.dumps(_log_entry(outcome)) for outcome in outcomes]
 
 

@@ -105,6 +105,7 @@ class Outcome:
 
     def mean_queue_bytes(self, layer: str) -> float:
         """Return the time average of a layer's queues, per port."""
+        # Every port of a layer has the same time, so the mean of the means is that of the layer.
         own = [port.mean_queue_bytes for port in self.ports if port.layer == layer]
         return sum(own) / len(own)
 
@@ -117,6 +118,7 @@ class Outcome:
         """Return the ports that lead to other switches, per layer, in their switches' order."""
         return {
             layer: [port for port in self.ports if port.layer == layer]
+            # The last layer leads to hosts.
             for layer in SWITCH_LAYERS[:-1]
         }
 

@@ -57,6 +57,7 @@ def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
     """
     start = 0
     for layer, ports in outcome.inter_switch().items():
+        # Sorted: it is how unequal loads are that counts, not which link has which.
         loads = sorted((port.bytes / KB for port in ports), reverse=True)
         places = start + np.arange(len(loads))
         axes.bar(places, loads, width=0.85, color=LAYER_COLOURS[layer])
@@ -79,6 +80,7 @@ def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
             transform=axes.get_xaxis_transform(),
         )
 
+        # A gap of two bars between layers.
         start = int(places[-1]) + 3
 
     axes.set_xticks([])
@@ -96,6 +98,7 @@ def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
         axes.plot(
             times, longest, style, color=colour, linewidth=1.6, label=label_of(outcome.policy)
         )
+        # The last sample stands for the end of the run, when the collective is complete.
         axes.plot(
             times[-1:], longest[-1:], "o", color=colour, markersize=5, clip_on=False, zorder=3
         )
@@ -109,6 +112,7 @@ def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 def mark_failures(axes: Axes, outcome: Outcome) -> None:
     """Draw when links fail and when routes change, as far as that is within the picture."""
     scenario = outcome.scenario
+    # Only once everything else is drawn: marks stay within the limits that data has set.
     top = axes.get_ylim()[1]
     for event in scenario.failures.events:
         name = link_name(scenario.tree, link_named(scenario.tree, event.link))
@@ -170,6 +174,7 @@ def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
     figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
     shared: Axes | None = None
 
+    # One scale for all, so that schemes can be compared by eye.
     for number, outcome in enumerate(outcomes):
         axes = figure.add_subplot(rows, columns, number + 1, sharey=shared)
         shared = shared or axes
@@ -227,4 +232,7 @@ def collective_of(outcome: Outcome) -> str:
     packets = outcome.flows[0].packets
     rate = f"{scenario.fabric.rate_gbps:g} Gb/s"
 
-    return f"{scenario.tree.hosts} hosts (k = {scenario.fabric.k}), {matrix}, {packets} packets a flow, {rate} links"
+    return (
+        f"{scenario.tree.hosts} hosts (k = {scenario.fabric.k}), {matrix}, "
+        f"{packets} packets a flow, {rate} links"
+    )

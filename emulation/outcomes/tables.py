@@ -43,6 +43,7 @@ def _table(title: str, records: Sequence[Record]) -> Table:
 
 
 def _row(runs: Sequence[Record]) -> list[str]:
+    # The longest that any seed has seen: its mean would hide the worst case.
     queues = [
         max(run.max_queue_layers[layer] for run in runs) for layer in range(len(SWITCH_LAYERS))
     ]
@@ -62,5 +63,6 @@ def _mean(values: Sequence[float], form: str) -> str:
     if len(values) == 1:
         return form.format(mean)
 
+    # Of a sample, not of all seeds there could be: n - 1.
     deviation = (sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
     return f"{form.format(mean)} ± {form.format(deviation)}"
