@@ -1,5 +1,4 @@
-"""Language cases on BMv2's own simple_switch_grpc: packets through capture files, commands through
-its command line.
+"""Language cases on BMv2's own simple_switch_grpc: capture files in, its command line besides.
 
 Capture files carry frames of any length, which interfaces do not; the input of a port is a pipe, so
 that commands can come between packets.
@@ -23,10 +22,13 @@ from emulation.softswitch.tables import needs_priority
 from emulation.stf.bench import Bench
 from emulation.stf.script import Add, CheckCounter, Command, Expect, Packet, Remove, SetDefault
 
-SWITCH, COMMAND_LINE = "simple_switch_grpc", "simple_switch_CLI"
+SWITCH = "simple_switch_grpc"
+COMMAND_LINE = "simple_switch_CLI"
 CAPTURE_HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 PROMPT = "RuntimeCmd: "
-START_S, ANSWER_S, QUIET_S = 20.0, 20.0, 1.0
+START_S = 20.0
+ANSWER_S = 20.0
+QUIET_S = 1.0
 LOWEST_PRIORITY = 10_000
 PASSED_ON = (
     "mirroring_add",
@@ -56,9 +58,7 @@ def missing() -> str | None:
 
 
 def translated(bench: Bench, command: Command) -> str | float | None:
-    """Return a command as BMv2's command line has it, the seconds to wait, or None where there is
-    nothing to do.
-    """
+    """Return a command for BMv2's command line, the seconds to wait, or None for nothing to do."""
     match command:
         case Packet() | Expect() | CheckCounter():
             return None
@@ -71,6 +71,7 @@ def translated(bench: Bench, command: Command) -> str | float | None:
             return f"table_set_default {found.spec.name} {name} {' '.join(map(str, data))}"
         case Remove():
             raise Unsupported("remove")
+
     if command.word == "wait":
         return 1.1
     if command.word in LOOKED_AT:
@@ -79,9 +80,11 @@ def translated(bench: Bench, command: Command) -> str | float | None:
         return " ".join((command.word, *command.arguments))
     if command.word not in ARRAYS:
         raise Unsupported(command.word)
+
     arrays = (*bench.pipeline.program.registers, *bench.pipeline.program.meters)
     name = next(array.name for array in arrays if array.name.endswith(command.arguments[0]))
     values = [str(int(text, 0)) if ":" not in text else text for text in command.arguments[1:]]
+
     return " ".join((command.word, name, *values))
 
 
@@ -89,6 +92,7 @@ def _table_add(bench: Bench, command: Add) -> str:
     table = bench.table(command.line, command.table)
     if table.spec.profile is not None:
         raise Unsupported("add to an action profile")
+
     match = bench.match(command.line, table, command.keys)
     keys = [_key(key.kind, *pair) for key, pair in zip(table.spec.key, match, strict=True)]
     action, data = bench.choice(command.line, table, command.calls[0])
@@ -96,6 +100,7 @@ def _table_add(bench: Bench, command: Add) -> str:
     priority = (
         [str(LOWEST_PRIORITY - (command.priority or 0))] if needs_priority(table.spec) else []
     )
+
     return " ".join(["table_add", table.spec.name, name, *keys, "=>", *map(str, data), *priority])
 
 
@@ -113,7 +118,9 @@ class Bmv2Bench:
     def __init__(
         self, folder: Path, pipes: dict[int, IO[bytes]], commands: subprocess.Popen[bytes]
     ) -> None:
-        self._folder, self._pipes, self._commands = folder, pipes, commands
+        self._folder = folder
+        self._pipes = pipes
+        self._commands = commands
         self._said = self._sent = 0
 
     def say(self, text: str) -> None:
@@ -156,6 +163,7 @@ def bmv2(
             os.mkfifo(folder / f"{port}_in.pcap")
         else:
             (folder / f"{port}_in.pcap").write_bytes(CAPTURE_HEAD)
+
     general = [
         "--use-files",
         "0",
@@ -168,6 +176,7 @@ def bmv2(
     ]
     interfaces = [word for port in ports for word in ("-i", f"{port}@{folder}/{port}")]
     target = ["--", "--grpc-server-addr", f"unix:{folder}/grpc", "--priority-queues", "8"]
+
     with ExitStack() as stack:
         log = stack.enter_context((folder / "log").open("w"))
         switch = subprocess.Popen(
@@ -213,8 +222,10 @@ def _opened(
     thread = Thread(target=open_all, daemon=True)
     thread.start()
     thread.join(START_S)
+
     assert not thread.is_alive(), f"BMv2 does not start: {(folder / 'log').read_text()[:300]}"
     assert switch.poll() is None
+
     return pipes
 
 
@@ -231,11 +242,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def captured(path: Path) -> list[bytes]:
     """Return the frames of a capture file."""
     data = path.read_bytes() if path.exists() else b""
-    frames, at = [], len(CAPTURE_HEAD)
+    frames = []
+    at = len(CAPTURE_HEAD)
     while at + 16 <= len(data):
         length = struct.unpack_from("<I", data, at + 8)[0]
         frames.append(data[at + 16 : at + 16 + length])
         at += 16 + length
+
     return frames
 
 
@@ -247,6 +260,7 @@ def run(
     plan = [(command, translated(bench, command)) for command in commands]
     inputs = sorted({command.port for command in commands if isinstance(command, Packet)})
     ports = sorted({command.port for command in commands if isinstance(command, Packet | Expect)})
+
     with bmv2(folder, program, thrift_port, inputs, ports) as switch:
         for command, text in plan:
             if isinstance(command, Packet):
@@ -255,7 +269,9 @@ def run(
                 switch.say(text)
             elif text is not None:
                 time.sleep(text)
+
         assert "Error" not in switch.answers() and "Invalid" not in switch.answers(), (
             switch.answers()
         )
+
     return {port: frames for port in ports if (frames := captured(folder / f"{port}_out.pcap"))}

@@ -55,9 +55,7 @@ class TooSlow(Exception):
 
 @cache
 def sources() -> tuple[str, ...]:
-    """Return the programs that are mutated: the cases, good and bad, and our own, with their
-    includes' text.
-    """
+    """Return the programs that are mutated: the cases, good and bad, and our own."""
     paths = [*sorted(CASES.glob("*.p4")), *sorted((CASES / "errors").glob("*.p4"))]
     own = [path.read_text() for path in sorted(P4SRC.glob("*.p4"))]
     return tuple([path.read_text().replace('"../include/', '"include/') for path in paths] + own)
@@ -83,17 +81,20 @@ def token_soup(rng: random.Random) -> str:
     soup = " ".join(rng.choice(pieces()) for _ in range(rng.randrange(120)))
     if rng.random() < 0.5:
         return soup
-    head = "control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {\napply {"
+
+    head = (
+        "control CaseIngress(inout headers_t hdr, inout metadata_t meta, "
+        "inout standard_metadata_t standard) {\napply {"
+    )
     return f'#include "include/begin.p4"\n{head}\n{soup}\n}} }}\n#include "include/end.p4"\n'
 
 
 def mutated(rng: random.Random) -> str:
-    """Return a real program with a few changes: of characters, tokens, lines, numbers, or parts of
-    other programs.
-    """
+    """Return a real program with a few changes: characters, tokens, lines, numbers or parts."""
     text = rng.choice(sources())
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 6))):
         text = rng.choice((_tokens, _tokens, _numbers, _lines, _characters, _splice))(rng, text)
+
     return text
 
 
@@ -101,8 +102,11 @@ def _tokens(rng: random.Random, text: str) -> str:
     found = list(TOKEN.finditer(text))
     if not found:
         return text
-    one, other = rng.choice(found), rng.choice(found)
+
+    one = rng.choice(found)
+    other = rng.choice(found)
     new = rng.choice(("", one[0] * 2, other[0], rng.choice(pieces())))
+
     return text[: one.start()] + new + text[one.end() :]
 
 
@@ -110,13 +114,15 @@ def _numbers(rng: random.Random, text: str) -> str:
     found = list(re.finditer(r"\b\d\w*\b", text))
     if not found:
         return text
+
     one = rng.choice(found)
     return text[: one.start()] + rng.choice(NUMBERS) + text[one.end() :]
 
 
 def _lines(rng: random.Random, text: str) -> str:
     lines = text.split("\n")
-    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    one = rng.randrange(len(lines))
+    other = rng.randrange(len(lines))
     match rng.randrange(3):
         case 0:
             del lines[one]
@@ -124,6 +130,7 @@ def _lines(rng: random.Random, text: str) -> str:
             lines.insert(other, lines[one])
         case _:
             lines[one], lines[other] = lines[other], lines[one]
+
     return "\n".join(lines)
 
 
@@ -141,6 +148,7 @@ def _splice(rng: random.Random, text: str) -> str:
     start = rng.randrange(len(other))
     lines = text.split("\n")
     at = rng.randrange(len(lines) + 1)
+
     return "\n".join(lines[:at] + other[start : start + rng.randint(1, 8)] + lines[at:])
 
 
@@ -156,6 +164,7 @@ def limited(seconds: float) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+
     try:
         yield
     finally:
@@ -171,7 +180,9 @@ def answer(text: str, rng: random.Random) -> str:
         except CompileError as error:
             assert str(error).splitlines()[0]
             return "diagnostic"
+
         _survive(json.dumps(program.json).encode(), rng)
+
     return "program"
 
 
@@ -184,6 +195,7 @@ def _survive(source: bytes, rng: random.Random) -> None:
         for _ in range(50):
             if not waiting:
                 break
+
             switch.egress(waiting.pop(0))
             waiting += switch.take_requeued()
 
@@ -194,9 +206,11 @@ def fuzz(seconds: float, seed: int, kind: str | None = None) -> Iterator[tuple[s
     for number in range(1 << 62):
         if time.monotonic() > end:
             return
+
         rng = random.Random(f"{seed}/{number}")
         chosen = kind or rng.choices(tuple(KINDS), (1, 2, 7))[0]
         text = KINDS[chosen](rng)
+
         try:
             yield chosen, answer(text, rng), text
         except Exception:
@@ -211,11 +225,13 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS)
     options = parser.parse_args()
     counts: Counter[tuple[str, str]] = Counter()
+
     for kind, found, text in fuzz(options.seconds, options.seed, options.kind):
         good = found in ("program", "diagnostic")
         counts[kind, found if good else "WRONG"] += 1
         if not good:
             sys.stdout.write(f"--- {kind}\n{text}\n--- {found}\n")
+
     for (kind, found), count in sorted(counts.items()):
         sys.stdout.write(f"{kind:8} {found:10} {count}\n")
 

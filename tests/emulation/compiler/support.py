@@ -23,14 +23,19 @@ AREAS = (
     "Preprocessor",
 )
 
+# The page has longer lines than the source: a backslash joins two of them.
 HEAD = """# What of P4 is supported
 
-P4_16 for the v1model architecture, with BMv2's semantics. Every row is a test: a supported feature is a program with packets
-that must come out exactly (`tests/emulation/compiler/cases/`), a refused one a program for which the compiler must name the line
-and the reason (`cases/errors/`). What is not supported is an error at compile time, never a wrong packet. This page is made of
+P4_16 for the v1model architecture, with BMv2's semantics. Every row is a test: \
+a supported feature is a program with packets
+that must come out exactly (`tests/emulation/compiler/cases/`), \
+a refused one a program for which the compiler must name the line
+and the reason (`cases/errors/`). What is not supported is an error at compile time, \
+never a wrong packet. This page is made of
 the first lines of those programs (`make support`).
 
-Run them with `ofan p4 stf tests/emulation/compiler/cases`; `ofan p4 stf DIR` runs any folder of programs with scripts in the
+Run them with `ofan p4 stf tests/emulation/compiler/cases`; \
+`ofan p4 stf DIR` runs any folder of programs with scripts in the
 STF format of p4c's own suite, and `ofan p4 stf --help` says more.
 
 {supported} features supported, {refused} refused.
@@ -45,26 +50,30 @@ def rows(paths: Iterable[Path]) -> dict[str, list[tuple[str, str]]]:
             path.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("// ").partition(": ")
         )
         found[area].append((feature, path.stem))
+
     return found
 
 
-def reason(path: Path) -> str:
+def reason(name: str) -> str:
     """Return the diagnostic that a refused program expects."""
+    program = FOLDER / "errors" / f"{name}.p4"
     return next(
         line.partition("// error: ")[2]
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in program.read_text(encoding="utf-8").splitlines()
         if "// error: " in line
     )
 
 
 def page() -> str:
     """Return the page as it must be."""
-    supported, refused = rows(FOLDER.glob("*.p4")), rows((FOLDER / "errors").glob("*.p4"))
+    supported = rows(FOLDER.glob("*.p4"))
+    refused = rows((FOLDER / "errors").glob("*.p4"))
     counts = {
         "supported": sum(map(len, supported.values())),
         "refused": sum(map(len, refused.values())),
     }
     lines = [HEAD.format(**counts)]
+
     for area in AREAS:
         lines += [f"## {area}\n", "| feature | | case or diagnostic |", "|---|---|---|"]
         lines += [
@@ -72,10 +81,11 @@ def page() -> str:
             for feature, name in supported.get(area, [])
         ]
         lines += [
-            f"| {_escaped(feature)} | refused | {_escaped(reason(FOLDER / 'errors' / f'{name}.p4'))} |"
+            f"| {_escaped(feature)} | refused | {_escaped(reason(name))} |"
             for feature, name in refused.get(area, [])
         ]
         lines.append("")
+
     return "\n".join(lines)
 
 

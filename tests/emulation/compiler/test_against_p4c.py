@@ -48,7 +48,10 @@ STRICTER = "p4c's type checker is stricter"
 GRAMMAR = "p4c's grammar or back end has no such loop, branch or annotation"
 UNNAMED = "p4c wants a @name on a table property that is an instance"
 ONCE = "p4c's back end runs the body of a loop once, silently"
-ERRORS = "p4c numbers a program's errors from 0, NoError's number, where they come before core.p4's; it knows neither reject nor NoMatch"
+ERRORS = (
+    "p4c numbers a program's errors from 0, NoError's number, where they come before core.p4's; "
+    "it knows neither reject nor NoMatch"
+)
 HEADERS = "p4c's JSON names a header by an expression, which our switch does not take"
 BEYOND_P4C = {
     "old_calls": "calls that p4c has removed",
@@ -75,6 +78,7 @@ def first_policies() -> dict[str, str]:
     found: dict[str, str] = {}
     for slug, policy in POLICIES.items():
         found.setdefault(policy.program, slug)
+
     return found
 
 
@@ -96,9 +100,11 @@ def switch_of(scenario: Scenario, index: int, compiler: Compiler) -> Switch:
     )
     session.open()
     session.push(program.bmv2_json)
+
     for step in FabricController(scenario, program.pipeline, range(FAILED_LINKS)).start():
         if step.switch == index:
             session.write(step.changes)
+
     return switch
 
 
@@ -114,6 +120,7 @@ def frames(tree: FatTree, seed: int) -> Iterator[tuple[int, bytes]]:
             frame = frame[: rng.randrange(len(frame) + 1)]
         elif kind == 4:
             frame = rng.randbytes(rng.randrange(200))
+
         yield rng.choice((*range(1, tree.k + 1), CPU_PORT)), frame
 
 
@@ -125,13 +132,15 @@ def _valid(tree: FatTree, rng: random.Random, number: int) -> bytes:
         host_ip(tree, source),
         host_ip(tree, destination),
     )
-    label, psn = rng.randrange(1 << 16), number
+    label = rng.randrange(1 << 16)
+    psn = number
     data = rng.random() < 0.5
     frame = (
         DataFrames(ends, 7, 256).frame(label, psn)
         if data
         else AckFrames(ends, 7).frame(label, psn, False, psn + 1)
     )
+
     return (
         wrap(frame, ends.source_ip, switch_ip(tree, 2 * tree.edges + rng.randrange(tree.cores)))
         if rng.random() < 0.2
@@ -145,6 +154,7 @@ def _damaged(frame: bytes, rng: random.Random) -> bytes:
         changed[rng.randrange(min(len(changed), 60))] = rng.choice(
             (0, 1, 4, 8, 0x45, 255, rng.randrange(256))
         )
+
     return bytes(changed)
 
 
@@ -155,6 +165,7 @@ def outputs(switch: Switch, port: int, frame: bytes) -> list[tuple[int, bytes]]:
     while waiting:
         sent += [(out.port, out.frame) for out in switch.egress(waiting.pop(0))]
         waiting += switch.take_requeued()
+
     return sent
 
 
@@ -166,10 +177,12 @@ def test_programs_of_both_compilers_send_the_same(program: str, policy: str, rol
     index = {"edge": 0, "agg": tree.edges, "core": 2 * tree.edges}[role]
     ours, theirs = (switch_of(scenario, index, compiler) for compiler in ("ofan", "p4c"))
     sent = 0
+
     for port, frame in frames(tree, seed=len(program)):
         expected = outputs(theirs, port, frame)
         assert outputs(ours, port, frame) == expected, f"port {port}: {frame.hex()}"
         sent += len(expected)
+
     assert sent > PACKETS // 5, "too few packets were forwarded to say anything"
 
 
@@ -177,9 +190,12 @@ def test_programs_of_both_compilers_send_the_same(program: str, policy: str, rol
 def test_cases_compiled_by_p4c_send_what_they_expect(case: Path, tmp_path: Path) -> None:
     if case.stem in BEYOND_P4C:
         pytest.skip(BEYOND_P4C[case.stem])
+
     source, _ = p4c(case.with_suffix(".p4"), [case.parent], {}, tmp_path)
     program: dict[str, Any] = json.loads(source.read_bytes())
     bench = Bench(program)
+
     for command in parse_script(case.read_text()).commands:
         bench.run(command)
+
     assert first_difference(program, bench.expected, bench.sent) is None

@@ -1,6 +1,4 @@
-"""The language cases on BMv2 itself, where it is installed: our JSON loads there and sends what the
-scripts expect.
-"""
+"""The language cases on BMv2 itself, where it is installed: what the scripts expect comes out."""
 
 from __future__ import annotations
 
@@ -31,11 +29,15 @@ DIFFERENT = {
 def test_case_is_the_same_on_bmv2(case: Path, tmp_path: Path) -> None:
     if case.stem in DIFFERENT:
         pytest.skip(DIFFERENT[case.stem])
+
     program = compile_file(case.with_suffix(".p4")).json
     commands = parse_script(case.read_text()).commands
+
     try:
         sent = bmv2_bench.run(tmp_path, program, commands, FIRST_THRIFT_PORT + CASES.index(case))
     except bmv2_bench.Unsupported as reason:
         pytest.skip(f"BMv2's command line cannot do this: {reason}")
+
     expected = [command for command in commands if isinstance(command, Expect)]
+
     assert first_difference(program, expected, sent) is None

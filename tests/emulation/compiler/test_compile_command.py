@@ -46,6 +46,7 @@ def run(*args: object) -> tuple[int, str]:
     said = StringIO()
     with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as stopped:
         ofan.main(["p4", "compile", *map(str, args)])
+
     assert isinstance(stopped.value.code, int)
     return stopped.value.code, said.getvalue()
 
@@ -56,9 +57,11 @@ def test_writes_json_and_p4info_in_the_formats_of_their_suffixes(program: Path) 
     code, output = run(
         program, "-o", folder / "out.json", "--p4runtime-files", infos, "-I", folder / "shared"
     )
+
     assert (code, output) == (0, "")
     assert json.loads((folder / "out.json").read_text())["__meta__"]["version"] == [2, 23]
     binary = p4info_pb2.P4Info.FromString((folder / "info.bin").read_bytes())
+
     assert binary.tables[0].preamble.name == "I.t"
     assert 'name: "I.t"' in (folder / "info.txtpb").read_text()
 
@@ -85,6 +88,7 @@ def test_defines_reach_the_preprocessor(program: Path, define: str, width: int) 
 def test_bad_program_is_one_diagnostic_and_exit_2(program: Path) -> None:
     program.write_text(PROGRAM.replace("meta.x", "meta.y"))
     code, output = run(program, "-o", program.with_suffix(".json"), "-I", program.parent / "shared")
+
     assert code == 2
     assert output.split("\n")[0].endswith("prog.p4:11:28: error: struct meta_t has no field 'y'")
     assert not program.with_suffix(".json").exists()
@@ -115,10 +119,9 @@ def test_unwritable_output_is_one_line_and_exit_2(program: Path) -> None:
 def test_missing_program_is_one_line_and_exit_2(tmp_path: Path) -> None:
     code, text = run(tmp_path / "none.p4")
     assert code == 2
-    assert (
-        text
-        == f"ofan: {tmp_path / 'none.p4'}:1:1: error: cannot read the program: No such file or directory\n"
-    )
+    where = f"{tmp_path / 'none.p4'}:1:1"
+
+    assert text == (f"ofan: {where}: error: cannot read the program: No such file or directory\n")
 
 
 def test_an_empty_program_is_named(tmp_path: Path) -> None:

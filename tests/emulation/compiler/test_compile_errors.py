@@ -1,6 +1,4 @@
-"""What is wrong is named with its exact place: the programs below mark the line and column of their
-error with `§`.
-"""
+"""Errors are named with their exact place, which the programs below mark with `§`."""
 
 from __future__ import annotations
 
@@ -44,7 +42,10 @@ def top(text: str) -> str:
     return f"{HEAD}{text}\n"
 
 
-TABLE = "action go() {{}} action run(bit<8> x) {{}} table t {{ key = {{ hdr.data.a: exact; }} actions = {{ go; run; }} {} }}"
+TABLE = (
+    "action go() {{}} action run(bit<8> x) {{}} "
+    "table t {{ key = {{ hdr.data.a: exact; }} actions = {{ go; run; }} {} }}"
+)
 
 CASES = {
     "missing semicolon": (
@@ -206,7 +207,8 @@ CASES = {
     ),
     "wrong number of keys": (
         top(
-            "parser Q(packet_in p) { state start { transition select(8w1, 8w2) { §(1, 2, 3): accept; } } }"
+            "parser Q(packet_in p) { state start { "
+            "transition select(8w1, 8w2) { §(1, 2, 3): accept; } } }"
         ),
         "select has 2 keys, found 3",
     ),
@@ -246,6 +248,7 @@ def test_error_names_its_place_and_reason(name: str) -> None:
     marked, message = CASES[name]
     with pytest.raises(CompileError) as caught:
         compile_source(marked.replace("§", ""), "case.p4")
+
     assert message in caught.value.message
     if name not in UNMARKED:
         before = marked[: marked.index("§")]
@@ -260,7 +263,9 @@ def test_error_names_its_place_and_reason(name: str) -> None:
 def test_diagnostic_shows_the_source_line_and_a_caret() -> None:
     with pytest.raises(CompileError) as caught:
         compile_source("struct s_t {\n\tbit<8> x;\n\tfoo_t y;\n}\n", "case.p4")
+
     head, line, caret = str(caught.value).split("\n")
+
     assert head == "case.p4:3:2: error: unknown type 'foo_t'"
     assert line == "    foo_t y;"
     assert caret == "    ^^^^^"
@@ -270,8 +275,10 @@ def test_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
     (tmp_path / "inner.p4").write_text("\n\nstruct s_t { bad_t x; }\n")
     program = tmp_path / "outer.p4"
     program.write_text('#include <core.p4>\n#include "inner.p4"\n')
+
     with pytest.raises(CompileError) as caught:
         compile_file(program)
+
     assert caught.value.location.file.endswith("inner.p4")
     assert (caught.value.location.line, caught.value.location.column) == (3, 14)
 
@@ -280,6 +287,7 @@ def test_error_after_a_macro_points_into_the_line_as_written() -> None:
     text = "#define WIDE 12345678\nconst bit<32> A = WIDE; const bit<32> B = nothing;\n"
     with pytest.raises(CompileError) as caught:
         compile_source(text, "case.p4")
+
     assert caught.value.location.column == text.split("\n")[1].index("nothing") + 1
 
 
@@ -288,5 +296,6 @@ def test_unreadable_files_are_one_error(tmp_path: Path, content: bytes | None) -
     program = tmp_path / "case.p4"
     if content is not None:
         program.write_bytes(content)
+
     with pytest.raises(CompileError, match="program"):
         compile_file(program)

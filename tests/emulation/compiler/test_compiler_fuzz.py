@@ -1,6 +1,4 @@
-"""Whatever the text, the compiler answers with a program that the switch runs, or with one
-CompileError, in time.
-"""
+"""Whatever the text, the compiler answers in time, with a program or one CompileError."""
 
 from __future__ import annotations
 
@@ -40,4 +38,5 @@ def test_a_minute_of_fuzzing_finds_nothing() -> None:
     for _, found, text in fuzz(60, seed=7):
         assert found in GOOD, f"{text}\n{found}"
         counts[found] += 1
+
     assert counts["program"] > 10 and counts["diagnostic"] > 100

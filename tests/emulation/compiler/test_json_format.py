@@ -1,6 +1,4 @@
-"""The JSON holds together: every name and id that it uses is declared, and its numbers have the
-format's widths.
-"""
+"""The JSON holds together: what it names is declared, and its numbers have the format's widths."""
 
 from __future__ import annotations
 
@@ -62,6 +60,7 @@ def nodes(value: Any) -> Iterator[Json]:
     """Yield every object inside."""
     if isinstance(value, dict):
         yield value
+
     for item in (
         value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     ):
@@ -119,8 +118,10 @@ def test_every_step_of_a_pipeline_exists(program: Json) -> None:
         }
         assert len(known) == 1 + len(pipeline["tables"]) + len(pipeline["conditionals"])
         assert pipeline["init_table"] in known
+
         for table in pipeline["tables"]:
             assert {table["base_default_next"], *table["next_tables"].values()} <= known
+
         for conditional in pipeline["conditionals"]:
             assert {conditional["true_next"], conditional["false_next"]} <= known
 
@@ -131,6 +132,7 @@ def test_tables_name_their_actions(program: Json) -> None:
         assert [actions[number]["name"] for number in table["action_ids"]] == table["actions"]
         assert set(table["next_tables"]) in ({"__HIT__", "__MISS__"}, set(table["actions"]))
         entries = [entry["action_entry"] for entry in table.get("entries", [])]
+
         for choice in [*entries, *([table["default_entry"]] if "default_entry" in table else [])]:
             assert choice["action_id"] in table["action_ids"]
             assert len(choice["action_data"]) == len(actions[choice["action_id"]]["runtime_data"])
@@ -174,7 +176,9 @@ def test_parser_states_exist_and_match_whole_bytes(program: Json) -> None:
     parser = program["parsers"][0]
     known = {None, *(state["name"] for state in parser["parse_states"])}
     widths = fields(program)
+
     assert parser["init_state"] in known and len(known) == 1 + len(parser["parse_states"])
+
     for state in parser["parse_states"]:
         keys = [key["value"] for key in state["transition_key"] if key["type"] == "field"]
         total = sum((widths[header][name] + 7) // 8 for header, name in keys)
@@ -195,7 +199,9 @@ def test_ids_are_unique(program: Json) -> None:
     }
     for key, ids in everywhere.items():
         assert len(set(ids)) == len(ids), key
+
     tables = [table["id"] for table in all_tables(program)]
+
     assert len(set(tables)) == len(tables)
 
 
@@ -223,10 +229,12 @@ def test_places_are_those_of_the_source() -> None:
     program = compile_source(source, str(HERE / "cases" / "hit_and_switch.p4")).json
     table = next(item for item in all_tables(program) if item["name"] == "CaseIngress.chosen")
     line = source.split("\n").index("    table chosen {")
+
     assert table["source_info"]["line"] == line + 1
     assert table["source_info"]["column"] == len("    table ")
     assert table["source_info"]["source_fragment"] == "chosen"
     condition = program["pipelines"][0]["conditionals"][0]["source_info"]
+
     assert condition["source_fragment"] == "hdr.data.c == 9"
 
 

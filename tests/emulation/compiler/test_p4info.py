@@ -1,6 +1,4 @@
-"""P4Info of whole programs: ids and names as p4c gives them, so that controllers work with either
-compiler.
-"""
+"""P4Info of whole programs, with ids and names as p4c gives them: controllers take either."""
 
 from __future__ import annotations
 
@@ -149,6 +147,7 @@ def test_selector_keys_are_not_match_fields(info: p4info_pb2.P4Info) -> None:
     chosen = table(info, "MyIngress.chosen")
     assert [(item.id, item.name) for item in chosen.match_fields] == [(2, "hdr.ipv4.dst_addr")]
     profile = info.action_profiles[0]
+
     assert chosen.implementation_id == profile.preamble.id
     assert (profile.size, profile.with_selector, list(profile.table_ids)) == (
         64,

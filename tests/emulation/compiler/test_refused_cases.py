@@ -1,6 +1,4 @@
-"""Every program in `cases/errors/` is refused where its comment `// error: MESSAGE` stands, for
-that reason.
-"""
+"""Programs in `cases/errors/` are refused where `// error: MESSAGE` stands, for that reason."""
 
 from __future__ import annotations
 
@@ -23,7 +21,9 @@ def test_case_is_refused_on_its_line_with_its_message(case: Path) -> None:
         for number, text in enumerate(lines, 1)
         if "// error: " in text
     )
+
     with pytest.raises(CompileError) as caught:
         compile_file(case)
+
     assert (Path(caught.value.location.file).name, caught.value.location.line) == (case.name, line)
     assert caught.value.message == message

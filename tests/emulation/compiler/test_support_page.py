@@ -14,9 +14,11 @@ def test_page_is_made_of_the_cases() -> None:
 def test_every_case_names_its_area_and_a_feature_of_its_own() -> None:
     everything = [*FOLDER.glob("*.p4"), *(FOLDER / "errors").glob("*.p4")]
     found = rows(everything)
+
     assert set(found) == set(AREAS)
     names = Counter(
         f"{area}: {feature}" for area, features in found.items() for feature, _ in features
     )
+
     assert [name for name, count in names.items() if count > 1] == []
     assert sum(names.values()) == len(everything)

@@ -28,7 +28,8 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) 
     counter(2, CounterType.packets_and_bytes) seen;
     register<bit<8>>(2) cells;
     action to(bit<9> port) { sm.egress_spec = port; }
-    table ports { key = { sm.ingress_port: exact; } actions = { to; NoAction; } default_action = to(511); size = 4; }
+    table ports { key = { sm.ingress_port: exact; } actions = { to; NoAction; } \
+default_action = to(511); size = 4; }
     apply { ports.apply(); seen.count(0); BODY }
 }
 control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) { apply {} }
@@ -42,9 +43,11 @@ def case(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """Return what writes NAME.p4 and NAME.stf; `body` is a statement of the program."""
 
     def write(script: str, name: str = "prog", body: str = "") -> tuple[Path, Path]:
-        program, stf = tmp_path / f"{name}.p4", tmp_path / f"{name}.stf"
+        program = tmp_path / f"{name}.p4"
+        stf = tmp_path / f"{name}.stf"
         program.write_text(PROGRAM.replace("BODY", body))
         stf.write_text(script)
+
         return program, stf
 
     return write

@@ -14,7 +14,11 @@ FRAME = "000000000001 000000000002 1234 1f0001 0fbeef 77"
 
 
 def test_expected_packets_pass(case: Case) -> None:
-    script = f"add ports standard_metadata.ingress_port:1 to(port:2)\npacket 1 {FRAME}\nexpect 2 ************ 000000000002 1234\n"
+    script = (
+        "add ports standard_metadata.ingress_port:1 to(port:2)\n"
+        f"packet 1 {FRAME}\n"
+        "expect 2 ************ 000000000002 1234\n"
+    )
     assert run_case(*case(script.replace("standard_metadata", "sm"))).status == "passed"
 
 
@@ -23,7 +27,8 @@ def test_expected_packets_pass(case: Case) -> None:
     [
         (
             "000000000001 000000000002 1234 1f0002",
-            "line 3: packet 0 on port 2 differs at byte 16, in notes[0].sum (bits 120 to 135): expected 0002, found 0001",
+            "line 3: packet 0 on port 2 differs at byte 16, in notes[0].sum (bits 120 to 135): "
+            "expected 0002, found 0001",
         ),
         (
             "000000000001 000000000002 1234 1f0001 1f",
@@ -48,8 +53,13 @@ def test_the_first_difference_is_named_with_its_field(
 
 
 def test_the_caret_stands_under_the_first_different_digit(case: Case) -> None:
-    script = f"setdefault ports to(port:2)\npacket 1 {FRAME}\nexpect 2 000000000001 000000000002 1234 1f0002\n"
+    script = (
+        "setdefault ports to(port:2)\n"
+        f"packet 1 {FRAME}\n"
+        "expect 2 000000000001 000000000002 1234 1f0002\n"
+    )
     _, wanted, found, caret, headers = run_case(*case(script)).detail.split("\n")
+
     assert wanted == "  expected 0000000000010000000000021234 1f0002"
     assert found == "  found    0000000000010000000000021234 1f0001 0fbeef 77"
     assert found[caret.index("^")] == "1" and wanted[caret.index("^")] == "2"
@@ -135,4 +145,5 @@ def test_a_packet_that_goes_round_for_ever_fails(case: Case) -> None:
         "inout standard_metadata_t sm) { apply { recirculate_preserving_field_list(0); } }",
     )
     program.write_text(text.replace("to(511)", "to(2)"))
+
     assert run_case(program, script).detail == "a packet of port 1 goes round for ever"

@@ -90,4 +90,5 @@ def test_blank_lines_and_comments_are_skipped_and_counted() -> None:
 def test_what_cannot_be_read_is_named_with_its_line(line: str, message: str) -> None:
     with pytest.raises(ScriptError, match="line 2: ") as caught:
         parse_script(f"\n{line}\n")
+
     assert message in str(caught.value)

@@ -27,7 +27,9 @@ def entries_as_protobuf(table: str, port: int) -> str:
     table_id = next(item.preamble.id for item in info.tables if item.preamble.alias == table)
     action_id = next(item.preamble.id for item in info.actions if item.preamble.alias == "port")
     lpm = r'match { field_id: 1 lpm { value: "\n\000\000\000" prefix_len: 8 } }'
-    action = rf'action {{ action {{ action_id: {action_id} params {{ param_id: 1 value: "\{port:03o}" }} }} }}'
+    params = rf'params {{ param_id: 1 value: "\{port:03o}" }}'
+    action = f"action {{ action {{ action_id: {action_id} {params} }} }}"
+
     return f"table_entry {{ table_id: {table_id} {lpm} {action} }}"
 
 
@@ -47,6 +49,7 @@ def test_own_packets_take_the_place_of_the_scripts() -> None:
         TABLES, "--entries", CASES / "tables.stf", "--packet", FRAME, "--port", 5, "--json"
     )
     [packet] = json.loads(result.output)["packets"]
+
     assert (packet["port"], packet["frame"]) == (5, FRAME)
     assert packet["sent"] == [{"port": 3, "frame": "011112340a0b0d21"}]
     assert {"kind", "where", "text", "packet"} <= packet["steps"][1].keys()
@@ -60,6 +63,7 @@ def test_entries_as_p4runtime_messages(shape: str, tmp_path: Path) -> None:
     file = tmp_path / "entries.txtpb"
     file.write_text(shape.format(entries_as_protobuf("lpm_table", 6)))
     result = run(TABLES, "--entries", file, "--packet", FRAME)
+
     assert "sent 8 bytes from port 6" in result.output
 
 
@@ -73,8 +77,10 @@ def test_the_frames_of_a_capture_are_traced(tmp_path: Path) -> None:
     capture = PcapFile(tmp_path / "in.pcap")
     for text in (FRAME, "0900000000000000"):
         capture.write(bytes.fromhex(text))
+
     capture.close()
     result = run(TABLES, "--pcap", tmp_path / "in.pcap", "--port", 4, "--json")
+
     assert [
         (packet["port"], packet["frame"][:2]) for packet in json.loads(result.output)["packets"]
     ] == [(4, "01"), (4, "09")]
@@ -103,10 +109,14 @@ def test_what_is_wrong_is_one_line(
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
+
     filled = [item.format(**{name: tmp_path / name for name in texts}) for item in arguments]
+
     with pytest.raises(SystemExit) as caught:
         ofan.main(["p4", "trace", str(TABLES), *filled])
+
     assert caught.value.code == 2
     captured = capsys.readouterr()
+
     assert complaint in captured.err
     assert captured.err.strip().count("\n") == 0
