@@ -25,7 +25,9 @@ from sim.store import Store
 from sim.sweeps import simulate, sweep
 from sim.tables import Runs, json_rows, results_table, write_csv, write_parquet
 
+# Wide enough for all columns, also where stdout is no terminal, for which rich would take 80.
 TABLE_WIDTH = 132
+# Options that are shorthands for keys of an experiment: errors name what was typed.
 KEYS = {
     "--k": "fabric.k",
     "--policy": "policies",
@@ -37,12 +39,14 @@ KEYS = {
     "--convergence-rtt": "failures.convergence_rtt",
 }
 
+# \b keeps click from filling the lines.
 RUN_EXAMPLES = """
 \b
 Examples:
   ofan sim run --k 8 --policy ofan,jsq --matrix permutation --message-bytes 1MiB --seeds 10
   ofan sim run experiments/demo.toml --set fabric.k=16 --policy all
-  ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json | jq '.runs[] | {policy, seed, increase}'
+  ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \
+| jq '.runs[] | {policy, seed, increase}'
 """
 SWEEP_EXAMPLES = """
 \b
@@ -89,8 +93,9 @@ def one_line_errors() -> Iterator[None]:
 
 
 def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
-    """Say on stderr how each connection matrix was understood: files do not name the unit of their
-    start times.
+    """Say on stderr how each connection matrix was understood.
+
+    Files do not name the unit of their start times, and a wrong guess changes the experiment.
     """
     collectives = dict.fromkeys(
         (one.collective.file, one.collective.start_unit)
@@ -204,7 +209,7 @@ def run(
     parquet: Path | None,
     **options: Any,
 ) -> None:
-    """Simulate the experiment in FILE, or that of the options: every load balancer with every seed."""
+    """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
     with one_line_errors():
         experiment = read_experiment(
             file,
@@ -214,6 +219,9 @@ def run(
 
         scenarios = list(experiment.scenarios())
         say_how_matrices_are_read(scenarios)
+
+        # Before the bar, which a line about compiling would break, and before there are processes,
+        # each of which would compile.
         prepare()
 
         with reporting(experiment.name) as report:
@@ -224,6 +232,7 @@ def run(
         runs = list(zip(scenarios, records, strict=True))
         write(runs, csv, parquet)
 
+    # Last: files are written even if nobody reads stdout to its end.
     show(runs, as_json)
 
 
@@ -267,6 +276,7 @@ def sweep_command(
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
         say_how_matrices_are_read(scenarios)
 
+        # Workers elsewhere compile for themselves.
         if scheduler is None:
             prepare()
 
@@ -286,6 +296,7 @@ def sweep_command(
 
 def processors() -> int:
     """Return how many processors this process may use."""
+    # In a container or under taskset those are fewer than the machine has; macOS cannot tell.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -304,5 +315,6 @@ def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) 
 
         write(runs, csv, parquet)
 
+    # Who asks for a file wants the file; JSON on stdout was asked for as well.
     if as_json or not (csv or parquet):
         show(runs, as_json)

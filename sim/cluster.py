@@ -1,6 +1,6 @@
 """Dask: a scheduler that somebody named, or processes on this machine.
 
-Dask is imported when it is needed.
+Dask takes a second to import, which most commands do not need, so functions import it.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from sim.jit import CACHE
 if TYPE_CHECKING:
     from distributed import Client
 
+# A scheduler that is just starting is waited for; one that is misspelt should not take longer.
 CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.2
 SCHEMES = ("tcp", "tls", "ws", "wss")
@@ -30,9 +31,7 @@ SCHEMES = ("tcp", "tls", "ws", "wss")
 def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
     """Connect to a scheduler, or start processes that live no longer than this one.
 
-    All ports are on loopback.
-
-    Raises SweepError where no scheduler answers.
+    The ports of our own are on loopback. Raises SweepError where no scheduler answers.
     """
     with _quiet():
         if scheduler is None:
@@ -48,6 +47,8 @@ def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
 def _processes(jobs: int) -> Iterator["Client"]:
     from distributed import Client, LocalCluster
 
+    # One thread a process, since a run is single-threaded, and no limit of memory at which Dask
+    # would stop a run in the middle.
     quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
     loopback = {"dashboard_address": "127.0.0.1:0"}
     workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
@@ -62,6 +63,7 @@ def _processes(jobs: int) -> Iterator["Client"]:
 
 def say_nothing_of_the_cache() -> None:
     """Leave it to the process that started us to say where compiled kernels are kept."""
+    # In the module that says it: the name there is its own.
     vars(engine)["CACHE"] = CACHE._replace(note="")
 
 
@@ -69,11 +71,9 @@ def say_nothing_of_the_cache() -> None:
 def _deaf_children() -> Iterator[None]:
     """Keep Ctrl-C, which reaches all processes on a terminal, from those that are started here.
 
-    Ours comes at the end.
-
-    Processes and threads inherit what is blocked. multiprocessing's tracker would unblock it, so it
-    is started before.
+    Ours comes at the end. Processes and threads inherit what is blocked.
     """
+    # multiprocessing starts its tracker with the first process, and unblocks the signal then.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -85,7 +85,7 @@ def _deaf_children() -> Iterator[None]:
 def _find(scheduler: str) -> None:
     """Raise SweepError unless a Dask scheduler answers.
 
-    Dask itself tries for long, and then leaves threads behind.
+    A client of Dask's tries for long by itself, and leaves threads behind when it gives up.
     """
     host, port = _endpoint(scheduler)
     deadline = time.monotonic() + CONNECT_SECONDS
@@ -94,6 +94,7 @@ def _find(scheduler: str) -> None:
             socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
             break
         except OSError as error:
+            # A name that means nothing will not mean anything later; a refusal may be a late start.
             if isinstance(error, socket.gaierror) or time.monotonic() > deadline:
                 raise SweepError(
                     f"no Dask scheduler at {scheduler}: {error.strerror or error}"

@@ -1,6 +1,4 @@
-"""Run a scenario: build its arrays, drive the kernels past route changes and samples, and hand back
-what was measured.
-"""
+"""Run a scenario: build its arrays, drive the kernels past route changes, hand back the results."""
 
 import sys
 import time
@@ -27,6 +25,7 @@ from sim.threads import Crew, advance_side_by_side
 from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
 
 Int64 = NDArray[np.int64]
+# Advances a world with fixed routes up to a time, and says how that ended.
 Leg: TypeAlias = Callable[[World, Routes, int], int]
 
 
@@ -50,6 +49,7 @@ def run(
 
 def prepare() -> None:
     """Compile the kernels, or load them from the cache; say so on stderr where it takes long."""
+    # A kernel that has a signature is compiled; with numba's JIT off it is a plain function.
     if getattr(advance, "signatures", True):
         return
 
@@ -57,10 +57,10 @@ def prepare() -> None:
         sys.stderr.write(f"{CACHE.note}\n")
 
     if CACHE.folder is None or not any(CACHE.folder.glob("**/*.nbi")):
-        sys.stderr.write(
-            f"compiling the simulator's kernels{', once' if CACHE.folder else ''} (about half a minute) ...\n"
-        )
+        once = ", once" if CACHE.folder else ""
+        sys.stderr.write(f"compiling the simulator's kernels{once} (about half a minute) ...\n")
 
+    # The smallest run there is: types do not depend on the scenario, so it compiles for all.
     pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
     simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, None, 0)
 
@@ -97,16 +97,15 @@ def simulate(
 
 
 def advanced(network: Network, until_ps: int) -> World:
-    """Run a network that has just been built up to a time, with the routes of time 0, and return
-    its world as it is then.
+    """Run a network that has just been built up to a time, with the routes of time 0.
 
-    For those who look at packets on links or at senders in the middle of a run; flows may or may
-    not be done.
+    Return its world as it is then, for those who look at packets on links or at senders in the
+    middle of a run; flows may or may not be done.
     """
     prepare()
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network.world.constants, 1) as leg:
-        world, _ = _advance(network.world, leg, network.routes[0][1], until_ps)
+        world, _ = _advance(network.world, leg, network.routes[0].routes, until_ps)
 
     return world
 
@@ -123,12 +122,14 @@ def _drive(
     horizon_ps: int,
     samples: list[tuple[int, Int64]],
 ) -> World:
-    """Advance to the end in legs that end at route changes, samples and refreshes of stale queues."""
+    """Advance to the end, in legs that end at route changes, samples and refreshes of queues."""
     world = network.world
     stale_ps = round(network.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
-    changes = [time_ps for time_ps, _ in network.routes]
+    changes = [epoch.time_ps for epoch in network.routes]
 
     while True:
+        # Routes hold from their time on, so a change that happens now has happened: at equal times
+        # it comes before arrivals (decision 8).
         now_ps = int(world.counters[CLOCK])
         change = bisect_right(changes, now_ps)
         stops = [
@@ -137,7 +138,7 @@ def _drive(
             *(_next_multiple(now_ps, step) for step in (sample_ps, stale_ps) if step),
         ]
 
-        world, status = _advance(world, leg, network.routes[change - 1][1], min(stops))
+        world, status = _advance(world, leg, network.routes[change - 1].routes, min(stops))
         if status == FINISHED:
             return world
 
@@ -145,6 +146,7 @@ def _drive(
         if status == STUCK or now_ps >= horizon_ps:
             raise UnfinishedError(_unfinished(network, world))
 
+        # Ports look at their queues late (`sim.queues.offer`), which a reader must not.
         if sample_ps or stale_ps:
             settle_all(world, now_ps, bool(stale_ps) and now_ps % stale_ps == 0)
 
@@ -153,14 +155,13 @@ def _drive(
 
 
 def _next_multiple(now_ps: int, step_ps: int) -> int:
+    """Return the first multiple of `step_ps` after now."""
     return (now_ps // step_ps + 1) * step_ps
 
 
 @contextmanager
 def _advancing(constants: Constants, threads: int) -> Iterator[Leg]:
-    """Return what advances a world: the kernel, or a crew of threads that call kernels for parts of
-    it.
-    """
+    """Yield what advances a world: the kernel, or a crew of threads that share it out."""
     if threads == 1:
         buffers = _buffers(constants)
         yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
@@ -172,6 +173,8 @@ def _advancing(constants: Constants, threads: int) -> Iterator[Leg]:
 
 def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[World, int]:
     """Advance to `until_ps`, with a bigger pool whenever the old one runs low."""
+    # A leg that starves has only served whole windows, so it goes on where it stopped. Twice as
+    # many chunks each time: what copying costs stays in proportion to what is held in the end.
     while (status := leg(world, routes, until_ps)) == STARVED:
         world = world._replace(pool=grown(world.pool, len(world.pool.headers), world.counters))
 
@@ -179,13 +182,17 @@ def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[Wor
 
 
 def _buffers(constants: Constants) -> Buffers:
-    """Return room for the keys of a node's packets in one window, twice, for sorting them, and for
-    one slot a port.
-    """
-    most = constants.k * (
-        constants.window_ps // min(constants.data_slot_ps, constants.ack_slot_ps) + 2
+    """Return room for the keys of a node's packets in one window."""
+    # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
+    shortest_ps = min(constants.data_slot_ps, constants.ack_slot_ps)
+    most = constants.k * (constants.window_ps // shortest_ps + 2)
+
+    return Buffers(
+        keys=np.empty(most, dtype=np.int64),
+        sorted_keys=np.empty(most, dtype=np.int64),
+        buckets=np.empty(most + 2, dtype=np.int64),
+        ends=np.empty(constants.k, dtype=np.int64),
     )
-    return tuple(np.empty(size, dtype=np.int64) for size in (most, most, most + 2, constants.k))  # type: ignore[return-value]
 
 
 def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
@@ -207,10 +214,12 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
 def _result(
     network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float
 ) -> Result:
+    # Links are numbered ports first, hosts' links behind them (`sim.state`).
     tree = network.scenario.tree
     links = world.links
     ledgers = world.ledgers
     senders = world.flows.senders
+    # Links count in 32 bits, which bytes would not fit.
     data = links["data_packets"].astype(np.int64)
     acks = links["ack_packets"].astype(np.int64)
     ports = tree.switches * tree.k
@@ -245,9 +254,11 @@ def _unfinished(network: Network, world: World) -> str:
     tree = network.scenario.tree
     flows = network.flows
     senders = world.flows.senders
+    # A flow that waits for others has no sender yet: its record is all zeros.
     late = np.flatnonzero((senders.done_ps == NEVER) | (world.flows.started_ps == NEVER))
     named = [
-        f"{flow} from {host_name(tree, int(flows.source[flow]))} to {host_name(tree, int(flows.destination[flow]))} "
+        f"{flow} from {host_name(tree, int(flows.source[flow]))} "
+        f"to {host_name(tree, int(flows.destination[flow]))} "
         f"({senders[flow].acked} of {flows.packets[flow]} packets)"
         for flow in late[:3].tolist()
     ]

@@ -1,6 +1,4 @@
-"""From a scenario to the arrays that kernels run on: constants, links, switches, hosts, flows,
-pointers, routes.
-"""
+"""From a scenario to the arrays that kernels run on: links, nodes, flows, pointers, routes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,21 +54,28 @@ from sim.state import (
     records,
 )
 
+# These compare uplinks, so they look weights up; to the others a schedule's repetitions are enough.
 WEIGHED = (Chooser.SHORTEST, Chooser.BINNED, Chooser.ROTATION_SHORTEST_START)
+# The time within a window has 20 bits in a key (`sim.switches`). A shorter window is always right.
 LONGEST_WINDOW_PS = 1 << 20
 UInt32 = NDArray[np.uint32]
 
 
+class Epoch(NamedTuple):
+    """From `time_ps` on, these routes hold."""
+
+    time_ps: int
+    routes: Routes
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """What a run needs: the world at time 0, and which routes hold from when on, the first from 0
-    on.
-    """
+    """What a run needs: the world at time 0, and the routes in order, the first from time 0 on."""
 
     scenario: Scenario
     flows: Traffic
     world: World
-    routes: tuple[tuple[int, Routes], ...]
+    routes: tuple[Epoch, ...]
     events: Timeline
 
 
@@ -85,26 +90,27 @@ def build(scenario: Scenario) -> Network:
     pairs = _Pairs.of(scenario.tree, flows)
     phases = list(_phases(scenario, events))
     tables = [_forwarding(scenario, phase) for phase in phases]
+    # Pointers stay when routes change, so a switch has cells for the most groups that it ever has.
     groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
-    routes = [
-        _routes(scenario, table, phase.routed, pairs)
+    epochs = tuple(
+        Epoch(phase.time_ps, _routes(scenario, table, phase.routed, pairs))
         for table, phase in zip(tables, phases, strict=True)
-    ]
+    )
 
-    times = [phase.time_ps for phase in phases]
     world = _world(scenario, flows, events, pairs=pairs, table=tables[0], groups=groups)
     return Network(
         scenario,
         flows,
         world,
-        routes=tuple(zip(times, routes, strict=True)),
+        routes=epochs,
         events=events,
     )
 
 
 def _refuse_unsupported(scenario: Scenario) -> None:
-    """Raise ExperimentError for a controller that has to find out by itself: here, routes follow
-    every change of a link after G.
+    """Raise ExperimentError for a controller that has to find out about links by itself.
+
+    Here, routes follow every change of a link after G.
     """
     controller = scenario.controller
     if controller.detection != "announced":
@@ -114,13 +120,15 @@ def _refuse_unsupported(scenario: Scenario) -> None:
 
     if controller.damping_half_life_us is not None:
         raise ExperimentError(
-            "controller.damping_half_life_us: the simulator damps no flaps (--network virtual or mininet)"
+            "controller.damping_half_life_us: the simulator damps no flaps "
+            "(--network virtual or mininet)"
         )
 
 
 class _Phase(NamedTuple):
-    """From `time_ps` on switches route for the state `routed`, and with local repair leave their
-    own links that are not `up`.
+    """From `time_ps` on switches route for the state `routed`.
+
+    With local repair they leave their own links that are not `up`.
     """
 
     time_ps: int
@@ -134,6 +142,7 @@ def _phases(scenario: Scenario, events: Timeline) -> Iterator[_Phase]:
     routed = events.first_routes
     failed = frozenset[int]()
     route_changes = {change.time_ps: change.failed for change in events.routes}
+    # Without local repair a link's state changes no route before G has passed.
     link_changes = {change.time_ps: change for change in events.changes} if is_local else {}
 
     for time_ps in sorted({0, *route_changes, *link_changes}):
@@ -161,6 +170,8 @@ def _world(
     constants = _constants(scenario)
     counters = np.zeros(COUNTERS, dtype=np.int64)
     counters[UNFINISHED] = len(flows)
+
+    # A list for each port, each host's link and each host's ACKs, with a chunk to begin with.
     lists = tree.switches * tree.k + 2 * tree.hosts
     pool = grown(None, lists + _likely_chunks(scenario, flows, lists), counters)
     counters[SPARE] -= lists
@@ -169,6 +180,8 @@ def _world(
     ledgers = records(len(links), LEDGER)
     place_lists(pool, links, hosts, tree.switches * tree.k)
     low, high = _label_hashes()
+
+    # Hosts know the failures there are at the start; timed ones do not change their pace.
     rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows)
 
     return World(
@@ -191,8 +204,9 @@ def _world(
 
 
 def _place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Records) -> Int64:
-    """Return all (down, up) times, each link's in a row that ends with NEVER, and point both
-    directions of each link there.
+    """Return all (down, up) times, a row of them for each link, and point both directions there.
+
+    A row ends with NEVER, where `sim.queues.is_lost` stops.
     """
     rows: dict[int, list[list[int]]] = {}
     for change in events.changes:
@@ -202,6 +216,7 @@ def _place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Rec
         for link in change.down:
             rows.setdefault(link, []).append([change.time_ps, NEVER])
 
+    # All links without an outage share row 0.
     table = [[NEVER, NEVER]]
     ledgers["up_ps"] = NEVER
     for link, row in rows.items():
@@ -222,6 +237,8 @@ def _constants(scenario: Scenario) -> Constants:
     data_ps = scenario.tx_ps(scenario.data_bytes)
     ack_ps = scenario.tx_ps(scenario.ack_bytes)
     percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
+    # Percentages are decimals: exact in fractions, so that thresholds do not depend on rounding. A
+    # queue reaches a bin at its threshold, hence the ceiling; it is marked above, hence the floor.
     thresholds = [
         ceil(size * Fraction(str(part)) / 100) for part in scenario.load_balancer.bins_percent
     ]
@@ -233,6 +250,7 @@ def _constants(scenario: Scenario) -> Constants:
         switches=tree.switches,
         hosts=tree.hosts,
         latency_ps=scenario.latency_ps,
+        # The shortest packet on one hop: nothing that is handled in a window arrives in it.
         window_ps=min(scenario.latency_ps + min(data_ps, ack_ps), LONGEST_WINDOW_PS),
         data_bytes=scenario.data_bytes,
         data_ps=data_ps,
@@ -257,6 +275,8 @@ def _likely_chunks(scenario: Scenario, flows: Traffic, lists: int) -> int:
 
     The pool grows if that is not enough.
     """
+    # Data and ACKs of a BDP for each sender, unless the messages are shorter; room that is not used
+    # costs address space only.
     senders = len(np.unique(flows.source))
     waiting = min(int(flows.packets.sum()), 2 * senders * scenario.bdp_packets)
     return 4 * waiting // CHUNK + 2 * min(lists, 4 * waiting)
@@ -264,6 +284,7 @@ def _likely_chunks(scenario: Scenario, flows: Traffic, lists: int) -> int:
 
 def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
     """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is."""
+    # Slots are indices, so a larger array with the same beginning is all that it takes.
     old = 0 if pool is None else len(pool.headers)
     packets = np.empty((old + chunks) * CHUNK, dtype=TRANSIT)
     spare = np.empty(old + chunks, dtype=np.int32)
@@ -273,6 +294,7 @@ def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
         packets[: len(pool.packets)] = pool.packets
         spare[:held] = pool.spare[:held]
 
+    # The lowest on top of the stack, so that what is used lies close together.
     spare[held : held + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
     return Pool(packets.view(np.recarray), packets.view(HEADER).view(np.recarray), spare)
@@ -281,7 +303,7 @@ def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
 def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
     """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs.
 
-    Hosts' lists have one reader.
+    They are the top of a new pool's stack. Hosts' lists have one reader (`sim.hosts`).
     """
     first = (np.arange(len(links) + len(hosts)) << CHUNK_BITS) + 1
     links.cursor = links.taken = links.tail = first[: len(links)]
@@ -297,6 +319,7 @@ def _links(tree: FatTree) -> Records:
 
 def _inputs(tree: FatTree) -> NDArray[np.int32]:
     """Return the link that arrives at each (switch, port), flat like the links."""
+    # The far end's output port, by `fattree.topology`'s numbers; a test asks the tree itself.
     k = tree.k
     half = tree.half
     edges = tree.edges
@@ -323,6 +346,7 @@ def _switches(scenario: Scenario, table: Forwarding, groups: Int64) -> Records:
     switches.row[: 2 * tree.edges] = offsets(widths)[:-1]
     switches.level = np.array([*map(LEVELS.index, table.columns), 0])[switches.tier]
     switches.cells[: 2 * tree.edges] = offsets(2 * groups)[:-1]
+    # Odd, so that multiplying is one to one: no two hashes become equal (decision 12).
     switches.multiplier = mix(scenario.seed, component(Stream.MULTIPLIER, 0), number) | 1
 
     return switches
@@ -331,6 +355,7 @@ def _switches(scenario: Scenario, table: Forwarding, groups: Int64) -> Records:
 def _hosts(tree: FatTree, flows: Traffic) -> Records:
     hosts = records(tree.hosts, HOST)
     hosts.ready_ps = NEVER
+    # Data come first, as if an ACK had just been sent.
     hosts.last_was_ack = 1
     hosts.heap_first = offsets(np.bincount(flows.source, minlength=tree.hosts))[:-1]
 
@@ -340,6 +365,7 @@ def _hosts(tree: FatTree, flows: Traffic) -> Records:
 def _flows(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs") -> Flows:
     count = len(flows)
     table = _flow_table(scenario, flows, gaps, pairs)
+    # Flows name those that they wait for; turned round, those that wait for each, in their order.
     followers = np.argsort(flows.after, kind="stable")
     waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
     logged = int(flows.packets.sum()) if rules(scenario).recovery == Recovery.SACK else 0
@@ -370,7 +396,8 @@ def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs"
     table.source_pod, table.source_edge, table.source_index = _coordinates(tree, flows.source)
     table.pod, table.edge, table.index = _coordinates(tree, flows.destination)
     table.hops = _hops(tree, flows)
-    table.gap_ps, table.phase_ps = gaps, traffic.phases(scenario, flows, gaps)
+    table.gap_ps = gaps
+    table.phase_ps = traffic.phases(scenario, flows, gaps)
     table.pair = pairs.of_flow
     table.hash_data, table.hash_ack = _flow_hashes(tree, flows)
     table.ring_length = _ring_lengths(scenario, flows.packets, gaps)
@@ -387,6 +414,7 @@ def _coordinates(tree: FatTree, hosts: Int64) -> tuple[Int64, Int64, Int64]:
 
 
 def _hops(tree: FatTree, flows: Traffic) -> Int64:
+    # Links of the path: 2 below an edge, 4 within a pod, 6 through a core.
     same_edge = flows.source // tree.half == flows.destination // tree.half
     same_pod = flows.source // tree.half**2 == flows.destination // tree.half**2
     hops: Int64 = 6 - 2 * same_pod.astype(np.int64) - 2 * same_edge
@@ -395,6 +423,7 @@ def _hops(tree: FatTree, flows: Traffic) -> Int64:
 
 
 def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:
+    # An all-to-all has millions of flows and few kinds.
     shared = rules(scenario)
     kinds, of_flow = np.unique(np.stack([packets, gaps]), axis=1, return_inverse=True)
     lengths = [ring_length(shared, *kind) for kind in kinds.T.tolist()]
@@ -403,6 +432,7 @@ def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:
 
 
 def _five_tuple_hash(source: int, destination: int, label: int) -> int:
+    """Return the CRC of a five-tuple, field after field as in `ecmp.p4`."""
     addresses = source.to_bytes(4, "big") + destination.to_bytes(4, "big") + bytes([UDP_PROTOCOL])
     return crc32(addresses + label.to_bytes(2, "big") + ROCE_PORT.to_bytes(2, "big"))
 
@@ -410,7 +440,7 @@ def _five_tuple_hash(source: int, destination: int, label: int) -> int:
 def _flow_hashes(tree: FatTree, flows: Traffic) -> tuple[UInt32, UInt32]:
     """Return the hash of every flow's data packets and of its ACKs, at label 0.
 
-    CRCs are affine in each field.
+    CRCs are affine: crc(a, b) = crc(a, 0) ^ crc(0, b) ^ crc(0, 0), so hosts are enough, not pairs.
     """
     nothing = _five_tuple_hash(0, 0, 0)
     ips = [host_ip(tree, host) for host in range(tree.hosts)]
@@ -442,9 +472,7 @@ def _pointers(cells: int, pairs: "_Pairs") -> Pointers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pairs:
-    """The distinct (source, destination) hosts, which own Host DR's pointers, and every flow's
-    pair.
-    """
+    """The distinct (source, destination) hosts, which own Host DR's pointers, and flows' pairs."""
 
     source: Int64
     destination: Int64
@@ -466,6 +494,7 @@ def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pai
     return Routes(
         groups=np.concatenate([table.edge_group.ravel(), table.agg_group.ravel()]),
         first_group=table.first_group,
+        # From a switch's own numbers to those of all switches.
         group_schedule=table.first_schedule[switch] + table.group_schedule,
         group_start=table.group_start,
         schedule_offset=table.schedule_offset,
@@ -479,9 +508,9 @@ def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pai
 
 
 def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:
-    """Return how often each uplink occurs in each schedule, shape (schedules, h).
+    """Return how often each uplink occurs in each schedule, (schedules, h); empty if nobody asks.
 
-    Empty where nobody asks.
+    That is its weight: schedules are interleaved from weights.
     """
     half = table.tree.half
     count = len(table.schedule_offset) - 1

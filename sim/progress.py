@@ -1,6 +1,4 @@
-"""What a person sees of many runs: a bar with the time left on a terminal, a line every few seconds
-elsewhere.
-"""
+"""What a person sees of many runs: a bar on a terminal, a line every few seconds elsewhere."""
 
 import sys
 import time
@@ -33,6 +31,7 @@ def reporting(what: str) -> Iterator[Report]:
 
     First say what was there already.
     """
+    # stdout is for results, so that it can be piped while progress is seen.
     if not sys.stderr.isatty():
         yield Lines(what)
         return
@@ -45,6 +44,7 @@ def reporting(what: str) -> Iterator[Report]:
         TimeElapsedColumn(),
     )
 
+    # Runs of a sweep differ in length, large fabrics often last: a speed over ten minutes.
     estimate = (TextColumn("left"), TimeRemainingColumn())
     with Progress(
         *columns, *estimate, console=Console(stderr=True), transient=True, speed_estimate_period=600
@@ -88,6 +88,7 @@ class Lines:
                 click.echo(_there(self.what, finished, total), err=True)
         elif now - self.printed >= LINE_SECONDS and finished < total:
             self.printed = now
+            # What was there already cost no time, so it says nothing about the speed.
             left = (now - self.began) / (finished - self.found) * (total - finished)
             click.echo(
                 f"{self.what}: {finished:,} of {total:,} runs, about {duration(left)} left",

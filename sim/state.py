@@ -143,13 +143,20 @@ Records = np.recarray[Any, Any]
 Bytes = NDArray[np.uint8]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
-# A thread's own: keys, as many again for sorting them, their buckets, and where each port's end.
-Buffers = tuple[Int64, Int64, Int64, Int64]
 
 
 def records(count: int, dtype: np.dtype[np.void]) -> Records:
     """Return zeroed records whose fields are attributes, inside kernels and out."""
     return np.zeros(count, dtype).view(np.recarray)
+
+
+class Buffers(NamedTuple):
+    """A thread's room for a node's keys: unsorted, sorted, by bucket, and where each port ends."""
+
+    keys: Int64
+    sorted_keys: Int64
+    buckets: Int64
+    ends: Int64
 
 
 class Constants(NamedTuple):

@@ -22,8 +22,8 @@ from fattree.record import Record
 from sim.errors import StoreError
 
 ROOT = Path(__file__).resolve().parent.parent
-# What a result does not depend on: it reads, keeps or shows. Whatever else is in the folders counts,
-# needed or not, so that nobody has to add a new module here; a test follows the imports.
+# What a result does not depend on: it reads, keeps or shows. All else in the folders counts, needed
+# or not, so that nobody has to add a new module here; a test follows the imports.
 NO_MODEL = {
     "fattree": {"experiment_file", "sweep_file", "record"},
     "sim": {"cli", "cluster", "progress", "store", "sweeps", "tables", "theory"},
@@ -126,8 +126,8 @@ class Store:
 
     def find(self, keys: Iterable[str]) -> dict[str, Record]:
         """Return the records of those keys that are finished."""
-        # One query a key: SQLite limits how many parameters a query has, and a look-up by primary key
-        # costs microseconds.
+        # One query a key: SQLite limits how many parameters a query has, and a look-up by primary
+        # key costs microseconds.
         with self._errors():
             rows = [
                 row
@@ -191,8 +191,8 @@ def _opened(path: Path, create: bool) -> sqlite3.Connection:
         database.close()
         raise sqlite3.DatabaseError("not a store of runs of this version")
 
-    # Readers do not wait for the writer, and a commit need not reach the disk at once: after a power
-    # failure the last runs may be missing, but the file is whole.
+    # Readers do not wait for the writer, and a commit need not reach the disk at once: after a
+    # power failure the last runs may be missing, but the file is whole.
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     if create:

@@ -1,9 +1,7 @@
 """Many runs: in this process, in processes on this machine, or on a Dask cluster.
 
-What is finished is kept at once.
-
-Only this process writes to the store, so workers need no common file system. Dask is imported when
-it is needed.
+What is finished is kept at once. Only this process writes to the store, so workers need no common
+file system.
 """
 
 import traceback
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Run: TypeAlias = Callable[[Scenario], Record]
+# Called with how many runs are finished, and of how many.
 Report: TypeAlias = Callable[[int, int], None]
 
 
@@ -62,15 +61,14 @@ def sweep(
     kind: type[Record] = Record,
     report: Report = silent,
 ) -> list[Record]:
-    """Return the record of every scenario, in their order.
-
-    What `store` holds is not computed again.
+    """Return the record of every scenario, in their order; `store` spares what it holds.
 
     `jobs` processes on this machine run them (1: this process), or the workers of a Dask
     `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
     every run. Runs that fail do not stop the others: SweepError comes at the end. `run` must be
     importable by name where it runs elsewhere, and return records of `kind`. Raises StoreError.
     """
+    # Equal but for their names have equal keys: computed once, and named again at the end.
     wanted = [(run_key(scenario), scenario) for scenario in scenarios]
     distinct = dict(wanted)
     failures: list[Failure] = []
@@ -80,6 +78,7 @@ def sweep(
         report(len(records), len(distinct))
         pending = {key: scenario for key, scenario in distinct.items() if key not in records}
 
+        # Closed here, not when it is collected: processes end before the store is closed.
         with closing(_outcomes(pending, run, jobs, scheduler)) as outcomes:
             for key, outcome in outcomes:
                 if isinstance(outcome, Failure):
@@ -103,9 +102,9 @@ def _refuse(failures: list[Failure], total: int) -> None:
 
 
 def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
-    """Run a scenario, here or on a worker.
+    """Run a scenario, here or on a worker: return which model ran, and what came of it.
 
-    Return the version of the model that ran, and what came of it.
+    Failures are results too: a sweep tells all of them at its end.
     """
     try:
         return model_version(), run(scenario)
@@ -138,9 +137,11 @@ def _outcomes(
 def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> Outcomes:
     from distributed import as_completed
 
+    # Not pure: Dask must not take a result that it remembers from another sweep for this one.
     futures = client.map(attempt, [run] * len(pending), list(pending.values()), pure=False)
     keys = dict(zip(futures, pending, strict=True))
     completed = as_completed(futures, loop=client.loop)
+    # A result is let go by the cluster with the last reference to its future, one by one below.
     del futures
 
     try:
@@ -148,6 +149,7 @@ def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) ->
             key = keys.pop(future)
             yield key, _outcome(future, pending[key])
     finally:
+        # What has not begun never will, and what runs is left to end: nobody waits for it.
         if keys and client.status == "running":
             client.cancel(list(keys), force=True)
 
@@ -164,6 +166,7 @@ def _outcome(future: Any, scenario: Scenario) -> Outcome:
     if error is not None:
         raise error
 
+    # Its result would be kept under our key, as if our model had given it.
     version, outcome = future.result()
     if version != model_version():
         raise SweepError("a worker runs another version of the model; install the same one there")

@@ -31,24 +31,24 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
 
     Return how many packets that were.
     """
-    keys, spare_keys, buckets, ends = buffers
+    keys = buffers.keys
 
     # A large fabric lies in no cache. Its nodes are served in order, so the next one's memory is
     # asked for now, and arrives while this one is served.
     if switch + 1 < world.constants.switches:
         foresee(world, switch + 1)
 
-    count = gather(world, switch, start_ps, end_ps=end_ps, keys=keys, ends=ends)
+    count = gather(world, switch, start_ps, end_ps=end_ps, keys=keys, ends=buffers.ends)
     if count > FEW:
         scatter(
             keys,
             count,
-            sorted_keys=spare_keys,
-            buckets=buckets,
+            sorted_keys=buffers.sorted_keys,
+            buckets=buffers.buckets,
             window_ps=world.constants.window_ps,
         )
 
-        keys = spare_keys
+        keys = buffers.sorted_keys
 
     insertion_sort(keys, count)
 
@@ -58,7 +58,7 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
         forward(world, routes, switch, now_ps=start_ps + (key >> TIME_BITS), slot=key & SLOT_MASK)
 
     # Only now: a chunk that is handed back may be overwritten by the next packet.
-    release(world, switch, ends)
+    release(world, switch, buffers.ends)
     return count
 
 

@@ -1,6 +1,4 @@
-"""Results of many runs: rows and files with the swept keys beside the record, and a table for
-people.
-"""
+"""Results of many runs: rows and files, swept keys beside the record, and a table for people."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,15 +21,15 @@ Runs = Sequence[tuple[Scenario, Record]]
 
 
 def rows(runs: Runs) -> list[dict[str, Any]]:
-    """Return a row per run: its record, and every key of the scenarios that differs between runs
-    and is not in the record.
-    """
+    """Return a row per run: its record, and each key that differs between runs and is not in it."""
+    # Most of what people sweep is in the record under the key's last part: k, message_bytes.
     keys = [key for key in _differing(runs) if key.rpartition(".")[2] not in Record.model_fields]
     return [{**record.model_dump(), **_values(scenario, keys)} for scenario, record in runs]
 
 
 def json_rows(runs: Runs) -> list[dict[str, Any]]:
     """Return the rows as JSON values; an infinite `convergence_rtt` is null."""
+    # JSON has no infinity. pydantic writes null, Python's json would write what others cannot read.
     return [
         {**row, **json.loads(record.model_dump_json())}
         for row, (_, record) in zip(rows(runs), runs, strict=True)
@@ -40,6 +38,7 @@ def json_rows(runs: Runs) -> list[dict[str, Any]]:
 
 def _differing(runs: Runs) -> list[str]:
     """Return the dotted keys in which scenarios differ, but for name, load balancer and seed."""
+    # Seeds are what a table averages over, and load balancers have a column of their own.
     scenarios = [
         dict(_dotted(plain(scenario, without={"name", "policy", "seed"}))) for scenario, _ in runs
     ]
@@ -65,6 +64,7 @@ def _values(scenario: Scenario, keys: Sequence[str]) -> dict[str, Any]:
 
 def write_csv(runs: Runs, path: Path) -> None:
     """Write the rows as CSV, with a column for every layer, as in `max_queue_layers.E>A`."""
+    # CSV has no lists. Layers that a record lacks are empty.
     table = _frame(runs)
     lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
     layers = [
@@ -82,12 +82,14 @@ def write_parquet(runs: Runs, path: Path) -> None:
 
 
 def _frame(runs: Runs) -> pl.DataFrame:
+    # A column may begin with hundreds of whole numbers, or nulls: types are those of all rows.
     return pl.DataFrame(rows(runs), infer_schema_length=None, strict=False)
 
 
 def results_table(runs: Runs) -> Table:
-    """Return mean ± standard deviation over seeds for every load balancer and swept value: queues
-    in packets, drops in sum.
+    """Return mean ± standard deviation over seeds for every load balancer and swept value.
+
+    Queues are in packets, drops in sum.
     """
     keys = _differing(runs)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)

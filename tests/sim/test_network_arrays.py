@@ -68,7 +68,7 @@ def test_outages_are_in_order_on_both_directions_of_a_link() -> None:
 def test_routes_follow_each_change_after_g() -> None:
     event = LinkEvent(link="agg0_0-core0_1", down_ns=100, up_ns=1_000)
     scenario = Scenario(fabric=Fabric(k=4), failures=Failures(events=(event,), convergence_rtt=1))
-    times = [time_ps for time_ps, _ in build(scenario).routes]
+    times = [epoch.time_ps for epoch in build(scenario).routes]
     assert times == [0, 100_000 + scenario.zero_load_rtt_ps, 1_000_000 + scenario.zero_load_rtt_ps]
 
 
@@ -90,7 +90,7 @@ def test_grown_pool_keeps_what_it_holds() -> None:
 )
 def test_slots_lead_to_uplinks_and_groups_to_schedules(policy: str, rate: float, seed: int) -> None:
     scenario = Scenario(policy=policy, seed=seed, fabric=Fabric(k=4), failures=Failures(rate=rate))
-    routes = build(scenario).routes[-1][1]
+    routes = build(scenario).routes[-1].routes
     assert (routes.slots < scenario.tree.half).all()
     assert routes.group_schedule.max(initial=0) < len(routes.schedule_offset) - 1
     if len(routes.weights):

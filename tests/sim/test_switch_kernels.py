@@ -45,7 +45,7 @@ def network(policy: str, rate: float = 0, seed: int = 1) -> Network:
 def uplinks(built: Network, group: int, kind: int, count: int, switch: int = 0) -> list[int]:
     packet = SimpleNamespace(hash=0)
     return [
-        int(lb.uplink(built.world, built.routes[0][1], switch, group, packet, kind, 0))
+        int(lb.uplink(built.world, built.routes[0].routes, switch, group, packet, kind, 0))
         for _ in range(count)
     ]
 
@@ -58,7 +58,7 @@ def test_ofan_spreads_any_run_of_packets_evenly(group: int, count: int, seed: in
 
 def test_ofan_keeps_to_its_weights_within_a_cycle() -> None:
     built = network("ofan", rate=0.1, seed=4)
-    routes = built.routes[0][1]
+    routes = built.routes[0].routes
     lengths = np.diff(routes.schedule_offset)[routes.group_schedule[: routes.first_group[1]]]
     group = int(lengths.argmax())
     first = routes.schedule_offset[routes.group_schedule[group]]
@@ -78,7 +78,7 @@ def test_classes_have_pointers_of_their_own() -> None:
 def test_switch_pkt_takes_another_order_after_five_wraparounds() -> None:
     built = network("switch_pkt")
     chosen = np.array(uplinks(built, 0, DATA, 4 * 41))
-    routes, cell = built.routes[0][1], built.world.switches[0].cells
+    routes, cell = built.routes[0].routes, built.world.switches[0].cells
     start = int(routes.group_start[0, DATA])
     rounds = chosen[4 - start :][: 4 * 40].reshape(40, 4)
     assert all(sorted(order) == [0, 1, 2, 3] for order in rounds.tolist())
@@ -114,7 +114,7 @@ def test_ofan_jsq_start_begins_at_the_shortest_queue_and_rotates() -> None:
 
 def test_ecmp_uses_all_paths_over_labels() -> None:
     built = network("flow")
-    world, routes = built.world, built.routes[0][1]
+    world, routes = built.world, built.routes[0].routes
     base = int(world.flows.table[0].hash_data)
     tree, used = built.scenario.tree, set()
     for label in range(2000):
