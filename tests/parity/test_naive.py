@@ -3,18 +3,17 @@ their schedules.
 """
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fattree.errors import FabricError
 from fattree.experiment import Collective, Fabric, Failures, Scenario, Transport
 from fattree.policies import POLICIES
-from hostagent.state import NEVER
 from tests import naive
-from tests.naive_balancers import Balancer
+from tests.naive.balancers import Balancer
+from tests.naive.packet import Packet
+from tests.naive.plan import Group
 from tests.parity.scenarios import HORIZON_PS, scenarios
 
 BOUND_PS = 17_056_940
@@ -24,7 +23,7 @@ POLICY = st.sampled_from(list(POLICIES))
 def finished(scenario: Scenario) -> naive.Network:
     try:
         return naive.run(scenario, HORIZON_PS)
-    except (FabricError, TimeoutError):
+    except (naive.Refused, TimeoutError):
         assume(False)
         raise
 
@@ -36,7 +35,7 @@ def test_no_packet_vanishes_and_no_queue_overflows(scenario: Scenario) -> None:
     ports = network.ports.values()
     ended = network.received + network.unrouted + sum(port.drops + port.lost for port in ports)
     assert network.sent == ended + network.in_flight
-    assert all(port.max_bytes <= (scenario.fabric.queue_bytes or NEVER) for port in ports)
+    assert all(port.max_bytes <= (scenario.fabric.queue_bytes or naive.NEVER) for port in ports)
     assert all(len(flow.received) >= flow.packets for flow in network.flows)
 
 
@@ -63,25 +62,27 @@ def test_two_opposite_flows_come_within_a_thousandth_of_the_bound(policy: str) -
 def test_uplinks_are_used_in_proportion_to_their_weights(
     policy: str, rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen: dict[Any, list[int]] = {}
+    chosen: dict[tuple[int, int, int], list[int]] = {}
+    schedules: dict[tuple[int, int, int], list[int]] = {}
     choose = Balancer.choose
 
-    def noted(self: Balancer, plan: Any, group: int, packet: Any, queues: list[int]) -> int:
-        uplink = choose(self, plan, group, packet, queues)
-        chosen.setdefault((self.switch, group, packet.kind), []).append(uplink)
+    def noted(self: Balancer, group: Group, packet: Packet, queues: list[int]) -> int:
+        uplink = choose(self, group, packet, queues)
+        pointer = self.switch, group.number, packet.kind
+        chosen.setdefault(pointer, []).append(uplink)
+        schedules[pointer] = group.schedules[0]
         return uplink
 
     monkeypatch.setattr(Balancer, "choose", noted)
     messages = Collective(matrix="permutation", message_bytes=50 * 4096)
-    network = naive.run(
+    naive.run(
         Scenario(
             policy=policy, fabric=Fabric(k=4), collective=messages, failures=Failures(rate=rate)
         )
     )
-    for (switch, group, _), uplinks in chosen.items():
-        schedule = network.balancers[switch].schedule(network.plan, group)
-        rounds, counts = len(uplinks) / len(schedule), Counter(uplinks)
+    for pointer, uplinks in chosen.items():
+        rounds, counts = len(uplinks) / len(schedules[pointer]), Counter(uplinks)
         assert all(
             abs(counts[uplink] - rounds * weight) < weight + 1
-            for uplink, weight in Counter(schedule).items()
+            for uplink, weight in Counter(schedules[pointer]).items()
         )

@@ -1,0 +1,131 @@
+"""A host: its flows, the ACKs that it owes, and its one link."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tests.naive.labels import LabelRule
+from tests.naive.packet import ACK, DATA, Packet
+from tests.naive.port import Port
+from tests.naive.transport import Recovery
+from tests.naive.wire import NEVER
+
+
+@dataclass(slots=True)
+class Flow:
+    """Both ends of a flow: the sender's state and what the receiver has.
+
+    `waits_for` are flows that must be complete first.
+    """
+
+    number: int
+    source: int
+    destination: int
+    packets: int
+    phase_ps: int
+    sender: Recovery
+    labels: LabelRule
+    waits_for: set[int]
+    reports_holdings: bool
+    started_ps: int = NEVER
+    done_ps: int = NEVER
+    received: set[int] = field(default_factory=set)
+
+    @property
+    def is_active(self) -> bool:
+        return self.started_ps != NEVER and self.done_ps == NEVER
+
+    @property
+    def transmissions(self) -> int:
+        return self.sender.pacer.transmissions
+
+    @property
+    def freezes(self) -> int:
+        return self.labels.freezes
+
+
+@dataclass(slots=True)
+class Host:
+    """The flows that begin here, the ACKs that wait, and the one link."""
+
+    number: int
+    link: Port
+    flows: list[Flow] = field(default_factory=list)
+    acks: deque[Packet] = field(default_factory=deque)
+    last_was_ack: bool = True
+
+    def start(self, flow: Flow, now_ps: int) -> None:
+        """Let a flow begin; it is due a phase later."""
+        flow.started_ps = now_ps
+        flow.sender.pacer.due_ps = now_ps + flow.phase_ps
+
+    def first_ready(self) -> tuple[int, int]:
+        """Return the ready time and the number of the flow that may send first.
+
+        NEVER and 0 if none will.
+        """
+        ready = [(flow.sender.ready_ps(), flow.number) for flow in self.flows if flow.is_active]
+        return min(ready, default=(NEVER, 0))
+
+    def wake_ps(self, now_ps: int) -> int:
+        """Return when the host can send again if nothing arrives until then."""
+        return max(now_ps, self.link.free_ps, 0 if self.acks else self.first_ready()[0])
+
+    def next_packet(self, now_ps: int) -> Packet | None:
+        """Return what the link takes now: data and ACKs in turn while both wait, data first."""
+        ready_ps, number = self.first_ready()
+        if self.acks and not (ready_ps <= now_ps and self.last_was_ack):
+            self.last_was_ack = True
+            return self.acks.popleft()
+        if ready_ps > now_ps:
+            return None
+
+        self.last_was_ack = False
+        flow = next(flow for flow in self.flows if flow.number == number)
+        label = flow.labels.next(now_ps)
+        psn = flow.sender.send(label, now_ps)
+        return Packet(
+            flow=number,
+            psn=psn,
+            source=flow.source,
+            destination=flow.destination,
+            kind=DATA,
+            label=label,
+        )
+
+    def take(self, packet: Packet, flow: Flow, now_ps: int) -> None:
+        """Take in a packet, and start what waited for the flow if that is complete here now."""
+        is_complete = (
+            self.take_data(packet, flow)
+            if packet.kind == DATA
+            else self.take_ack(packet, flow, now_ps)
+        )
+        for waiting in self.flows if is_complete else ():
+            if flow.number in waiting.waits_for:
+                waiting.waits_for.remove(flow.number)
+                if not waiting.waits_for:
+                    self.start(waiting, now_ps)
+
+    def take_data(self, packet: Packet, flow: Flow) -> bool:
+        is_new = packet.psn not in flow.received
+        flow.received.add(packet.psn)
+        ack = Packet(
+            flow=flow.number,
+            psn=packet.psn,
+            source=flow.destination,
+            destination=flow.source,
+            kind=ACK,
+            label=packet.label,
+            marked=packet.marked,
+            held=frozenset(flow.received if flow.reports_holdings else ()),
+        )
+        self.acks.append(ack)
+        return is_new and len(flow.received) == flow.packets
+
+    def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
+        if flow.done_ps != NEVER:
+            return False
+        flow.labels.on_ack(packet.label, packet.marked, now_ps)
+        is_done = flow.sender.on_ack(packet.psn, packet.held, now_ps)
+        if is_done:
+            flow.done_ps = now_ps
+        return is_done

@@ -1,0 +1,243 @@
+"""Which flow label a packet carries: one class per rule (load-balancers.md, "Hosts").
+
+`next` is asked when a packet leaves, `on_ack` told of every ACK, before the transport is.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from fattree.experiment import Scenario
+from tests.naive.draws import Purpose, number, scaled
+from tests.naive.schemes import SCHEMES
+from tests.naive.transport import Memory, Recovery, Timer
+from tests.naive.wire import PS_PER_US, Wire
+
+RING = 8
+
+
+@dataclass(slots=True)
+class Draws:
+    """A flow's random labels, 16 bits each, one after the other."""
+
+    seed: int
+    flow: int
+    count: int = 0
+
+    def label(self) -> int:
+        found = number(self.seed, Purpose.LABEL, self.flow, self.count) % 2**16
+        self.count += 1
+        return found
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at sent packets in order: which have gone unacknowledged for the label timeout?"""
+
+    memory: Memory
+    timer: Timer
+    oldest: int = 0
+
+    def expired(self, now_ps: int) -> list[int]:
+        """Return the labels of those that have since the last call."""
+        labels = []
+        while self.oldest < self.memory.count:
+            packet = self.memory.at(self.oldest)
+            if not packet.is_acked:
+                if packet.sent_ps + self.timer.label_timeout_ps > now_ps:
+                    break
+                labels.append(packet.label)
+            self.oldest += 1
+        return labels
+
+
+class LabelRule(Protocol):
+    """What all rules have; `freezes` counts how often REPS froze."""
+
+    freezes: int
+
+    def next(self, now_ps: int) -> int:
+        """Return the label of the packet that leaves."""
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        """Learn from an ACK that echoes a label and a mark."""
+
+
+class Fixed:
+    """One random label per flow."""
+
+    freezes = 0
+
+    def __init__(self, draws: Draws) -> None:
+        self.label = draws.label()
+
+    def next(self, now_ps: int) -> int:
+        return self.label
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        pass
+
+
+class Fresh:
+    """A random label per packet. The flow's first is drawn and never used."""
+
+    freezes = 0
+
+    def __init__(self, draws: Draws) -> None:
+        self.draws = draws
+        draws.label()
+
+    def next(self, now_ps: int) -> int:
+        return self.draws.label()
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        pass
+
+
+class Plb:
+    """Host Flowlet AR: leave a path that has not been good for a while, or on a timeout.
+
+    A path is good while fewer than `plb_percent` of the last `plb_acks` ACKs were marked.
+    """
+
+    freezes = 0
+
+    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch, gap_ps: int) -> None:
+        self.options = scenario.load_balancer
+        self.draws = draws
+        self.watch = watch
+        self.gap_ps = gap_ps
+        self.marks: deque[bool] = deque(maxlen=self.options.plb_acks)
+        self.good_ps: int | None = None
+        self.changed_ps = 0
+        self.label = draws.label()
+        self.draw_patience()
+
+    def draw_patience(self) -> None:
+        """Choose how long a path may stay bad: some gaps, and at random up to two more."""
+        draws = self.draws
+        more = number(draws.seed, Purpose.PATIENCE, draws.flow, draws.count)
+        self.patience_ps = self.options.plb_gaps * self.gap_ps + scaled(more, 2 * self.gap_ps)
+
+    def change(self, now_ps: int) -> None:
+        self.label = self.draws.label()
+        self.changed_ps = now_ps
+        self.draw_patience()
+
+    def next(self, now_ps: int) -> int:
+        if self.watch.expired(now_ps):
+            self.change(now_ps)
+        return self.label
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        self.marks.append(marked)
+        is_good = sum(self.marks) * 100 < self.options.plb_percent * len(self.marks)
+        if is_good or self.good_ps is None:
+            self.good_ps = now_ps
+        elif now_ps - max(self.good_ps, self.changed_ps) > self.patience_ps:
+            self.change(now_ps)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A place of the ring of REPS: a label, and whether it was not used since its ACK."""
+
+    label: int | None = None
+    is_fresh: bool = False
+
+
+def empty_ring() -> list[Entry]:
+    return [Entry() for _ in range(RING)]
+
+
+class Reps:
+    """Host Pkt AR: use labels again whose packets came back unmarked.
+
+    After a timeout the sender is frozen: it uses what it knows, fresh or not, and later explores.
+    """
+
+    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
+        wire = Wire(scenario)
+        self.freeze_ps = round(scenario.load_balancer.freeze_us * PS_PER_US)
+        self.bdp_packets = -(-wire.zero_load_rtt_ps // wire.data_slot_ps)
+        self.draws = draws
+        self.watch = watch
+        self.ring = empty_ring()
+        self.head = 0
+        self.frozen_until_ps: int | None = None
+        self.frozen_head = 0
+        self.explore = 0
+        self.freezes = 0
+        draws.label()
+
+    def next(self, now_ps: int) -> int:
+        if self.frozen_until_ps is not None and now_ps >= self.frozen_until_ps:
+            self.thaw()
+
+        expired = self.watch.expired(now_ps)
+        for label in expired:
+            self.forget(label)
+        if expired and self.frozen_until_ps is None and not self.explore:
+            self.freeze(now_ps)
+
+        if self.explore:
+            self.explore -= 1
+            return self.draws.label()
+        if self.frozen_until_ps is not None:
+            return self.frozen_label()
+        return self.fresh_label()
+
+    def freeze(self, now_ps: int) -> None:
+        self.frozen_until_ps = now_ps + self.freeze_ps
+        self.frozen_head = self.head
+        self.freezes += 1
+
+    def thaw(self) -> None:
+        """Forget everything and explore for one bandwidth-delay product."""
+        self.frozen_until_ps = None
+        self.explore = self.bdp_packets
+        self.ring = empty_ring()
+
+    def frozen_label(self) -> int:
+        """Return the next label around the ring."""
+        for step in range(RING):
+            place = (self.frozen_head + step) % RING
+            label = self.ring[place].label
+            if label is not None:
+                self.ring[place].is_fresh = False
+                self.frozen_head = (place + 1) % RING
+                return label
+        return self.draws.label()
+
+    def fresh_label(self) -> int:
+        """Return the oldest fresh label: the first from the head, where the next is written."""
+        for step in range(RING):
+            entry = self.ring[(self.head + step) % RING]
+            if entry.is_fresh and entry.label is not None:
+                entry.is_fresh = False
+                return entry.label
+        return self.draws.label()
+
+    def forget(self, label: int) -> None:
+        """Do not use a label again until it is acknowledged again."""
+        self.ring = [Entry() if entry.label == label else entry for entry in self.ring]
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        if not marked:
+            self.ring[self.head] = Entry(label, is_fresh=True)
+            self.head = (self.head + 1) % RING
+
+
+def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:
+    """Return the rule of a flow, as the scheme wants it."""
+    draws = Draws(scenario.seed, flow)
+    watch = Watch(sender.memory, sender.timer)
+    match SCHEMES[scenario.policy].labels:
+        case "fixed":
+            return Fixed(draws)
+        case "fresh":
+            return Fresh(draws)
+        case "plb":
+            return Plb(scenario, draws, watch, sender.pacer.gap_ps)
+        case "reps":
+            return Reps(scenario, draws, watch)

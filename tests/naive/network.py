@@ -1,0 +1,230 @@
+"""One heap of events: packets travel, links fail, routes follow."""
+
+from dataclasses import replace
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import Any
+
+from fattree.experiment import Scenario
+from tests.naive import failures, traffic
+from tests.naive.balancers import Balancer, HostPointers
+from tests.naive.host import Flow, Host
+from tests.naive.labels import label_rule
+from tests.naive.packet import DATA, Packet
+from tests.naive.plan import Plan
+from tests.naive.port import Port
+from tests.naive.transport import recovery
+from tests.naive.tree import Down, Links, Place, Tree
+from tests.naive.wire import NEVER, PS_PER_NS, Wire
+
+NOTHING: Down = frozenset()
+
+
+class Kind(IntEnum):
+    """What happens first at equal times; packets leave queues before all of these."""
+
+    LINKS = 0
+    ROUTES = 1
+    ARRIVE = 2
+    SEND = 3
+
+
+class Network:
+    """One run of a scenario: `run` it once, then read its flows, ports, hosts and counts."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.tree = Tree(scenario.fabric.k)
+        self.wire = Wire(scenario)
+        self.cables = self.tree.cables()
+
+        self.messages = traffic.messages(scenario)
+        self.changes = failures.changes(scenario, self.messages)
+        self.hosts = [Host(number, Port(self.wire)) for number in range(self.tree.hosts)]
+        self.flows = self._flows()
+        self.unfinished = {flow.number for flow in self.flows}
+
+        self.balancers = [Balancer(scenario, switch) for switch in range(self.tree.switches)]
+        self.host_pointers = HostPointers(scenario)
+        self.ports = {
+            (switch, port): Port(self.wire)
+            for switch in range(self.tree.switches)
+            for port in range(1, self.tree.k + 1)
+        }
+
+        self.sent = self.received = self.unrouted = 0
+        self.events: list[tuple[int, Kind, int, int, int, Any]] = []
+        self.pushed = 0
+        self.failed = self.routed = NOTHING
+        self.route()
+
+    def _flows(self) -> list[Flow]:
+        """Return the scenario's flows, and tell each to its host."""
+        at_start = [change.down for change in self.changes if change.time_ps == 0]
+        links = Links(self.tree, at_start[0] if at_start else NOTHING)
+        paces = traffic.paces(self.scenario, self.messages, links)
+
+        flows = []
+        for number, (message, pace) in enumerate(zip(self.messages, paces, strict=True)):
+            hops = self.tree.hops(message.source, message.destination)
+            sender = recovery(self.scenario, number, message.packets, pace.gap_ps, hops)
+            flow = Flow(
+                number=number,
+                source=message.source,
+                destination=message.destination,
+                packets=message.packets,
+                phase_ps=pace.phase_ps,
+                sender=sender,
+                labels=label_rule(self.scenario, number, sender),
+                waits_for=set(message.waits_for),
+                reports_holdings=self.scenario.transport.recovery == "sack",
+            )
+            flows.append(flow)
+            self.hosts[message.source].flows.append(flow)
+        return flows
+
+    @property
+    def end_ps(self) -> int:
+        """Return when the last flow was done, NEVER while one is not."""
+        return NEVER if self.unfinished else max(flow.done_ps for flow in self.flows)
+
+    @property
+    def cct_ps(self) -> int:
+        """Return the collective's completion time; all its matrices begin at 0."""
+        return self.end_ps
+
+    @property
+    def in_flight(self) -> int:
+        return sum(event[1] is Kind.ARRIVE for event in self.events)
+
+    def run(self, horizon_ps: int = NEVER) -> "Network":
+        """Run until the last flow is done, all of that instant included.
+
+        Raises TimeoutError if that is not by the horizon.
+        """
+        for change in self.changes:
+            self.at(change.time_ps, Kind.LINKS, 0, 0, change.down)
+        for change in failures.routes(self.scenario, self.changes):
+            self.at(change.time_ps, Kind.ROUTES, 0, 0, change.down)
+        for flow in self.flows:
+            if not flow.waits_for:
+                self.hosts[flow.source].start(flow, 0)
+        for host in self.hosts:
+            self.wake(host, 0)
+
+        while self.events and self.events[0][0] <= min(self.end_ps, horizon_ps):
+            self.happen(*heappop(self.events))
+        if self.end_ps > horizon_ps or self.end_ps == NEVER:
+            raise TimeoutError(f"{len(self.unfinished)} flows are not done")
+        return self
+
+    def at(self, time_ps: int, kind: Kind, node: int, port: int = 0, subject: Any = None) -> None:
+        """Let something happen at a time; at equal times in the order of kind, node and port."""
+        self.pushed += 1
+        heappush(self.events, (time_ps, kind, node, port, self.pushed, subject))
+
+    def happen(
+        self, now_ps: int, kind: Kind, node: int, _port: int, _pushed: int, subject: Any
+    ) -> None:
+        match kind:
+            case Kind.LINKS:
+                self.failed = subject
+                self.route()
+            case Kind.ROUTES:
+                self.routed = subject
+                self.route()
+            case Kind.ARRIVE if node < self.tree.switches:
+                self.forward(node, subject, now_ps)
+            case Kind.ARRIVE:
+                self.receive(self.hosts[node - self.tree.switches], subject, now_ps)
+            case Kind.SEND:
+                self.send(self.hosts[node], now_ps)
+
+    def route(self) -> None:
+        """Plan for the links that are known to be down."""
+        actual = Links(self.tree, self.failed)
+        self.plan = Plan(self.scenario, Links(self.tree, self.routed), actual)
+
+    def wake(self, host: Host, now_ps: int) -> None:
+        wake_ps = host.wake_ps(now_ps)
+        if wake_ps != NEVER:
+            self.at(wake_ps, Kind.SEND, host.number)
+
+    def send(self, host: Host, now_ps: int) -> None:
+        """Put a packet on a host's link, if the link is free and there is one."""
+        packet = host.next_packet(now_ps) if host.link.free_ps <= now_ps else None
+        if packet is None:
+            return
+
+        self.sent += 1
+        _, departure_ps = host.link.put(now_ps, self.size(packet))
+        edge, index = divmod(host.number, self.tree.half)
+        waypoint = self.host_pointers.waypoint(self.plan.links, packet)
+        packet = replace(packet, waypoint=waypoint)
+        self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, edge, index + 1, packet)
+        self.wake(host, now_ps)
+
+    def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
+        self.received += 1
+        flow = self.flows[packet.flow]
+        host.take(packet, flow, now_ps)
+        if flow.done_ps != NEVER:
+            self.unfinished.discard(flow.number)
+        self.wake(host, now_ps)
+
+    def size(self, packet: Packet) -> int:
+        return self.wire.data_bytes if packet.kind == DATA else self.wire.ack_bytes
+
+    def forward(self, switch: int, packet: Packet, now_ps: int) -> None:
+        """Send a packet down where its destination is below, else up as the balancer says."""
+        port = self.tree.below(switch, packet.destination)
+        if port is None:
+            uplink = self.balancers[switch].uplink(self.plan, packet, self.queues(switch, now_ps))
+            if uplink is None:
+                self.unrouted += 1
+                return
+            port = self.tree.half + 1 + uplink
+        self.enqueue((switch, port), packet, now_ps)
+
+    def queues(self, switch: int, now_ps: int) -> list[int]:
+        """Return the bytes at a switch's uplinks, as old as the scenario says."""
+        uplinks = [
+            self.ports[switch, self.tree.half + 1 + uplink] for uplink in range(self.tree.half)
+        ]
+        stale_ps = round(self.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
+        if not stale_ps:
+            return [port.bytes_at(now_ps) for port in uplinks]
+        return [port.stale_bytes_at(now_ps // stale_ps * stale_ps) for port in uplinks]
+
+    def enqueue(self, place: Place, packet: Packet, now_ps: int) -> None:
+        """Drop, mark, queue and transmit a packet at a switch's port."""
+        port, size = self.ports[place], self.size(packet)
+        waiting = port.bytes_at(now_ps)
+        if waiting + size > self.wire.queue_bytes:
+            port.drops += 1
+            return
+
+        if packet.kind == DATA and not packet.marked and waiting > self.wire.ecn_bytes:
+            port.marks += 1
+            packet = replace(packet, marked=True)
+        start_ps, departure_ps = port.put(now_ps, size)
+        if self.is_down(place, start_ps):
+            port.lost += 1
+            return
+
+        switch, number = place
+        host = self.tree.switches + switch * self.tree.half + number - 1
+        far = self.cables.get(place, (host, 0))
+        self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, *far, packet)
+
+    def is_down(self, place: Place, start_ps: int) -> bool:
+        """Return whether the link behind a port is down when a transmission starts."""
+        before = [change.down for change in self.changes if change.time_ps <= start_ps]
+        if not before or place not in self.cables:
+            return False
+        return self.tree.link(place, self.cables[place]) in before[-1]
+
+
+def run(scenario: Scenario, horizon_ps: int = NEVER) -> Network:
+    """Run a scenario to its end; raises TimeoutError where that is not by the horizon."""
+    return Network(scenario).run(horizon_ps)

@@ -1,0 +1,24 @@
+"""A packet, as far as anything but its size is concerned."""
+
+from dataclasses import dataclass
+
+DATA, ACK = 0, 1
+Waypoint = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """`held`: with SACK, the packet numbers that the receiver holds.
+
+    `waypoint`: Host DR's (agg position, core index).
+    """
+
+    flow: int
+    psn: int
+    source: int
+    destination: int
+    kind: int
+    label: int
+    marked: bool = False
+    held: frozenset[int] = frozenset()
+    waypoint: Waypoint | None = None

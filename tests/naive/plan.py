@@ -1,0 +1,226 @@
+"""Where packets that must go up may go: weights, schedules, and who shares a pointer (appendix F).
+
+A plan is made for the links that the controller knows to be down. With local repair, switches also
+leave out those of their own uplinks that are down.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+
+from fattree.experiment import Scenario
+from tests.naive.draws import Purpose, number, scaled
+from tests.naive.schemes import SCHEMES
+from tests.naive.tree import Links, Tree
+
+Schedule = list[int]
+RESHUFFLE_ORDERS = 16
+# Numbers between the first draws of two orders; h is at most 64.
+ORDER_DRAWS = 256
+
+
+@dataclass(frozen=True)
+class Group:
+    """What owns a pointer: its number at the switch, its schedules, where data and ACKs start.
+
+    Switch Pkt has 16 schedules, everyone else one.
+    """
+
+    number: int
+    schedules: list[Schedule]
+    starts: tuple[int, int]
+
+
+def interleaved(weights: list[int], order: list[int]) -> Schedule:
+    """Return the IWRR schedule: cycle c visits, in order, the uplinks of weight c and more."""
+    cycles = range(1, max(weights) + 1)
+    return [uplink for cycle in cycles for uplink in order if weights[uplink] >= cycle]
+
+
+def simplified(weights: list[int]) -> list[int]:
+    divisor = gcd(*weights) or 1
+    return [weight // divisor for weight in weights]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A destination as a switch sees it: with whom it shares an order, and through which uplinks.
+
+    `weights` are those towards its pod, `reaches` tells which uplinks lead on to the destination.
+    """
+
+    pod: int
+    weights: list[int]
+    reaches: list[bool]
+
+    @property
+    def own_weights(self) -> list[int]:
+        return [weight * up for weight, up in zip(self.weights, self.reaches, strict=True)]
+
+    @property
+    def is_exception(self) -> bool:
+        """Whether some uplink in use towards the pod does not reach this destination."""
+        return self.own_weights != self.weights
+
+
+class Plan:
+    """The groups of every switch, made when the switch first asks."""
+
+    def __init__(self, scenario: Scenario, routed: Links, actual: Links) -> None:
+        self.scenario = scenario
+        self.scheme = SCHEMES[scenario.policy]
+        self.tree = Tree(scenario.fabric.k)
+        self.links = routed
+        self.actual = actual
+        self.tables: dict[int, dict[int, Group]] = {}
+
+    def group(self, switch: int, host: int) -> Group | None:
+        """Return the group of packets to a host that is not below the switch, None without path."""
+        if switch not in self.tables:
+            self.tables[switch] = dict(self.repaired(switch))
+        return self.tables[switch].get(self.column(switch, host))
+
+    def column(self, switch: int, host: int) -> int:
+        """Return what a switch tells destinations apart by: pod, edge or host."""
+        tree, options = self.tree, self.scenario.load_balancer
+        level = "edge" if tree.is_edge(switch) else "pod"
+        if self.scheme.rotates:
+            wanted = options.edge_pointers if tree.is_edge(switch) else options.agg_pointers
+
+            # An edge that keeps a pointer per pod still needs to know which edge to skip for.
+            level = "edge" if tree.is_edge(switch) and wanted == "pod" else wanted
+        return {"pod": tree.pod_of(host), "edge": tree.edge_of(host), "host": host}[level]
+
+    def repaired(self, switch: int) -> Iterator[tuple[int, Group]]:
+        """Yield the groups by column, without dead uplinks under local repair."""
+        for column, group in self.grouped(switch):
+            if not self.scenario.failures.local_repair:
+                yield column, group
+                continue
+
+            alive = [
+                [uplink for uplink in schedule if self.actual.is_up(switch, uplink)]
+                for schedule in group.schedules
+            ]
+            if alive[0]:
+                data, ack = (start if start < len(alive[0]) else 0 for start in group.starts)
+                yield column, Group(group.number, alive, (data, ack))
+
+    def grouped(self, switch: int) -> Iterator[tuple[int, Group]]:
+        if not self.scheme.rotates:
+            yield from self.next_hop_sets(switch)
+            return
+
+        parts = self.parts(switch)
+        level = "edge" if self.tree.is_edge(switch) else "pod"
+        options = self.scenario.load_balancer
+        wanted = options.edge_pointers if level == "edge" else options.agg_pointers
+        schedules = {place: self.rotation(switch, place, part) for place, part in parts.items()}
+        served = [place for place, schedule in schedules.items() if schedule]
+
+        if (level, wanted) == ("edge", "pod"):
+            # One pointer per schedule: the pods' come first, then the exceptions'.
+            owners = {
+                place: (1, place) if parts[place].is_exception else (0, parts[place].pod)
+                for place in served
+            }
+            numbers = sorted(set(owners.values()))
+            for place in served:
+                own = numbers.index(owners[place])
+                yield place, self.made(switch, own, [schedules[place]])
+            return
+
+        levels = ("pod", "edge", "host")
+        copies = self.tree.half ** (levels.index(wanted) - levels.index(level))
+        for place in served:
+            for column in range(place * copies, (place + 1) * copies):
+                yield column, self.made(switch, column, [schedules[place]])
+
+    def parts(self, switch: int) -> dict[int, _Part]:
+        """Return the destinations that are not below a switch: edges at an edge, pods at an agg."""
+        tree, links = self.tree, self.links
+        uplinks, own = range(tree.half), tree.pod(switch)
+        if tree.is_edge(switch):
+            return {
+                edge: _Part(
+                    tree.pod(edge),
+                    self.used(
+                        [links.paths_to_pod(switch, tree.pod(edge), uplink) for uplink in uplinks]
+                    ),
+                    [links.is_up(edge, uplink) for uplink in uplinks],
+                )
+                for edge in range(tree.edges)
+                if edge != switch
+            }
+
+        return {
+            pod: _Part(
+                pod,
+                [int(core in links.cores(tree.position(switch), (own, pod))) for core in uplinks],
+                [True] * tree.half,
+            )
+            for pod in range(tree.k)
+            if pod != own
+        }
+
+    def used(self, paths: list[int]) -> list[int]:
+        """Return the weights that the scheme makes of the numbers of paths."""
+        return paths if self.scheme.weighted else [int(count > 0) for count in paths]
+
+    def rotation(self, switch: int, place: int, part: _Part) -> Schedule:
+        """Return the schedule towards a destination.
+
+        All of a pod share one; what an exception does not reach is left out of it. Only with an
+        order per pointer do edges have schedules of their own.
+        """
+        if self.scenario.load_balancer.schedule_orders == "per_pointer":
+            return interleaved(simplified(part.own_weights), self.order(switch, place))
+
+        schedule = interleaved(simplified(part.weights), self.order(switch, part.pod))
+        return [uplink for uplink in schedule if part.reaches[uplink]]
+
+    def next_hop_sets(self, switch: int) -> Iterator[tuple[int, Group]]:
+        """Yield one group per distinct set of (uplink, weight), numbered as they are needed."""
+        numbers: dict[tuple[int, ...], int] = {}
+        for place, part in self.parts(switch).items():
+            weights = simplified(part.own_weights)
+            if any(weights):
+                own = numbers.setdefault(tuple(weights), len(numbers))
+                schedules = [interleaved(weights, order) for order in self.orders(switch)]
+                yield place, self.made(switch, own, schedules)
+
+    def made(self, switch: int, own: int, schedules: list[Schedule]) -> Group:
+        """Return a group with its random starts, half a schedule apart (choice)."""
+        length = len(schedules[0])
+        draw = number(self.scenario.seed, Purpose.START, switch, own)
+        data = scaled(draw, length)
+        return Group(own, schedules, (data, (data + length // 2) % length))
+
+    def orders(self, switch: int) -> list[list[int]]:
+        """Return the orders of a next-hop set's schedules.
+
+        Switch Pkt's are rotations of random ones, as evenly apart as can be, so that each slot
+        meets each uplink equally often.
+        """
+        if self.scheme.chooser != "reshuffled":
+            return [self.order(switch, 0)]
+
+        half = self.tree.half
+        step = max(1, half // RESHUFFLE_ORDERS)
+        found = []
+        for count in range(RESHUFFLE_ORDERS):
+            base, turn = self.order(switch, count // half), count % half * step % half
+            found.append(base[turn:] + base[:turn])
+        return found
+
+    def order(self, switch: int, which: int) -> list[int]:
+        """Return a random order of the uplinks: it depends on the seed, never on failures."""
+        uplinks = range(self.tree.half)
+        if not self.scheme.shuffled:
+            return list(uplinks)
+
+        draws = [
+            number(self.scenario.seed, Purpose.ORDER, switch, which * ORDER_DRAWS + uplink)
+            for uplink in uplinks
+        ]
+        return sorted(uplinks, key=draws.__getitem__)

@@ -1,0 +1,204 @@
+"""Who sends what to whom, and at which pace: flows of the matrices, their gaps and phases."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+
+from fattree.experiment import Scenario
+from tests.naive.draws import Purpose, number, scaled
+from tests.naive.schemes import SCHEMES
+from tests.naive.tree import Links, Tree
+from tests.naive.wire import Wire
+
+# The matrix stream whose numbers an inter-pod permutation's swaps take.
+SWAPS = 2**20
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one host sends to another, when all messages that it waits for are complete."""
+
+    source: int
+    destination: int
+    packets: int
+    waits_for: frozenset[int] = frozenset()
+
+
+@dataclass
+class Pace:
+    """When a flow may send: packets a gap apart, the first of them a phase after the flow began."""
+
+    gap_ps: int
+    phase_ps: int = field(default=0)
+
+
+def messages(scenario: Scenario) -> list[Message]:
+    """Return the flows of a scenario, subflows one after the other."""
+    whole = whole_messages(scenario)
+    parts = SCHEMES[scenario.policy].subflows
+    return [
+        Message(
+            source=message.source,
+            destination=message.destination,
+            packets=ceil(Fraction(message.packets, parts)),
+            waits_for=frozenset(
+                other * parts + part for other in message.waits_for for part in range(parts)
+            ),
+        )
+        for message in whole
+        for _ in range(parts)
+    ]
+
+
+def whole_messages(scenario: Scenario) -> list[Message]:
+    tree, collective = Tree(scenario.fabric.k), scenario.collective
+    packets = ceil(Fraction(collective.message_bytes, scenario.packets.payload_bytes))
+    hosts = range(tree.hosts)
+
+    match collective.matrix:
+        case "permutation":
+            pairs: Iterable[tuple[int, int]] = enumerate(derangement(scenario.seed, tree.hosts))
+        case "inter_pod_permutation":
+            pairs = enumerate(inter_pod_permutation(scenario.seed, tree))
+        case "all_to_all":
+            pairs = [
+                (host, (host + step) % tree.hosts)
+                for host in hosts
+                for step in range(1, tree.hosts)
+            ]
+        case "pairs":
+            pairs = collective.pairs
+        case "ring":
+            successor = [(host + 1) % tree.hosts for host in hosts]
+            return chained(successor, collective.steps or tree.hosts - 1, packets)
+        case "hierarchical_ring" if collective.servers_per_ring is None:
+            successor = [(host + tree.half) % tree.hosts for host in hosts]
+            return chained(successor, collective.steps or tree.edges - 1, packets)
+        case _:
+            raise NotImplementedError(f"the plain model knows no {collective.matrix} like this")
+
+    return [Message(source, destination, packets) for source, destination in pairs]
+
+
+def chained(successor: list[int], steps: int, packets: int) -> list[Message]:
+    """Repeat every host's message to its successor.
+
+    A step begins when the host's own step before is complete, and the one that arrives at it.
+    """
+    hosts = len(successor)
+    return [
+        Message(
+            source=host,
+            destination=successor[host],
+            packets=packets,
+            waits_for=frozenset(
+                (step - 1) * hosts + before for before in (host, successor.index(host))
+            )
+            if step
+            else frozenset(),
+        )
+        for step in range(steps)
+        for host in range(hosts)
+    ]
+
+
+def shuffled(seed: int, stream: int, count: int) -> list[int]:
+    """Return a random order of 0 .. count - 1: sorted by 63-bit draws."""
+
+    def key(item: int) -> int:
+        first, second = (number(seed, Purpose.MATRIX, stream, 2 * item + part) for part in range(2))
+        return first * 2**31 + second // 2
+
+    return sorted(range(count), key=key)
+
+
+def derangement(seed: int, count: int) -> list[int]:
+    """Return the first random order that leaves no host where it is."""
+    attempt = 0
+    while any(host == other for host, other in enumerate(shuffled(seed, attempt, count))):
+        attempt += 1
+    return shuffled(seed, attempt, count)
+
+
+def inter_pod_permutation(seed: int, tree: Tree) -> list[int]:
+    """Return a random order in which no host's destination is in its own pod."""
+    order = shuffled(seed, 0, tree.hosts)
+    draws = 0
+    for host in range(tree.hosts):
+        while tree.pod_of(order[host]) == tree.pod_of(host):
+            other = scaled(number(seed, Purpose.MATRIX, SWAPS, draws), tree.hosts)
+            draws += 1
+
+            # Swap where both then leave their pods; the other one may have been fine before.
+            leaves = tree.pod_of(order[other]) != tree.pod_of(host)
+            if leaves and tree.pod_of(order[host]) != tree.pod_of(other):
+                order[host], order[other] = order[other], order[host]
+    return order
+
+
+def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
+    """Return every flow's pace, with the links that are up at the start."""
+    wire = Wire(scenario)
+    generation = generations(flows)
+    together = Counter((generation[flow], message.source) for flow, message in enumerate(flows))
+    shares = {
+        host: max(count for (_, source), count in together.items() if source == host)
+        for host in {message.source for message in flows}
+    }
+
+    # The bottleneck also carries ACKs; a host's link at line rate has room for them (choice).
+    rate = rho_max(flows, generation, shares, links)
+    slot = Fraction(wire.data_slot_ps + (wire.ack_slot_ps if rate < 1 else 0))
+    slot /= rate * Fraction(str(scenario.transport.rate_limit or 1))
+
+    ranks: Counter[tuple[int, int]] = Counter()
+    found = []
+    for flow, message in enumerate(flows):
+        pace = Pace(ceil(slot * shares[message.source]))
+        if scenario.transport.random_phases:
+            draw = number(scenario.seed, Purpose.PHASE, flow, 0)
+            pace.phase_ps = scaled(draw, pace.gap_ps)
+        else:
+            pace.phase_ps = ranks[generation[flow], message.source] * wire.data_slot_ps
+            ranks[generation[flow], message.source] += 1
+        found.append(pace)
+    return found
+
+
+def generations(flows: list[Message]) -> list[int]:
+    """Return how many flows must be complete, one after the other, before each begins."""
+    found: list[int] = []
+    for message in flows:
+        # Matrices name only flows that come before.
+        found.append(max((found[other] + 1 for other in message.waits_for), default=0))
+    return found
+
+
+def rho_max(
+    flows: list[Message], generation: list[int], shares: dict[int, int], links: Links
+) -> Fraction:
+    """Return the rate at which no link between switches is overloaded (appendix A), at most 1.
+
+    Every flow is split evenly over its paths. Flows of different generations do not meet. Without
+    failures a fat-tree carries whatever its hosts' links carry.
+    """
+    if not links.down:
+        return Fraction(1)
+
+    tree = links.tree
+    loads: defaultdict[tuple[object, ...], Fraction] = defaultdict(Fraction)
+    for flow, message in enumerate(flows):
+        source, destination = tree.edge_of(message.source), tree.edge_of(message.destination)
+        pods = tree.pod(source), tree.pod(destination)
+        paths = links.paths(source, destination)
+        for agg, core in paths:
+            part = Fraction(1, shares[message.source] * len(paths))
+            loads[generation[flow], "up", source, agg] += part
+            loads[generation[flow], "down", destination, agg] += part
+            if pods[0] != pods[1]:
+                loads[generation[flow], "to core", pods[0], agg, core] += part
+                loads[generation[flow], "from core", pods[1], agg, core] += part
+
+    return 1 / max([Fraction(1), *loads.values()])

@@ -1,0 +1,437 @@
+"""When a flow may send, what it sends, and what an acknowledgement changes.
+
+One class per way of recovering from losses, `Erasure` and `Sack`; one per congestion control,
+`FixedRate` and `MedianSwift`. A flow has one of each, with a `Timer` and a `Memory` that its label
+rule shares (load-balancers.md, "Transport"). All arithmetic is in integers, rounded down.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fattree.experiment import Scenario
+from tests.naive.draws import Purpose, number, scaled
+from tests.naive.wire import NEVER, Wire
+
+# Erasure: what has been missing for so long is lost and not merely late.
+REORDERING_GAPS = 4
+# SACK: the bitmap of an ACK is no longer; no sender is further ahead of its lowest hole.
+MOST_REMEMBERED = 1024
+MOST_DOUBLINGS = 16
+
+SWIFT_QUEUE_BYTES = 113_000
+LONGEST_PATH_HOPS = 6
+LATE_HOLES = 5
+# Swift's windows are counted in these parts of a packet, its delays in whole nanoseconds.
+PARTS = 2**16
+NS = 1_000
+
+
+@dataclass(slots=True)
+class Sent:
+    """What a sender remembers of a packet: when it was last sent, its label, what became of it."""
+
+    sent_ps: int
+    label: int
+    is_acked: bool = False
+    is_resent: bool = False
+
+
+@dataclass(slots=True)
+class Memory:
+    """The packets that were sent, `places` of them at most: packet n overwrites n - places."""
+
+    places: int
+    count: int = 0
+    packets: dict[int, Sent] = field(default_factory=dict)
+
+    def add(self, label: int, now_ps: int) -> int:
+        """Remember a new packet; return its number."""
+        psn = self.count
+        self.count += 1
+        self.packets[psn % self.places] = Sent(now_ps, label)
+        return psn
+
+    def at(self, psn: int) -> Sent:
+        """Return what is in a packet's place: the packet, or the one that has overwritten it."""
+        return self.packets[psn % self.places]
+
+    def knows(self, psn: int) -> bool:
+        """Tell whether a packet that was sent is not overwritten."""
+        return psn >= self.count - self.places
+
+
+def places(scenario: Scenario, packets: int, gap_ps: int) -> int:
+    """Return how many packets a flow remembers: a power of two.
+
+    Twice the message, or 16 more than leave in 16 zero-load RTTs if that is less.
+    """
+    in_16_rtts = 16 * Wire(scenario).zero_load_rtt_ps // gap_ps
+    enough = min(2 * packets, 16 + in_16_rtts)
+    size = 1
+    while size < enough:
+        size *= 2
+    return min(size, MOST_REMEMBERED)
+
+
+@dataclass(slots=True)
+class Timer:
+    """Smoothed round-trip time and its variation (RFC 6298): gains 1/8 and 1/4."""
+
+    zero_load_rtt_ps: int
+    label_floor_ps: int
+    srtt_ps: int | None = None
+    rttvar_ps: int = 0
+
+    def sample(self, rtt_ps: int) -> None:
+        """Learn from one round trip."""
+        if self.srtt_ps is None:
+            self.srtt_ps = rtt_ps
+            self.rttvar_ps = rtt_ps // 2
+        else:
+            error_ps = rtt_ps - self.srtt_ps
+            self.rttvar_ps += (abs(error_ps) - self.rttvar_ps) // 4
+            self.srtt_ps += error_ps // 8
+
+    @property
+    def label_timeout_ps(self) -> int:
+        """Return after how long an unacknowledged packet's label times out."""
+        if self.srtt_ps is None:
+            return max(3 * self.zero_load_rtt_ps, self.label_floor_ps)
+        return max(self.srtt_ps + 4 * self.rttvar_ps, self.label_floor_ps)
+
+    @property
+    def retransmission_ps(self) -> int:
+        """Return after how long an unacknowledged packet is sent again.
+
+        The margin is a whole zero-load RTT, or steady round trips would look late.
+        """
+        if self.srtt_ps is None:
+            return 3 * self.zero_load_rtt_ps
+        return self.srtt_ps + max(4 * self.rttvar_ps, self.zero_load_rtt_ps)
+
+    @property
+    def pause_ps(self) -> int:
+        """Return how long an erasure sender pauses."""
+        return self.retransmission_ps if self.srtt_ps is None else self.srtt_ps
+
+
+@dataclass(slots=True)
+class Pacer:
+    """When the next packet is due: a gap and some jitter after the last, no catching up."""
+
+    scenario: Scenario
+    flow: int
+    gap_ps: int
+    due_ps: int = 0
+    transmissions: int = 0
+
+    def sent(self, now_ps: int) -> None:
+        """Note that a packet leaves."""
+        self.transmissions += 1
+        self.due_ps = now_ps + self.gap_ps
+
+        permille = round(self.scenario.transport.pacing_jitter * 1000)
+        if permille:
+            draw = number(self.scenario.seed, Purpose.JITTER, self.flow, self.transmissions)
+            self.due_ps += scaled(draw, self.gap_ps * permille // 1000)
+
+
+class Recovery(Protocol):
+    """What all ways of recovery have."""
+
+    memory: Memory
+    timer: Timer
+    pacer: Pacer
+
+    def ready_ps(self) -> int:
+        """Return when the flow may send if nothing arrives until then, NEVER if it will not."""
+
+    def send(self, label: int, now_ps: int) -> int:
+        """Return the number of the packet that leaves."""
+
+    def on_ack(self, psn: int, held: frozenset[int], now_ps: int) -> bool:
+        """Take in an ACK; return whether the message is complete."""
+
+
+@dataclass(slots=True)
+class Erasure:
+    """Every packet is a new symbol, and any `packets` of them complete the message.
+
+    The sender pauses when what it has sent and does not believe lost would be enough: for an srtt,
+    after which all that is missing counts as lost, or until newly lost symbols have been missing
+    for a while.
+    """
+
+    packets: int
+    memory: Memory
+    timer: Timer
+    pacer: Pacer
+    acked: int = 0
+    highest: int = -1
+    lost: int = 0
+    resume_ps: int | None = None
+    repair_ps: int | None = None
+
+    def ready_ps(self) -> int:
+        if self.resume_ps is None:
+            return self.pacer.due_ps
+        ends = [end_ps for end_ps in (self.resume_ps, self.repair_ps) if end_ps is not None]
+        return max(self.pacer.due_ps, min(ends))
+
+    def send(self, label: int, now_ps: int) -> int:
+        if self.resume_ps is not None and now_ps >= self.resume_ps:
+            self.lost = self.memory.count - self.acked
+        self.resume_ps = self.repair_ps = None
+        psn = self.memory.add(label, now_ps)
+        self.pacer.sent(now_ps)
+        self.decide(now_ps)
+        return psn
+
+    def on_ack(self, psn: int, held: frozenset[int], now_ps: int) -> bool:
+        if self.memory.knows(psn):
+            packet = self.memory.at(psn)
+            packet.is_acked = True
+            self.timer.sample(now_ps - packet.sent_ps)
+
+        # Every packet is acknowledged at most once: none is sent twice.
+        self.acked += 1
+        self.highest = max(self.highest, psn)
+        self.lost = self.highest + 1 - self.acked
+        self.decide(now_ps)
+        return self.acked >= self.packets
+
+    def decide(self, now_ps: int) -> None:
+        """Begin a pause, or plan to end one early."""
+        if self.memory.count - self.lost >= self.packets:
+            self.repair_ps = None
+            if self.resume_ps is None:
+                self.resume_ps = now_ps + self.timer.pause_ps
+        elif self.resume_ps is not None and self.repair_ps is None:
+            self.repair_ps = now_ps + REORDERING_GAPS * self.pacer.gap_ps
+
+
+class Congestion(Protocol):
+    """What all congestion controls have."""
+
+    def allows(self, outstanding: int) -> bool:
+        """Tell whether one more packet may be outstanding."""
+
+    def on_ack(self, acked: int, rtt_ps: int | None, now_ps: int) -> None:
+        """Learn that `acked` packets more are acknowledged, and one round-trip time."""
+
+    def on_late_hole(self, now_ps: int) -> None:
+        """Learn that a packet is missing while enough later ones have arrived."""
+
+    def on_no_hole(self) -> None:
+        """Learn that nothing is missing."""
+
+    def on_timeout(self, now_ps: int) -> None:
+        """Learn that a packet has timed out."""
+
+
+class FixedRate:
+    """No congestion control: the pace is all."""
+
+    def allows(self, outstanding: int) -> bool:
+        return True
+
+    def on_ack(self, acked: int, rtt_ps: int | None, now_ps: int) -> None:
+        pass
+
+    def on_late_hole(self, now_ps: int) -> None:
+        pass
+
+    def on_no_hole(self) -> None:
+        pass
+
+    def on_timeout(self, now_ps: int) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class MedianSwift:
+    """Swift's window over the median of recent delays, with Lazy TCP's patience.
+
+    `target_ps` is the path's share of a zero-load RTT and 113 KB of queues; the window begins with
+    what leaves in that time.
+    """
+
+    target_ps: int
+    timer: Timer
+    most_delays: int
+    window: int
+    delays_ns: list[int] = field(default_factory=list)
+    decreased_ps: int = 0
+    late_holes: int = 0
+
+    def allows(self, outstanding: int) -> bool:
+        return outstanding < self.window // PARTS
+
+    def on_ack(self, acked: int, rtt_ps: int | None, now_ps: int) -> None:
+        if rtt_ps is not None:
+            self.delays_ns.append(rtt_ps // NS)
+        if not self.delays_ns:
+            return
+
+        delay_ns, target_ns = self.median_ns(), self.target_ps // NS
+        if delay_ns < target_ns:
+            # One packet a round trip: ai = 1 for a window's worth of ACKs.
+            grown = self.window + acked * PARTS * PARTS // self.window
+            self.window = min(grown, MOST_REMEMBERED * PARTS)
+        else:
+            # beta = 4/5 of the share of the delay that is too much.
+            self.cut(self.window * 4 * (delay_ns - target_ns) // (5 * delay_ns), now_ps)
+
+    def median_ns(self) -> int:
+        """Return the median of the delays of the last half window; of an even number, the mean."""
+        wanted = max(self.window // PARTS // 2, 1)
+        recent = sorted(self.delays_ns[-min(wanted, self.most_delays) :])
+        middle = len(recent) // 2
+        return recent[middle] if len(recent) % 2 else (recent[middle - 1] + recent[middle]) // 2
+
+    def on_late_hole(self, now_ps: int) -> None:
+        self.late_holes += 1
+        if self.late_holes == LATE_HOLES:
+            self.late_holes = 0
+            self.halve(now_ps)
+
+    def on_no_hole(self) -> None:
+        self.late_holes = 0
+
+    def on_timeout(self, now_ps: int) -> None:
+        self.halve(now_ps)
+
+    def halve(self, now_ps: int) -> None:
+        self.cut(self.window // 2, now_ps)
+
+    def cut(self, amount: int, now_ps: int) -> None:
+        """Shrink the window, by half at most, to one packet at least, once a round trip."""
+        if self.timer.srtt_ps is None or now_ps - self.decreased_ps >= self.timer.srtt_ps:
+            self.window = max(self.window - min(amount, self.window // 2), PARTS)
+            self.decreased_ps = now_ps
+
+
+@dataclass(slots=True)
+class Sack:
+    """The receiver tells what it holds; what is missing is sent again, in rounds.
+
+    A round resends every hole below its end that was last sent by a given time. One begins when
+    the lowest hole is late by packet numbers, or when it has timed out.
+    """
+
+    packets: int
+    threshold: int
+    memory: Memory
+    timer: Timer
+    pacer: Pacer
+    congestion: Congestion
+    acked: int = 0
+    counted: int = 0
+    highest: int = -1
+    lowest: int = 0
+    backoff: int = 0
+    recover: int = 0
+    round: list[int] = field(default_factory=list)
+    round_before_ps: int = 0
+
+    def ready_ps(self) -> int:
+        if self.round or self.has_new():
+            return self.pacer.due_ps
+        return max(self.pacer.due_ps, self.deadline_ps())
+
+    def has_new(self) -> bool:
+        """Tell whether a packet that was never sent may go."""
+        is_left = self.memory.count < self.packets
+        is_near = self.memory.count < self.lowest + self.memory.places
+        return is_left and is_near and self.congestion.allows(self.memory.count - self.acked)
+
+    def deadline_ps(self) -> int:
+        """Return when the lowest unacknowledged packet times out; doubled on repetition."""
+        if self.lowest >= self.memory.count:
+            return NEVER
+        wait_ps = self.timer.retransmission_ps << min(self.backoff, MOST_DOUBLINGS)
+        return self.memory.at(self.lowest).sent_ps + wait_ps
+
+    def send(self, label: int, now_ps: int) -> int:
+        if not self.round and self.deadline_ps() <= now_ps:
+            self.begin_round(self.memory.count, now_ps - self.timer.retransmission_ps)
+            self.backoff += 1
+            self.congestion.on_timeout(now_ps)
+
+        if self.round:
+            psn = self.round.pop(0)
+            self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
+            self.skip()
+        else:
+            psn = self.memory.add(label, now_ps)
+        self.pacer.sent(now_ps)
+        return psn
+
+    def begin_round(self, end: int, before_ps: int) -> None:
+        self.round = list(range(self.lowest, end))
+        self.round_before_ps = before_ps
+        self.skip()
+
+    def skip(self) -> None:
+        """Leave out what has arrived meanwhile and what was sent too lately."""
+        while self.round:
+            packet = self.memory.at(self.round[0])
+            if not packet.is_acked and packet.sent_ps <= self.round_before_ps:
+                return
+            self.round.pop(0)
+
+    def on_ack(self, psn: int, held: frozenset[int], now_ps: int) -> bool:
+        for other in sorted(held):
+            self.note(other)
+
+        # Whether the first or the second of a packet was acknowledged, nobody knows (Karn).
+        rtt_ps = None
+        if self.memory.knows(psn) and not self.memory.at(psn).is_resent:
+            rtt_ps = now_ps - self.memory.at(psn).sent_ps
+            self.timer.sample(rtt_ps)
+
+        self.skip()
+        if self.highest < self.lowest:
+            self.congestion.on_no_hole()
+
+        # Every hole starts one round only, until the packets of that round are acknowledged.
+        is_late = self.highest - self.lowest > self.threshold
+        if is_late and not self.round and self.lowest >= self.recover:
+            self.recover = self.highest
+            self.begin_round(self.highest, now_ps)
+            self.congestion.on_late_hole(now_ps)
+
+        self.congestion.on_ack(self.acked - self.counted, rtt_ps, now_ps)
+        self.counted = self.acked
+        return self.acked >= self.packets
+
+    def note(self, psn: int) -> None:
+        """Mark a packet that the receiver holds."""
+        if psn < self.lowest or self.memory.at(psn).is_acked:
+            return
+        self.memory.at(psn).is_acked = True
+        self.acked += 1
+        self.highest = max(self.highest, psn)
+
+        while self.lowest < self.memory.count and self.memory.at(self.lowest).is_acked:
+            self.lowest += 1
+            self.backoff = 0
+
+
+def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int) -> Recovery:
+    """Return the sender of a flow, as the scenario wants it."""
+    wire, options = Wire(scenario), scenario.transport
+    floor_ps = round(scenario.load_balancer.label_timeout_rtt * wire.zero_load_rtt_ps)
+    memory = Memory(places(scenario, packets, gap_ps))
+    timer = Timer(wire.zero_load_rtt_ps, floor_ps)
+    pacer = Pacer(scenario, flow, gap_ps)
+    if options.recovery == "erasure":
+        return Erasure(packets, memory, timer, pacer)
+
+    congestion: Congestion = FixedRate()
+    if options.congestion == "mswift":
+        whole_ps = wire.zero_load_rtt_ps + wire.sending_ps(SWIFT_QUEUE_BYTES)
+        target_ps = whole_ps * hops // LONGEST_PATH_HOPS
+        window = min(max(target_ps * PARTS // gap_ps, PARTS), MOST_REMEMBERED * PARTS)
+        congestion = MedianSwift(target_ps, timer, memory.places, window)
+    return Sack(packets, options.sack_threshold, memory, timer, pacer, congestion)

@@ -1,0 +1,28 @@
+"""The plain model shares no code with what it is compared with, or a wrong rule would be wrong on
+both sides.
+"""
+
+import ast
+from pathlib import Path
+
+NAIVE = Path(__file__).parents[1] / "naive"
+OURS = ("fattree", "hostagent", "controller", "emulation", "sim", "p4src", "p4messages", "ofan")
+ALLOWED = {("fattree.experiment", "Scenario")}
+
+
+def imported(source: str) -> set[tuple[str, str]]:
+    """Return the (module, name) that a source imports, "" for a whole module."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            found |= {(node.module or "", alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {(alias.name, "") for alias in node.names}
+    return found
+
+
+def test_the_plain_model_imports_nothing_of_ours_but_the_scenario() -> None:
+    sources = [path.read_text() for path in NAIVE.glob("*.py")]
+    found = set().union(*map(imported, sources))
+    ours = {(module, name) for module, name in found if module.split(".")[0] in OURS}
+    assert ours == ALLOWED
