@@ -1,6 +1,4 @@
-"""The host agents of a run, as processes: start them, give them a scenario, start it everywhere at
-one instant.
-"""
+"""The host agents of a run, as processes (`hostagent.agent`, whose messages are said there)."""
 
 import json
 import socket
@@ -55,8 +53,9 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run as hosts saw it: [flow, start_ps, done_ps, transmissions] of every flow, and all hosts'
-    counts.
+    """A run as its hosts saw it.
+
+    `flows` has [flow, start_ps, done_ps, transmissions] of each, `counts` are those of all hosts.
     """
 
     is_finished: bool
@@ -71,6 +70,7 @@ class Agents:
     def __init__(self, agents: Sequence[Agent], loop: Loop) -> None:
         self._agents = agents
         self._loop = loop
+        # Each callback has its own agent: a plain closure would see the loop's last one.
         for agent in agents:
             loop.watch(agent.channel, lambda agent=agent: self._listen(agent))  # type: ignore[misc]
 
@@ -95,6 +95,7 @@ class Agents:
                 }
             )
 
+        # All have been asked before any is waited for: they build their parts side by side.
         for agent in self._agents:
             _expect(agent, "armed")
 
@@ -115,10 +116,10 @@ class Agents:
                 agent.send({"stop": True})
 
     def progress(self) -> list[list[int]]:
-        """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again: the
-        answers come to the loop.
+        """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again.
 
-        At the end of a run what is not known to be acknowledged is what was sent.
+        The answers come to the loop. At the end of a run what is not known to be acknowledged is
+        what was sent.
         """
         rows: list[list[int]] = []
         for agent in self._agents:
@@ -152,6 +153,8 @@ class Agents:
         )
 
     def _listen(self, agent: Agent) -> None:
+        # As long as whole messages lie in the channel's buffer: the descriptor is readable only for
+        # bytes that have not been read, so that nobody would call again for these.
         while True:
             message = agent.receive()
             if message is None:
@@ -179,10 +182,11 @@ def _expect(agent: Agent, word: str) -> None:
 def agents(
     tree: FatTree, host_processes: Sequence[int], loop: Loop, count: int = 1
 ) -> Iterator[Agents]:
-    """Start `count` agents in this thread's network namespace, each for an equal part of the hosts."""
+    """Start `count` agents in this thread's network namespace, each for its share of the hosts."""
     with ExitStack() as stack:
         started = [stack.enter_context(_agent()) for _ in range(count)]
         for number, agent in enumerate(started):
+            # Neighbours go to different agents: traffic of a pod is not the burden of one.
             hosts = range(number, tree.hosts, count)
             agent.hosts = _named(tree, hosts)
             rows = [[host, host_processes[host], host_interface_name(tree, host)] for host in hosts]
@@ -203,11 +207,14 @@ def _named(tree: FatTree, hosts: Sequence[int]) -> str:
 def _agent() -> Iterator[Agent]:
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-m", "hostagent.agent", str(theirs.fileno())]
+
+    # A session of its own: Ctrl-C is for us, who take everything down in order.
     process = subprocess.Popen(
         command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
     )
     theirs.close()
 
+    # The end of its socket ends the agent.
     try:
         yield Agent(process, Channel(ours))
     finally:

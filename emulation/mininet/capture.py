@@ -1,6 +1,4 @@
-"""Captures of any port of the emulated network, as pcap files with the kernel's nanosecond
-timestamps.
-"""
+"""Captures of any port of the emulated network: pcap files with the kernel's nanoseconds."""
 
 import os
 import socket
@@ -18,17 +16,18 @@ from fattree.topology import FatTree
 from hostagent.nic import BUFFER_BYTES, ETH_P_ALL, SO_RCVBUFFORCE
 from hostagent.process import inside
 
+# The pcap file format: the magic of files with nanoseconds, version 2.4, LINKTYPE_ETHERNET.
 NANOSECOND_MAGIC = 0xA1B23C4D
 ETHERNET_LINK = 1
+# Of <asm-generic/socket.h>; Python has no name for it.
 SO_TIMESTAMPNS = 35
+# More than any frame has.
 SNAP_BYTES = 65_535
 
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A port to capture: its interface, and the host in whose namespace that is (None: the
-    switches').
-    """
+    """A port to capture: its interface, and in whose namespace it is (None: the switches')."""
 
     name: str
     interface: str
@@ -54,7 +53,10 @@ def tap_named(tree: FatTree, name: str) -> Tap:
 
 
 class Capture:
-    """A packet socket on one interface, both directions, and the file that it fills."""
+    """A packet socket on one interface, both directions, and the file that it fills.
+
+    The file is not buffered: it is whole up to the last packet, however the run ends.
+    """
 
     __slots__ = ("_file", "packets", "socket")
 
@@ -79,6 +81,7 @@ class Capture:
             except OSError:
                 return
 
+            # The kernel's time of the frame, a timespec: nobody's wait for the processor is in it.
             seconds, nanoseconds = struct.unpack("qq", ancillary[0][2]) if ancillary else (0, 0)
             yield frame, seconds, nanoseconds
 
@@ -96,6 +99,7 @@ def captures(
         for tap in taps:
             process = os.getpid() if tap.host is None else processes[tap.host]
             link = stack.enter_context(_tap_socket(process, tap.interface))
+            # Without the colon, which not every file system takes, nor every tool.
             file = stack.enter_context(
                 (folder / f"{prefix}{tap.name.replace(':', '-')}.pcap").open("wb", buffering=0)
             )
@@ -104,6 +108,7 @@ def captures(
         try:
             yield opened
         finally:
+            # The last packets may have come after the loop's last look.
             for capture in opened:
                 capture.drain()
 
@@ -113,6 +118,9 @@ def _tap_socket(process: int, interface: str) -> socket.socket:
         link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         link.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+
+        # Opened for no protocol and bound for all: before it is bound a packet socket would take
+        # frames of every interface.
         link.bind((interface, ETH_P_ALL))
 
     link.setblocking(False)

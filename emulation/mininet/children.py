@@ -34,8 +34,11 @@ WARM_MODULES = (
     "emulation.softswitch.daemon.ports",
     "emulation.softswitch.daemon.stats",
 )
+# How many lines of a log say why a process has ended.
 LAST_WORDS = 4
+# How long children may take to end by themselves.
 GRACE_SECONDS = 3.0
+# How long the parent may take to tell of an end that others have noticed already.
 REPORT_SECONDS = 1.0
 MESSAGE_BYTES = 1 << 16
 
@@ -86,6 +89,7 @@ class Children:
         while waiting := {name for name in waiting if not is_ready(name)}:
             self.refuse_dead()
             if time.monotonic() > deadline:
+                # Any of them would do: the first by name.
                 name = min(waiting)
                 raise StartError(
                     f"{name} is not ready after {seconds:.0f} s: {last_words(self.logs[name])}"
@@ -113,6 +117,7 @@ def last_words(log: Path) -> str:
 @contextmanager
 def children() -> Iterator[Children]:
     """Start the warm parent in this thread's network namespace, and end it and all it started."""
+    # Packets keep the bounds of messages; to read none is the end.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "emulation.mininet.children", str(theirs.fileno())]
     process = subprocess.Popen(
@@ -157,6 +162,7 @@ def main() -> None:
 
     while True:
         for key, _ in selector.select():
+            # A child's descriptor has its name, the channel none.
             if key.data is not None:
                 _report(channel, selector, key, children)
             elif not (request := _receive(channel)):
@@ -166,6 +172,7 @@ def main() -> None:
                 name = request["name"]
                 pid = _fork(request)
                 children[name] = pid
+                # A pidfd is readable when its process has ended: no signal handler is needed.
                 selector.register(os.pidfd_open(pid), selectors.EVENT_READ, name)
                 _tell(channel, {"name": name, "pid": pid})
 
@@ -184,6 +191,8 @@ def _report(
 
 def _fork(request: dict[str, Any]) -> int:
     argv = request["argv"]
+
+    # Before the fork, so that the pages of what is imported are shared by all children.
     run = _softswitch_main() if argv[0] == SOFTSWITCH_PROGRAM else None
     pid = os.fork()
 
@@ -203,6 +212,7 @@ def _softswitch_main() -> Callable[[list[str]], Any]:
 
 def _be_child(argv: list[str], log: str, run: Callable[[list[str]], Any] | None) -> None:
     """Become the process; never returns."""
+    # Whatever goes wrong, this copy of the parent must not go on as a second parent.
     code = 1
     try:
         die_with_parent(signal.SIGKILL)
@@ -225,12 +235,15 @@ def _run(run: Callable[[list[str]], Any], arguments: list[str]) -> int:
         code = run(arguments)
     except SystemExit as error:
         code = error.code
+    # What the interpreter does at a program's end; os._exit leaves without it.
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 1
 
     sys.stdout.flush()
     sys.stderr.flush()
+
+    # sys.exit takes a number, a message for stderr (code 1), or nothing (code 0).
     if isinstance(code, str):
         os.write(2, f"{code}\n".encode())
 
@@ -245,6 +258,7 @@ def _end(children: dict[str, int]) -> None:
     deadline = time.monotonic() + GRACE_SECONDS
     left = set(children.values())
     while left and time.monotonic() < deadline:
+        # (0, 0): it has not ended yet.
         left = {pid for pid in left if os.waitpid(pid, os.WNOHANG) == (0, 0)}
         time.sleep(0.01)
 

@@ -1,6 +1,4 @@
-"""How the controller of a Mininet network finds out about failures: netlink or probes, on the
-emulation's event loop.
-"""
+"""How the controller of a Mininet network finds out about failures: from netlink, or by probes."""
 
 import time
 from collections.abc import Callable
@@ -17,8 +15,9 @@ from emulation.mininet.loop import Loop
 from fattree.experiment import Scenario
 from fattree.failures import Links
 from fattree.topology import FatTree
-from fattree.units import PS_PER_NS, PS_PER_SECOND
+from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
 
+# Probes under way are counted when none has arrived for SETTLING_SECONDS; a busy machine gets more.
 SETTLING_SECONDS = 0.1
 MOST_SETTLING_SECONDS = 5
 OnChange = Callable[[LinkChange], object]
@@ -40,6 +39,7 @@ class Probing:
         self._on_change = on_change
         self._caught: SimpleQueue[tuple[int, int, bytes]] = SimpleQueue()
         self._is_open = True
+        # A queue, because all else belongs to the loop's thread.
         fleet.on_packet_in = lambda switch, port, frame: self._caught.put((switch, port, frame))
         loop.at(probing.next_tick_ps // PS_PER_NS, self._tick)
 
@@ -59,6 +59,7 @@ class Probing:
     @property
     def sure_ps(self) -> int:
         """Return after which time the state of all links is known."""
+        # A failure is found after `misses` to `misses` + 1 intervals (`controller.liveness`).
         return (self._liveness.misses + 1) * self._liveness.interval_ps
 
     def close(self) -> None:
@@ -66,12 +67,14 @@ class Probing:
         self._is_open = False
 
     def _tick(self) -> None:
+        # The loop knows no way to take a timer back.
         if not self._is_open:
             return
 
         self._take_in()
         probes, change = self._liveness.tick(monotonic_ps())
         for probe in probes:
+            # A switch that cannot be reached sends no probe; its links fall silent, as they should.
             with suppress(SwitchError):
                 self._fleet.sessions[probe.switch].packet_out(probe.port, probe.frame)
 
@@ -95,12 +98,13 @@ class Listening:
         self._on_change = on_change
         loop.watch(self._monitor, self._read)
 
+        # What was down before there was anybody to hear of it.
         if self._monitor.down:
             on_change(LinkChange(down=self._monitor.down))
 
     @property
     def sure_ps(self) -> int:
-        """Return after which time the state of all links is known: the kernel has told it at once."""
+        """Return after which time the state of all links is known: the kernel tells it at once."""
         return 0
 
     def lost(self) -> int:
@@ -142,8 +146,9 @@ def refuse_too_many_probes(scenario: Scenario) -> None:
     """Raise UnsupportedError where real switches could not keep up with their probes."""
     probing = liveness(scenario)
     if probing and (rate := probes_per_second(scenario, probing)) > MOST_PROBES_PER_SECOND:
-        least_us = probing.interval_ps * rate / MOST_PROBES_PER_SECOND / 10**6
+        least_us = probing.interval_ps * rate / MOST_PROBES_PER_SECOND / PS_PER_US
         raise UnsupportedError(
-            f"controller.probe_interval_us = {probing.interval_ps / 10**6:g}: {rate:,.0f} probes/s are more than software switches"
-            f" carry beside traffic: at least --set controller.probe_interval_us={least_us:.0f}"
+            f"controller.probe_interval_us = {probing.interval_ps / PS_PER_US:g}:"
+            f" {rate:,.0f} probes/s are more than software switches carry beside traffic:"
+            f" at least --set controller.probe_interval_us={least_us:.0f}"
         )

@@ -1,7 +1,7 @@
 """A Mininet network in real time: switch processes, agents, and the controller over gRPC.
 
-It is the twin of `emulation.virtual.fabric`: the same scenario, the same controller and host rules, the same
-outcome; time is CLOCK_MONOTONIC since the run's start, as integer picoseconds.
+It is the twin of `emulation.virtual.fabric`: the same scenario, the same controller and host rules,
+the same outcome; time is CLOCK_MONOTONIC since the run's start, as integer picoseconds.
 """
 
 import time
@@ -119,6 +119,7 @@ class MininetFabric:
         for link in sorted(self.failed):
             set_link(self.tree, link, False, self.switches.target)
 
+        # A switch that is lost later is left out; a network that begins is whole.
         self._driver.start()
         for error in self.fleet.lost.values():
             raise error
@@ -137,6 +138,7 @@ class MininetFabric:
 
         One that probes leaves them alone until it has heard from every link.
         """
+        # The higher election id wins, even where a switch has not noticed that the old one is gone.
         self.close()
         self.access = replace(self.access, election_id=self.access.election_id + 1)
         self._driver.controller = FabricController(
@@ -176,15 +178,15 @@ class MininetFabric:
         for name in list(processes.exited):
             self.on_news(f"{self.switches.restart(name)}; it is started again")
 
+        # Only what is new is told.
         lost = set(self.fleet.lost)
         back = self.fleet.poll(monotonic_ps())
         for switch in sorted(set(self.fleet.lost) - lost):
             self.on_news(f"{self.fleet.lost[switch]}; the others go on")
 
         for switch, updates in back.items():
-            self.on_news(
-                f"{switch_name(self.tree, switch)} is back: {updates} updates have brought it to the plan"
-            )
+            name = switch_name(self.tree, switch)
+            self.on_news(f"{name} is back: {updates} updates have brought it to the plan")
 
     def change_links(
         self, change: LinkChange, on_installed: OnInstalled | None = None
@@ -195,6 +197,7 @@ class MininetFabric:
 
         `on_installed` is called when the routes follow, whoever finds out how.
         """
+        # Noted one by one, just before it happens: each is a process of its own, which takes time.
         for link in sorted(change.down | change.up):
             self._driver.note((link,))
             set_link(self.tree, link, link in change.up, self.switches.target)
@@ -206,7 +209,7 @@ class MininetFabric:
         return self.learn(change) if self._is_announced else None
 
     def learn(self, change: LinkChange) -> Convergence:
-        """Tell the controller that links have changed, and install what it decides when it says so."""
+        """Tell the controller that links have changed; what it decides is installed when due."""
         return self._driver.learn(change)
 
     def lost_probes(self) -> int:
@@ -269,10 +272,12 @@ class Run:
         self._lost_probes = fabric.lost_probes()
         self._before = fabric.switches.counters()
         self._cpu_seconds = fabric.cpu_seconds()
+        # Everything slow is done: what comes now must be over by then.
         origin_ns = time.monotonic_ns() + LEAD_NS
         fabric.set_origin(origin_ns)
 
         for change in fabric.timeline.changes if with_events else ():
+            # Links that routes avoid from the start are down already.
             event = LinkChange(change.down - fabric.failed, change.up)
             if event != LinkChange():
                 fabric.call_at(change.time_ps, partial(fabric.change_links, event))
@@ -299,6 +304,7 @@ class Run:
             scenario=self.scenario,
             flows=tuple(flow_result(self._flows, row) for row in report.flows),
             ports=found.ports,
+            # Real queues are not looked at while they grow, and no two real runs are the same.
             samples=QueueSamples((), ()),
             accounts=accounts(report, found, lost_probes),
             digest="",

@@ -1,5 +1,4 @@
-"""What the emulation asks of the Linux kernel: a network namespace of its own, plain interfaces,
-and whether it can.
+"""What the emulation asks of the Linux kernel: a network namespace of its own, plain interfaces.
 
 The whole network lives in one nameless namespace, with a further one per host. It vanishes with the
 last process in it, so that nothing can be left behind and no name can clash with the machine's.
@@ -22,9 +21,10 @@ from pathlib import Path
 from emulation.errors import NetworkError
 from hostagent.process import CLONE_NEWNET, back_in_this_namespace, check, libc
 
+# Of <linux/sockios.h> and <linux/ethtool.h>: ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO.
 SIOCETHTOOL = 0x8946
-# ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO
 OFFLOADS = (0x15, 0x17, 0x19, 0x1F, 0x24, 0x2C)
+# Room for a packet with RoCE's largest MTU, 4096 bytes of payload, and its headers.
 MTU = 9000
 PACKAGES = {"mnexec": "mininet", "ip": "iproute2"}
 ELSE = "or choose --network virtual"
@@ -41,6 +41,7 @@ def refuse_if_unable() -> None:
                 f"{program} is missing: install it (Debian/Ubuntu: apt install {package}), {ELSE}"
             )
 
+    # Looked for only: `topology` imports it when there is a network to build.
     if find_spec("mininet") is None:
         raise NetworkError(
             f"this Python has no Mininet: apt install mininet, then `make setup` again, {ELSE}"
@@ -60,15 +61,14 @@ def own_namespace() -> Iterator[None]:
             raise NetworkError(f"the kernel refuses {error.strerror}") from error
 
         without_ipv6()
+        # BMv2 is told its queues over the loopback.
         ip_batch(["link set lo up"])
         _try_veth()
         yield
 
 
 def without_ipv6() -> None:
-    """Switch IPv6 off in the current namespace, so that interfaces which come up later say nothing
-    of their own.
-    """
+    """Switch IPv6 off in the current namespace: interfaces that come up then say nothing."""
     for name in ("all", "default"):
         with suppress(OSError):
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
@@ -77,6 +77,7 @@ def without_ipv6() -> None:
 def ip_batch(commands: Iterable[str]) -> None:
     """Run `ip` commands in one process; raises NetworkError with the kernel's words."""
     script = "".join(f"{command}\n" for command in commands)
+    # `ip` stops at the first command that fails, and says why.
     done = subprocess.run(
         ["ip", "-batch", "-"], input=script, capture_output=True, text=True, check=False
     )
@@ -136,6 +137,7 @@ def without_offloads(interfaces: Iterable[str]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for interface in interfaces:
             for command in OFFLOADS:
+                # struct ethtool_value, to which struct ifreq points.
                 value = ctypes.create_string_buffer(struct.pack("II", command, 0))
                 request = struct.pack("16sP8x", interface.encode(), ctypes.addressof(value))
                 with suppress(OSError):
@@ -144,6 +146,7 @@ def without_offloads(interfaces: Iterable[str]) -> None:
 
 def add_latency(interfaces: Iterable[str], microseconds: int) -> None:
     """Delay what leaves through interfaces; raises NetworkError where the kernel has no netem."""
+    # netem's own limit, 1000 packets, could drop some of those under way.
     script = "".join(
         f"qdisc add dev {name} root netem delay {microseconds}us limit 100000\n"
         for name in interfaces
@@ -154,8 +157,9 @@ def add_latency(interfaces: Iterable[str], microseconds: int) -> None:
     )
     if done.returncode:
         raise NetworkError(
-            f"this kernel cannot delay links (netem: {_reason(done.stderr)}): --set fabric.latency_ns=100 for links without"
-            " a delay, or use --switch softswitch, which delays by itself"
+            f"this kernel cannot delay links (netem: {_reason(done.stderr)}):"
+            " --set fabric.latency_ns=100 for links without a delay,"
+            " or use --switch softswitch, which delays by itself"
         )
 
 
@@ -167,6 +171,7 @@ def swallow(interfaces: Iterable[str], frames: bool) -> None:
     A token bucket that holds no frame drops them all. For switches that cannot bear an interface of
     theirs to go down.
     """
+    # In netem's place, where that delays the link; so a link that is mended has lost its delay.
     action = "replace" if frames else "del"
     bucket = " tbf rate 8bit burst 1 limit 1" if frames else ""
     script = "".join(f"qdisc {action} dev {name} root{bucket}\n" for name in interfaces)

@@ -1,6 +1,4 @@
-"""What real processes can carry: which scenarios Mininet refuses, with a remedy, and when it gives
-a run up.
-"""
+"""What real processes can carry: which scenarios Mininet refuses, and when it gives a run up."""
 
 from emulation.errors import UnsupportedError
 from fattree import traffic
@@ -11,8 +9,11 @@ from fattree.units import PS_PER_SECOND
 # Software switches of ours carry some 10,000 packets/s a core, BMv2 several times that.
 MOST_PACKETS_PER_SECOND = 300_000
 COMFORTABLE_PACKETS_PER_SECOND = 10_000
+# Below a megabit a second a packet takes tens of milliseconds: pace the hosts instead.
 LEAST_RATE_GBPS = 0.001
+# Edge, aggregation, core, aggregation, edge.
 SWITCHES_ON_A_PATH = 5
+# A run is given up after so many times its time at its pace, and ten seconds.
 PATIENCE = 10
 STARTING_PS = 10**13
 
@@ -21,31 +22,33 @@ def refuse_unsupported(scenario: Scenario) -> None:
     """Raise UnsupportedError where a scenario needs more than real processes can give."""
     if scenario.failures.local_repair:
         raise UnsupportedError(
-            "failures.local_repair: only virtual switches and the simulator repair locally (--network virtual or sim)"
+            "failures.local_repair: only virtual switches and the simulator repair locally"
+            " (--network virtual or sim)"
         )
 
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
-            "load_balancer.queue_staleness_ns: only the simulator ages queue lengths (--network sim)"
+            "load_balancer.queue_staleness_ns: only the simulator ages queue lengths"
+            " (--network sim)"
         )
 
     offered = switch_packets_per_second(scenario)
     if offered > MOST_PACKETS_PER_SECOND:
         raise UnsupportedError(
-            f"fabric.rate_gbps = {scenario.fabric.rate_gbps:g} offers {offered:.2g} packets/s to software switches,"
-            f" which carry some 10,000 a core: try {_remedy(scenario, offered)}"
+            f"fabric.rate_gbps = {scenario.fabric.rate_gbps:g} offers {offered:.2g} packets/s"
+            f" to software switches, which carry some 10,000 a core: try {_remedy(scenario, offered)}"
         )
 
 
 def switch_packets_per_second(scenario: Scenario) -> float:
-    """Return how often a packet passes a switch while all hosts send across the fabric, data and
-    ACKs.
-    """
+    """Return how often a packet passes a switch while all hosts send across the fabric."""
+    # Twice: every data packet has its ACK.
     paced = scenario.transport.rate_limit or 1
     return scenario.tree.hosts * 2 * SWITCHES_ON_A_PATH * PS_PER_SECOND / scenario.slot_ps * paced
 
 
 def _remedy(scenario: Scenario, offered: float) -> str:
+    # Packets are proportional to the rate; where links cannot be slow enough, hosts are.
     wanted = scenario.fabric.rate_gbps * COMFORTABLE_PACKETS_PER_SECOND / offered
     rate = max(wanted, LEAST_RATE_GBPS)
     limit = "" if rate == wanted else f" --set transport.rate_limit={wanted / rate:.1g}"
@@ -54,9 +57,8 @@ def _remedy(scenario: Scenario, offered: float) -> str:
 
 
 def limit_ps(scenario: Scenario, flows: Flows) -> int:
-    """Return when a run is given up: several times what its longest flow needs at its pace, and a
-    little more.
-    """
+    """Return when a run is given up: several times what its longest flow needs, and some more."""
+    # A flow of a later generation waits for those before it.
     paced = int((flows.packets * traffic.gaps(scenario, flows)).max()) * (
         1 + int(generations(scenario.tree, flows).max())
     )

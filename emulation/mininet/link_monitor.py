@@ -1,5 +1,4 @@
-"""What the kernel says about the links between switches: the operational state of their interfaces,
-as it changes.
+"""What the kernel says about the links between switches: their interfaces' operational state.
 
 Netlink tells it to whoever listens in the network's namespace (RFC 2863's states; a veth is down as
 soon as either end is), so that nobody polls. Where messages were lost the whole state is read
@@ -19,6 +18,7 @@ from controller.fabric_controller import LinkChange
 from fattree.addressing import interface_name
 from fattree.topology import FatTree
 
+# Room for the news of many interfaces at once: those of a core's links that fail together.
 BUFFER_BYTES = 1 << 20
 MESSAGE_BYTES = 1 << 16
 
@@ -47,6 +47,8 @@ class LinkMonitor:
         )
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
         self._socket.bind((0, RTMGRP_LINK))
+
+        # In this order: what changes between the two is told once more, and nothing is missed.
         self._is_up = dict.fromkeys(self._link_of, True)
         self._is_up.update(self._listed())
         self.down = self._links_down()
@@ -61,6 +63,7 @@ class LinkMonitor:
 
     def read(self) -> LinkChange:
         """Return how links have changed since the last call; both ends of a link must be up."""
+        # The interfaces of hosts' links are none of the controller's business.
         for name, is_up in self._messages():
             if name in self._is_up:
                 self._is_up[name] = is_up
@@ -79,6 +82,7 @@ class LinkMonitor:
                 if error.errno != errno.ENOBUFS:
                     raise
 
+                # The kernel could not deliver some: the state of all is asked for.
                 yield from self._listed()
                 continue
 

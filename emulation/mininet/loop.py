@@ -1,6 +1,4 @@
-"""The event loop of a real-time emulation: timers and descriptors, one thread, so that nothing
-overlaps.
-"""
+"""The event loop of a real-time emulation: one thread, so that nothing overlaps."""
 
 import selectors
 import time
@@ -10,6 +8,7 @@ from typing import Any
 
 from fattree.units import NS_PER_SECOND
 
+# How late the end of a process may be noticed, for which `is_over` looks.
 LONGEST_WAIT_SECONDS = 0.5
 Action = Callable[[], object]
 
@@ -27,6 +26,7 @@ class Loop:
 
         Those of equal times in the order in which they were asked for.
         """
+        # Heaps are not stable, and actions cannot be compared.
         self._sequence += 1
         heappush(self._timers, (time_ns, self._sequence, action))
 
@@ -44,6 +44,7 @@ class Loop:
             for key, _ in self.selector.select(self._wait_seconds()):
                 key.data()
 
+            # Timers that an action adds for a time past are served at once.
             while self._timers and self._timers[0][0] <= time.monotonic_ns():
                 heappop(self._timers)[2]()
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from emulation.errors import BusyError, NetworkError
 
+# Where root alone makes folders, and which no reboot survives.
 RUN_FOLDER = Path("/run/ofan")
+# The file that says who has the lock; for messages only.
 OWNER = "pid"
 
 
@@ -30,19 +32,19 @@ def run_folder(path: Path = RUN_FOLDER) -> Iterator[Path]:
         (path / OWNER).write_text(f"{os.getpid()}\n")
         yield path
     finally:
+        # Unlocked last: whoever waits for the lock finds the folder gone, and makes another.
         _empty(path)
         path.rmdir()
         os.close(lock)
 
 
 def _lock(path: Path) -> int:
-    """Return a descriptor that locks the folder which has this name now, not one that its last
-    owner is removing.
-    """
+    """Return a descriptor that locks the folder of this name, not one that is being removed."""
     while True:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # Removed by its owner between the two calls.
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -57,6 +59,7 @@ def _lock(path: Path) -> int:
             os.close(lock)
             raise BusyError(f"another emulation runs here ({_owner(path)}): end it first") from None
 
+        # A folder that has been removed can still be locked by whoever had it open.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), path.stat()):
                 return lock
@@ -74,6 +77,7 @@ def _make_private(path: Path, folder: int) -> None:
         os.close(folder)
         raise NetworkError(f"{path} belongs to user {found.st_uid}, not to us: remove it")
 
+    # mkdir's mode is for new folders only.
     if found.st_mode & 0o077:
         os.fchmod(folder, 0o700)
 
@@ -87,6 +91,7 @@ def _owner(path: Path) -> str:
 
 def _empty(path: Path) -> None:
     for entry in path.iterdir():
+        # A link is removed, and what it leads to left alone.
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:

@@ -1,5 +1,4 @@
-"""The switches of a Mininet network as processes: their start in parallel, their end and restart,
-their counters.
+"""The switches of a Mininet network as processes: start, end and restart, and their counters.
 
 What depends on the kind of switch is in its `Target`.
 """
@@ -20,6 +19,7 @@ from fattree.addressing import interface_name, switch_name, switch_named
 from fattree.experiment import Scenario
 from fattree.topology import FatTree
 
+# Many processes of a large network start side by side on few processors.
 START_SECONDS = 90.0
 
 
@@ -49,7 +49,7 @@ class Switches:
         switch = switch_named(self.scenario.tree, name)
         self._start(switch)
 
-        # One that has nothing to be set is awaited by the controller, not here: others go on.
+        # Only queues that must be set are waited for; the controller tries again until it listens.
         if self.target.set_queues is not None:
             self.await_ready()
             self.set_queues([switch])

@@ -1,5 +1,4 @@
-"""The fat-tree as a Mininet network: hosts in namespaces, plain veth links, switches that are
-processes of ours.
+"""The fat-tree as a Mininet network: hosts in namespaces, veth links, switches beside Mininet.
 
 Mininet's own defaults are for kernel traffic and OpenFlow; ours is raw frames, so hosts have no IP
 addresses, nothing configures with ifconfig, and there is no controller in Mininet's sense.
@@ -27,6 +26,7 @@ from fattree.addressing import (
 )
 from fattree.topology import FatTree, LinkEnd
 
+# Mininet's modules use what Python has deprecated; the user of this can do nothing about it.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from mininet.link import Link
@@ -35,6 +35,7 @@ with warnings.catch_warnings():
     from mininet.node import Node, Switch
     from mininet.topo import Topo
 
+# Mininet keeps a shell with pipes for every node.
 OPEN_FILES = 16_384
 
 
@@ -53,6 +54,7 @@ class VethLink(Link):  # type: ignore[misc]
         **_: Any,
     ) -> None:
         """Make both ends where they belong."""
+        # `ip` says nothing when all is well.
         said = node1.cmd(
             f"ip link add name {intfname1} address {addr1} mtu {MTU} type veth"
             f" peer name {intfname2} address {addr2} mtu {MTU} netns {node2.pid}"
@@ -76,8 +78,10 @@ class FabricHost(Node):  # type: ignore[misc]
 
     def configDefault(self, **_: Any) -> None:
         """Bring the interface up, and nothing that would talk on it."""
+        # With IPv6 the kernel would look for routers as soon as the interface is up.
         self.cmd(
-            "for f in all default; do echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6; done 2>/dev/null"
+            "for f in all default; do"
+            " echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6; done 2>/dev/null"
         )
         said = self.cmd(f"ip link set {self.defaultIntf()} up").strip()
         if said:
@@ -109,6 +113,7 @@ class FatTreeTopo(Topo):  # type: ignore[misc]
         for host in range(tree.hosts):
             self.addHost(host_name(tree, host), ip=None)
 
+        # Mininet wants a dpid, which OpenFlow alone uses.
         for switch in range(tree.switches):
             self.addSwitch(switch_name(tree, switch), dpid=f"{switch + 1:016x}")
 
@@ -152,6 +157,7 @@ def fat_tree(tree: FatTree) -> Iterator[Mininet]:
         network.build()
         _bring_up(tree)
         yield network
+    # Mininet exits where something is missing, having said so.
     except SystemExit as error:
         raise NetworkError("Mininet gave up: see its words above") from error
     finally:
@@ -170,6 +176,7 @@ def host_processes(network: Mininet, tree: FatTree) -> list[int]:
 
 
 def _raise_open_files() -> None:
+    # Up to the hard limit at most, which stays as it is.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < OPEN_FILES:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, max(hard, soft)), hard))

@@ -1,6 +1,4 @@
-"""What differs between the kinds of switches of a Mininet network, and what does not: their common
-options.
-"""
+"""What differs between the kinds of switches of a Mininet network, and what options they share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +17,12 @@ class Target:
 
     `command` makes the command line of a switch; its first word is the program.
     `prepare` makes the machine ready for a network: NetworkError where it cannot.
-    `set_queues` gives a switch that runs its rates and depths, where its command line cannot (None):
-    OSError where the switch refuses.
+    `set_queues` gives a running switch its rates and depths: OSError where it refuses. None where
+    the command line does.
     `counters` are those of one switch, from the Unix socket that it may tell them on and the
-    kernel's counts of its interfaces by port: EmulationError where it should tell them and does not.
+    kernel's counts of its interfaces by port: EmulationError where it does not tell them.
     `set_interfaces` lets the links behind interfaces carry frames, or none: NetworkError.
-    `priorities` are the queues that programs put packets in; they say also how many queues there are.
+    `priorities` are the queues that programs put packets in, and say how many there are.
     `refused_detections` and `refused_registers` say why something cannot be had, and what can.
     """
 
@@ -41,9 +39,7 @@ class Target:
 
 
 def address(folder: Path, name: str) -> str:
-    """Return the gRPC address of a switch: a Unix socket, which clashes with nobody and is open to
-    root only.
-    """
+    """Return the gRPC address of a switch: a Unix socket, which clashes with nobody's port."""
     return f"unix:{folder / name}.grpc"
 
 
@@ -77,4 +73,5 @@ def common_options(scenario: Scenario, switch: int, folder: Path) -> list[str]:
 
 def queue_options(priorities: Priorities) -> list[str]:
     """Return the option that says how many priority queues a port has."""
+    # Numbered from 0.
     return ["--priority-queues", str(1 + max(priorities.control, priorities.acks))]
