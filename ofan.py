@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 @contextmanager
 def _without_last_words() -> Iterator[None]:
-    """Let an interrupt end the process at once, as long as there is nothing to say and nothing to
-    clean.
-    """
+    """Let an interrupt end the process at once, while nothing is there to say or to clean."""
+    # Signals are the main thread's; elsewhere `signal` would raise.
     if current_thread() is not main_thread():
         yield
         return
@@ -29,15 +28,17 @@ def _without_last_words() -> Iterator[None]:
         signal(SIGINT, before)
 
 
+# Most of the start-up time goes here, and a Ctrl-C in the middle of it would print a traceback.
 with _without_last_words():
     import click
 
+# As shells have it: 2 for wrong usage, 128 + SIGINT.
 INPUT_ERROR = 2
 INTERRUPTED = 130
 
 
 class Lazy(NamedTuple):
-    """Where a sub-command is defined, and the line that `ofan --help` shows without importing it."""
+    """Where a sub-command is, and the line that `ofan --help` shows without importing it."""
 
     module: str
     name: str
@@ -130,7 +131,7 @@ Examples:
   ofan serve experiments/demo_failure.toml            the same as a page: click a link to break it
   ofan report --quick                                 the paper's figures and claims on one page
   ofan doctor                                         what runs here, what is missing
-"""
+"""  # noqa: E501  # `max_content_width` below is 110
 
 
 class LazyGroup(click.Group):
@@ -179,7 +180,8 @@ class LazyGroup(click.Group):
 cli = LazyGroup(
     COMMANDS,
     name="ofan",
-    help="Load balancers for AI fabrics: as P4 programs on an emulated fat-tree, and in a simulator.",
+    help="Load balancers for AI fabrics: "
+    "as P4 programs on an emulated fat-tree, and in a simulator.",
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
@@ -204,6 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("ofan: interrupted", err=True)
         code = INTERRUPTED
+    # `ofan ... | head` is no error. Python would flush stdout once more on its way out, into a pipe
+    # that nobody reads.
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0

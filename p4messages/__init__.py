@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 PACKAGES = ("p4.config.v1", "p4.v1")
+# What the generators of that time write: the descriptor as a literal, quoted either way.
 DESCRIPTOR = re.compile(r"serialized_pb=(b'(?:[^'\\]|\\.)*'|b\"(?:[^\"\\]|\\.)*\")")
 
 
@@ -31,6 +32,7 @@ class Rebuilt(Loader):
         from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
         from google.protobuf.internal import builder  # noqa: PLC0415
 
+        # The pool takes a file only after those that it builds on.
         for needed in descriptor_pb2.FileDescriptorProto.FromString(self._descriptor).dependency:
             importlib.import_module(f"{needed.removesuffix('.proto').replace('/', '.')}_pb2")
 
@@ -48,6 +50,7 @@ class Finder(MetaPathFinder):
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how to load one of our modules, None for any other."""
+        # Python asks with the package's `__path__`, so PathFinder looks where Python would.
         if name.rpartition(".")[0] not in PACKAGES or not name.endswith("_pb2"):
             return None
 

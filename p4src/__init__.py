@@ -5,6 +5,7 @@ Imports nobody.
 
 from pathlib import Path
 
+# Package data: in an installed wheel as in a checkout the programs stand beside this file.
 FOLDER = Path(__file__).parent
 INCLUDE = FOLDER / "include"
 

@@ -1,4 +1,4 @@
-"""Fat-trees walked switch by switch: the slow and obvious answers that `fabric` is compared with."""
+"""Fat-trees walked switch by switch: slow and obvious answers to compare `fattree` with."""
 
 from fractions import Fraction
 from functools import cache

@@ -92,7 +92,10 @@ def test_a_multishot_that_feeds_itself_is_a_chain() -> None:
 
 
 def test_a_oneshot_starts_all_its_connections() -> None:
-    body = "0->1 start 0 size 9 send_done_trigger 2\n0->2 id 5 trigger 2 size 9\n1->2 id 6 trigger 2 size 9\ntrigger id 2 oneshot"
+    body = (
+        "0->1 start 0 size 9 send_done_trigger 2\n0->2 id 5 trigger 2 size 9\n"
+        "1->2 id 6 trigger 2 size 9\ntrigger id 2 oneshot"
+    )
     assert generations(K4, flows_of(body)).tolist() == [0, 1, 1]
 
 
@@ -137,7 +140,8 @@ FIRE, WAIT = "0->1 id 1 start 0 size 9 send_done_trigger 1\n", "0->2 id 2 trigge
         ("Nodes 16", "Nodes is given twice"),
         (
             "hello",
-            "expected one of Nodes, Connections, Triggers, Failures, SOURCE->DESTINATION or trigger, found 'hello'",
+            "expected one of Nodes, Connections, Triggers, Failures, "
+            "SOURCE->DESTINATION or trigger, found 'hello'",
         ),
         ("trigger id 3 twice", "expected trigger id N oneshot"),
         ("trigger id 3 barrier", "expected trigger id N oneshot"),
@@ -212,7 +216,8 @@ def test_unreadable_files_are_one_line(tmp_path: Path, content: bytes | None) ->
         read_connection_matrix(str(path), K4, 4096, "ps")
 
 
-VOCABULARY = """Nodes Connections Triggers Failures trigger id start size send_done_trigger prio oneshot multishot barrier count
+VOCABULARY = """Nodes Connections Triggers Failures trigger id start size send_done_trigger prio
+oneshot multishot barrier count
 0->1 0->9 9->0 1->0 -> 3->3 0 1 2 3 7 16 1e3 nan -1 9999999999999999999 # ٣"""
 words = st.sampled_from([*VOCABULARY.split(), "\n", "\n", "\n"])
 edits = st.lists(st.tuples(st.integers(0, 60), st.one_of(words, st.text(max_size=5))), max_size=4)

@@ -1,4 +1,4 @@
-"""Random numbers: the same on every kind of integer, uniform, and independent between components."""
+"""Random numbers: alike on every kind of integer, uniform, and independent between components."""
 
 import numba
 import numpy as np

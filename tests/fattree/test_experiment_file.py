@@ -36,7 +36,10 @@ pairs = [[0, 15], [15, 0]]
 
 [failures]
 convergence_rtt = inf
-events = [{ link = "agg0_0-core0_1", down_ns = 10 }, { link = "edge0_1-agg0_0", down_ns = 1, up_ns = 5 }]
+events = [
+    { link = "agg0_0-core0_1", down_ns = 10 },
+    { link = "edge0_1-agg0_0", down_ns = 1, up_ns = 5 },
+]
 """
 
 
@@ -260,8 +263,8 @@ def test_resolved_experiments_read_back_equal(experiment: Experiment) -> None:
 
 
 FRAGMENTS = (
-    *"=[]{}'\"#\n.,-k0\x00", "]]", "inf", "nan", "1e400", "-7", "true", "1979-05-27", "\\u", "fabric", "[[fabric]]",
-    "[failures]", "events", "pairs", '"1MiB"', "[[0, 1]]", "[" * 5_000,
+    *"=[]{}'\"#\n.,-k0\x00", "]]", "inf", "nan", "1e400", "-7", "true", "1979-05-27", "\\u",
+    "fabric", "[[fabric]]", "[failures]", "events", "pairs", '"1MiB"', "[[0, 1]]", "[" * 5_000,
     *Settings.model_fields,
 )  # fmt: skip
 fragments = st.sampled_from(FRAGMENTS)

@@ -1,4 +1,4 @@
-"""Local repair: schedules lose the slots of a switch's own dead uplinks, and nothing else changes."""
+"""Local repair: schedules lose the slots of a switch's own dead uplinks, and only those."""
 
 import numpy as np
 from hypothesis import given
