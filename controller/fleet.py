@@ -150,7 +150,7 @@ class Fleet:
         return sum(len(step.changes) for step in steps)
 
     def _is_ours_again(self, switch: int) -> bool:
-        """Return whether this controller is in charge, in a session opened or claimed if need be."""
+        """Return whether this controller is in charge, opening or claiming a session if need be."""
         session = self.sessions[switch]
         if not session.is_open:
             if not self.access.is_reachable(switch):

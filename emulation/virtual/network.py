@@ -221,7 +221,8 @@ class Network:
         self, node: int, time_ps: int, pending: Pending, size: int, is_marked: bool
     ) -> None:
         port = self.ports[node][pending.egress_port]
-        # What BMv2 tells egress: the time in microseconds, and packets ahead (v1model's enq_qdepth).
+
+        # What BMv2 tells egress: microseconds, and the packets ahead (enq_qdepth of v1model).
         pending.enq_timestamp = time_ps // PS_PER_US
         pending.enq_qdepth = port.queue.depth_packets(time_ps)
         departure_ps = port.offer(time_ps, size)
