@@ -12,7 +12,7 @@ FabricError
 
 
 class FabricError(ValueError):
-    """Anything that `fabric` refuses; the message is one line, whatever it quotes."""
+    """Anything that `fattree` refuses; the message is one line, whatever it quotes."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))
