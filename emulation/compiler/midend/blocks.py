@@ -28,12 +28,12 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
     bindings: Bindings = {**block.bindings, **args.bindings}
 
     with frame.collect(
-        # A loop around the call cannot be left from inside of it.
         bindings=bindings,
         path=block.name,
         end=label,
         tables={},
         actions={},
+        # A loop around the call cannot be left from inside of it.
         loop=None,
     ) as inner:
         for item in block.source.locals:

@@ -58,5 +58,5 @@ def write_annotation(item: Annotation) -> str:
     if not item.tokens:
         return f"@{item.name}"
 
-    # p4c keeps the tokens as well, with blanks between them, whatever the program has.
+    # Blanks between the tokens, whatever the program has: only the tokens are left of it.
     return f"@{item.name}({' '.join(token.text for token in item.tokens)})"

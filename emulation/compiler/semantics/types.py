@@ -32,7 +32,6 @@ class Simple:
 
 
 BOOL = Simple("bool")
-# Not a type with a width: `int` needs one before it can be stored.
 INT = Simple("int")
 """Integers of any size; values of it exist at compile time only."""
 STRING = Simple("string")

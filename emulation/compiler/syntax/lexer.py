@@ -127,7 +127,7 @@ def number(token: Token) -> Number:
         raise CompileError(f"malformed number {token.text}", token.span)
 
     digits = match["digits"].replace("_", "").lower()
-    # `0b`, `0o` and `0x` as in C, and `0d` for decimal; a leading 0 alone does not mean octal.
+    # A leading 0 alone does not mean octal, unlike in C: that is `0o`.
     base = _BASES.get(digits[1], 10) if len(digits) > 1 and digits[0] == "0" else 10
     body = digits[2:] if len(digits) > 1 and digits[1] in _BASES and digits[0] == "0" else digits
 

@@ -22,7 +22,7 @@ def check_instance(node: n.Instance, context: Context) -> t.Instance:
 
 
 def check_control(node: n.Control, context: Context) -> t.Control:
-    """Type a control (P4_16 specification, 14)."""
+    """Type a control (P4_16 specification, "Control blocks")."""
     inner, params, constructor = _open(node, "control", context)
     local = [made for item in node.locals if (made := _control_local(item, inner)) is not None]
     body = check_block(node.body, inner)
@@ -40,7 +40,7 @@ def check_control(node: n.Control, context: Context) -> t.Control:
 
 
 def check_parser(node: n.Parser, context: Context) -> t.ParserBlock:
-    """Type a parser (P4_16 specification, 13)."""
+    """Type a parser (P4_16 specification, "Packet parsing")."""
     inner, params, constructor = _open(node, "parser", context)
     local = [made for item in node.locals if (made := _parser_local(item, inner)) is not None]
     # All names before the first state: transitions go forward as well as back.
@@ -62,7 +62,7 @@ def _open(
     node: n.Control | n.Parser, place: str, context: Context
 ) -> tuple[Context, tuple[ty.Parameter, ...], tuple[ty.Parameter, ...]]:
     """Return the scope inside a block, its parameters and those of its constructor."""
-    # Type parameters belong to the types of blocks only (P4_16 specification, 7.2.12).
+    # Only the type of a block may have type parameters, not a block with a body.
     if node.type_params:
         fail(f"a {place} with a body cannot have type parameters", node.span)
 
