@@ -127,7 +127,8 @@ def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: in
     """Draw a bar per load balancer with its 95 % interval and value."""
     # A long whisker may leave the picture: it would flatten the bars of all other schemes.
     top = max(
-        scale * (point.mean + min(point.whisker, 0.6 * point.mean)) for point in points.values()
+        scale * point.mean + min(scale * point.whisker, 0.6 * scale * point.mean)
+        for point in points.values()
     )
 
     for place, (policy, point) in enumerate(points.items()):
