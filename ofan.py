@@ -29,11 +29,14 @@ def _without_last_words() -> Iterator[None]:
 
 
 # Most of the start-up time goes here, and a Ctrl-C in the middle of it would print a traceback.
+# Python's own handler would print a traceback for a Ctrl-C during this import, the longest one.
 with _without_last_words():
     import click
 
 # As shells have it: 2 for wrong usage, 128 + SIGINT.
+# As click has it for bad usage.
 INPUT_ERROR = 2
+# What shells give for a process that SIGINT has ended: 128 + 2.
 INTERRUPTED = 130
 
 
@@ -197,6 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run `ofan`; bad input is one line on stderr and exit code 2."""
     try:
         code = cli.main(args=arguments, prog_name="ofan", standalone_mode=False)
+    # To call a group without a command is to ask what there is.
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         code = 0
@@ -208,6 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = INTERRUPTED
     # `ofan ... | head` is no error. Python would flush stdout once more on its way out, into a pipe
     # that nobody reads.
+    # As in `ofan ... | head`. Python flushes stdout once more at its end: to where nobody objects.
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0

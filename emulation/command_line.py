@@ -11,6 +11,7 @@ from emulation.errors import EmulationError
 from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import FabricError
 
+# The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
 ALL = "all"
 Names = tuple[str, ...]

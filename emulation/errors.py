@@ -5,7 +5,7 @@ EmulationError
     ProgramError       a P4 program that lacks what the controller or the packets need
     NetworkError       this machine cannot give us the network
     BusyError          another emulation runs here
-    StartError         a process of the network did not start or ended early: the reason and its last words
+    StartError         a process of the network did not start or ended early, and its last words
 """
 
 

@@ -31,12 +31,13 @@ LEGEND = (
     "Green: equal to the first network in every seed; red: not, with the difference."
 )
 
-EXAMPLES = """
+REAL_PACKETS = "experiments/mininet_k4.toml"
+EXAMPLES = f"""
 \b
 Examples:
   ofan compare experiments/demo.toml
   ofan compare experiments/demo_failure.toml --policies ofan,simple_rr,host_dr --seeds 3
-  sudo .venv/bin/ofan compare experiments/mininet_k4.toml --policies all --networks virtual,sim,mininet
+  sudo .venv/bin/ofan compare {REAL_PACKETS} --policies all --networks {",".join(NETWORKS)}
 """
 
 
@@ -68,6 +69,7 @@ def simulated(experiment: Experiment, reporter: Reporter) -> tuple[Record, ...]:
             reporter.start(scenario)
             try:
                 records.append(run(scenario).record)
+            # Errors of the simulator do not know of which run they are.
             except SimulationError as error:
                 raise EmulationError(
                     f"{SIM}, {scenario.scheme.label}, seed {scenario.seed}: {error}"
@@ -85,6 +87,7 @@ def keep(
     from emulation.outcomes.comparison_plots import networks_figure
     from emulation.outcomes.plots import save
 
+    # One table for all networks: its rows say which one they are of.
     folder.mkdir(parents=True, exist_ok=True)
     (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
     table(records).write_parquet(folder / RESULTS)
@@ -139,6 +142,7 @@ def compare(
     """Run the experiment in FILE on several networks and show where they differ."""
     with one_line_errors():
         experiment = read_experiment(file, settings, seeds)
+        # None on the command line are the file's.
         experiment = experiment.model_copy(update={"policies": policies or experiment.policies})
         folder = results_folder(output or Path("results") / f"{experiment.name}_compared")
 
@@ -153,6 +157,7 @@ def compare(
         picture = keep(folder, experiment, records, rows)
 
     if as_json:
+        # By way of JSON, in which a record's numbers are plain ones.
         plain = [json.loads(record.model_dump_json()) for record in records]
         click.echo(
             json.dumps(

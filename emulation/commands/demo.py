@@ -1,6 +1,4 @@
-"""`ofan demo`: one collective on three load balancers, without and with a failing link, and one
-step of a real model.
-"""
+"""`ofan demo`: a collective on three load balancers, a link failure, a step of a real model."""
 
 import sys
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from emulation.outcomes.folder import results_folder
 from emulation.outcomes.tables import results_table
 from fattree.experiment_file import load_experiment
 
+# Only in a checkout: wheels have no experiment files.
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 PARTS = (
     ("demo.toml", "16 hosts, a permutation of 256 packets each, all links up"),
@@ -83,10 +82,12 @@ def demo(output: Path) -> None:
         results_table(list(zip(titles, (finished.records for finished in done), strict=True)))
     )
     console.print(LEGEND)
+
     packets = sum(outcome.hops for finished in done for outcome in finished.outcomes)
     seconds = sum(outcome.cpu_seconds for finished in done for outcome in finished.outcomes)
     console.print(
-        f"{packets:,} packets through switches in {seconds:.0f} s of CPU, {packets / seconds:,.0f} a second."
+        f"{packets:,} packets through switches in {seconds:.0f} s of CPU,"
+        f" {packets / seconds:,.0f} a second."
     )
     console.print(f"Picture: {picture} (loads of every link, queues over time). Data: {output}")
     console.print(real_packets(EXPERIMENTS / MININET_FILE))
@@ -97,10 +98,12 @@ def real_packets(file: Path) -> str:
 
     Say what happened, or why not.
     """
+    # A demo goes on without what this machine has not.
     try:
         refuse_if_unable()
         click.echo(
-            "Now the same with real packets: 20 switch processes, 16 hosts in namespaces (half a minute) ...",
+            "Now the same with real packets: 20 switch processes, 16 hosts in namespaces"
+            " (half a minute) ...",
             err=True,
         )
 

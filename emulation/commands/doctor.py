@@ -1,8 +1,8 @@
-"""`ofan doctor`: what this machine can run, found by trying it, and for each thing missing how to
-get it.
+"""`ofan doctor`: what this machine can run, found by trying it, and how to get what is missing.
 
 Kernel features are tried inside a network namespace of their own, which vanishes with the probe:
-nothing of the machine's network is touched.
+nothing of the machine's network is touched. No other module of ours is imported, because the
+answer is wanted where they cannot be.
 """
 
 import json
@@ -20,11 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 PROBE_SECONDS = 20
+# What each is tried with, of little consequence, and what it is for.
 QDISCS = {
     "tbf": ("rate 1mbit burst 10kb latency 1ms", "link rates on Mininet"),
     "htb": ("default 1", "link rates and priorities on Mininet"),
     "netem": ("delay 1ms", "link latency on Mininet; without it latency is the software's"),
 }
+# Relative: `ofan shell` looks here first (`emulation.held.cli`).
 SHELL_PYTHON = Path(".venv-shell/bin/python")
 
 
@@ -48,14 +50,13 @@ def run_quietly(*command: str) -> tuple[bool, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
 
+    # The last line is the one that says what went wrong, or which version it is.
     lines = (done.stdout + done.stderr).strip().splitlines()
     return done.returncode == 0, lines[-1] if lines else ""
 
 
 def in_own_namespace(script: str) -> tuple[bool, str]:
-    """Run a shell script in a fresh network namespace, and a user namespace, so that users may do
-    so too.
-    """
+    """Run a shell script in a fresh network namespace, and user namespace: users may do so too."""
     return run_quietly("unshare", "-rn", "sh", "-c", script)
 
 
@@ -85,6 +86,7 @@ def root() -> Finding:
 
 def mininet() -> Finding:
     """Find Mininet and its helper."""
+    # Mininet's Python cannot enter a namespace without this program of its own.
     helper = shutil.which("mnexec")
     has_module = find_spec("mininet") is not None
     found = (
@@ -95,7 +97,10 @@ def mininet() -> Finding:
         else "no module"
     )
 
-    remedy = "Debian/Ubuntu: apt install mininet, then `make setup` again (the venv must see the system's packages)"
+    remedy = (
+        "Debian/Ubuntu: apt install mininet, then `make setup` again"
+        " (the venv must see the system's packages)"
+    )
     return Finding(
         "mininet",
         is_here=has_module and helper is not None,
@@ -120,7 +125,10 @@ def qdisc(kind: str) -> Finding:
     is_here, said = in_own_namespace(
         f"ip link add p0 type veth peer name p1 && tc qdisc add dev p0 root {kind} {settings}"
     )
-    remedy = f"a kernel with sch_{kind} (Debian/Ubuntu: modprobe sch_{kind}, or apt install linux-modules-extra-$(uname -r))"
+    remedy = (
+        f"a kernel with sch_{kind} (Debian/Ubuntu: modprobe sch_{kind},"
+        " or apt install linux-modules-extra-$(uname -r))"
+    )
 
     return Finding(f"qdisc {kind}", is_here, found=said or "works", purpose=purpose, remedy=remedy)
 
@@ -128,7 +136,10 @@ def qdisc(kind: str) -> Finding:
 def simple_switch_grpc() -> Finding:
     """Find BMv2's P4Runtime switch."""
     path = shutil.which("simple_switch_grpc")
-    remedy = "optional: package p4lang-bmv2 of build.opensuse.org's home:p4lang, or build p4lang/behavioral-model --with-pi"
+    remedy = (
+        "optional: package p4lang-bmv2 of build.opensuse.org's home:p4lang,"
+        " or build p4lang/behavioral-model --with-pi"
+    )
     return Finding(
         "simple_switch_grpc",
         is_here=path is not None,
@@ -140,6 +151,7 @@ def simple_switch_grpc() -> Finding:
 
 def p4c() -> Finding:
     """Find the reference compiler."""
+    # Some packages have only the driver, which finds its back ends by itself.
     path = shutil.which("p4c-bm2-ss") or shutil.which("p4c")
     remedy = "optional: package p4lang-p4c of build.opensuse.org's home:p4lang, or build p4lang/p4c"
     return Finding(
@@ -153,6 +165,7 @@ def p4c() -> Finding:
 
 def p4runtime_shell() -> Finding:
     """Find p4runtime-shell, which needs an environment of its own."""
+    # Imported, not looked for: an environment that is there may be half built.
     is_here, said = run_quietly(str(SHELL_PYTHON), "-c", "import p4runtime_sh")
     found = (
         str(SHELL_PYTHON) if is_here else said if SHELL_PYTHON.exists() else f"no {SHELL_PYTHON}"
@@ -160,6 +173,7 @@ def p4runtime_shell() -> Finding:
     return Finding("p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make setup")
 
 
+# Before and behind the qdiscs in the table: what all need, and what is optional.
 PROBES: tuple[Callable[[], Finding], ...] = (python, root, mininet, namespaces)
 TOOLS: tuple[Callable[[], Finding], ...] = (simple_switch_grpc, p4c, p4runtime_shell)
 

@@ -37,22 +37,27 @@ from fattree.experiment_file import load_experiment
 from fattree.policies import POLICIES
 
 TABLE_WIDTH = 132
+# What --program runs where no experiment is named.
 DEMO = Path(__file__).resolve().parents[2] / "experiments" / "demo.toml"
 MININET = "mininet"
 LEGEND = (
-    "E>A to E>H: the longest queue of the layer in packets (E edge, A aggregation, C core, H host); "
-    "lost: packets sent into a failed link."
+    "E>A to E>H: the longest queue of the layer in packets"
+    " (E edge, A aggregation, C core, H host); lost: packets sent into a failed link."
 )
 
-EXAMPLES = """
+ON_MININET = (
+    "sudo .venv/bin/ofan emulate experiments/mininet_k4.toml"
+    f" --network {MININET} --set policies=ofan"
+)
+EXAMPLES = f"""
 \b
 Examples:
   ofan emulate experiments/demo.toml
   ofan emulate experiments/demo.toml --set fabric.queue_bytes=0       (0: queues without a limit)
   ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,host_pkt --seeds 3
-  ofan emulate experiments/demo_failure.toml --json | jq '.records[] | {policy, cct_ps}'
-  sudo .venv/bin/ofan emulate experiments/mininet_k4.toml --network mininet --set policies=ofan --hold
-  sudo .venv/bin/ofan emulate experiments/mininet_k4.toml --network mininet --set policies=ofan --hold --detection netlink
+  ofan emulate experiments/demo_failure.toml --json | jq '.records[] | {{policy, cct_ps}}'
+  {ON_MININET} --hold
+  {ON_MININET} --hold --detection netlink
   ofan emulate --program my_lb.p4 --compare-with ofan,jsq
   ofan emulate --program my_lb.p4 --like ofan experiments/demo_failure.toml
 """
@@ -94,6 +99,7 @@ def refuse_contradictions(
     network: str,
 ) -> None:
     """Raise UsageError for options that need others, or that others leave without a meaning."""
+    # Not ignored: whoever gives them expects something of them.
     if network != MININET and any(of_mininet):
         raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
 
@@ -198,11 +204,14 @@ def emulate(
     if hold and rivals:
         raise click.UsageError("--hold keeps one network: leave out --compare-with")
 
+    # --detection is a key of the file, too; the last one counts.
     settings = (*settings, f"controller.detection={detection}") if detection else settings
     with one_line_errors():
         experiment = with_program(
             read_experiment(file or DEMO, settings, seeds, True), program, like, rivals
         )
+
+        # Compiled before anything is built or written: a program with errors leaves nothing behind.
         own = (
             own_program(experiment.program, experiment.fabric.k // 2)
             if experiment.program
@@ -217,9 +226,11 @@ def emulate(
 
         if own and compiler:
             raise click.UsageError(
-                "--compiler is for our programs: give --program the JSON that p4c has written for yours"
+                "--compiler is for our programs:"
+                " give --program the JSON that p4c has written for yours"
             )
 
+        # A runner is chosen by the network and made for a program; None is the policy's own.
         runners: Runners = virtually
         if network == MININET:
             place = partial(
@@ -260,6 +271,7 @@ def _kept_or_shown(
         with writing(folder):
             keep(finished, folder)
             return keep_beside(finished, own, folder) if own else None
+    # A run may have taken hours: its results are shown where they cannot be kept.
     except EmulationError:
         show(finished, None, as_json)
         raise

@@ -26,6 +26,7 @@ from fattree.record import Record
 from fattree.units import PS_PER_US
 
 VIRTUAL = "virtual"
+# Told how much of the traffic has arrived, from 0 to 1.
 ProgressCall = Callable[[float], None]
 Runner = Callable[[Scenario, ProgressCall], Outcome]
 
@@ -54,6 +55,7 @@ class Reporter:
     def experiment(self, experiment: Experiment) -> Iterator[None]:
         """Show how many runs of an experiment are done."""
         total = len(experiment.policies) * experiment.seeds
+        # The run's bar is one that is used again, hidden until the first run starts.
         self._all = self._progress.add_task(experiment.name, total=total)
         self._run = self._progress.add_task("", total=1, visible=False)
         yield
@@ -76,9 +78,11 @@ class Reporter:
         """Say how a run ended."""
         assert self._all is not None
         self._progress.advance(self._all)
+        # A run of a packet or two may take no measurable time.
         rate = record.packet_hops / max(record.cpu_s, 1e-9)
         self._progress.console.print(
-            f"  {label_of(record.policy)}, seed {record.seed}: CCT {record.cct_ps / PS_PER_US:.3f} µs; "
+            f"  {label_of(record.policy)}, seed {record.seed}:"
+            f" CCT {record.cct_ps / PS_PER_US:.3f} µs; "
             f"{record.packet_hops:,} packet-hops, {rate:,.0f} a second"
         )
 
@@ -94,6 +98,7 @@ def reporting() -> Iterator[Reporter]:
         TimeElapsedColumn(),
     )
 
+    # stdout is for results; a bar that nobody sees would only cost time.
     console = Console(file=sys.stderr)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
@@ -130,6 +135,7 @@ def keep(finished: Finished, folder: Path) -> None:
     """Write the results folder, plots included: all of it, or nothing; raises EmulationError."""
     from emulation.outcomes.plots import experiment_figures, save
 
+    # A figure that cannot be drawn leaves the folder as it was.
     with complete(folder) as fresh:
         write_folder(fresh, finished.experiment, finished.outcomes, finished.records)
         for stem, figure in experiment_figures(finished.outcomes, finished.records):

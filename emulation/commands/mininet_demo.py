@@ -1,6 +1,4 @@
-"""The end of `ofan demo`: Ofan over real veths beside its virtual twin, while the command line
-breaks a link.
-"""
+"""The end of `ofan demo`: Ofan over real veths beside its virtual twin; a command breaks a link."""
 
 import subprocess
 import sys
@@ -25,6 +23,7 @@ from fattree.units import PS_PER_MS, PS_PER_NS
 
 LINK = "agg0_0-core0_0"
 OVERRIDES = ("policies=ofan", "failures.convergence_rtt=0.5")
+# Soon: the command takes its time to start, and traffic must still run when it arrives.
 BREAK_AFTER_SLOTS = 20
 
 
@@ -40,16 +39,17 @@ class Twins:
         """Say in one line what happened."""
         after = (self.installation.took_ps or 0) / PS_PER_MS
         return (
-            f"Real packets over {self.real.hops:,} veth hops; `ofan link down {LINK}` broke a link after"
-            f" {self.installation.at_ps / PS_PER_MS:.0f} ms, the new schedules were in {after:.0f} ms later;"
+            f"Real packets over {self.real.hops:,} veth hops;"
+            f" `ofan link down {LINK}` broke a link after"
+            f" {self.installation.at_ps / PS_PER_MS:.0f} ms,"
+            f" the new schedules were in {after:.0f} ms later;"
             f" Mininet took {self.real.cct_ps / self.virtual.cct_ps:.2f} times the virtual time."
         )
 
 
 def run_twins(file: Path) -> Twins:
-    """Run an experiment file's fabric with Ofan on Mininet, then in virtual time with the failure
-    at the same instant.
-    """
+    """Run an experiment file's fabric on Mininet, then in virtual time with the same failure."""
+    # Mininet goes first: when the command arrives is known only afterwards.
     scenario = only_scenario(load_experiment(file, list(OVERRIDES)))
     with mininet_fabric(scenario) as fabric:
         real = _run_and_break(fabric)
@@ -79,6 +79,7 @@ def _run_and_break(fabric: MininetFabric) -> Outcome:
         )
         fabric.loop.run(lambda: run.is_over)
 
+    # The run may have ended before the command was there, or before routes followed.
     if not fabric.installations or fabric.installations[0].took_ps is None:
         raise EmulationError(
             f"`ofan link down {LINK}` came too late: the machine is too busy for Mininet"
@@ -103,5 +104,6 @@ def _commands() -> Iterator[Callable[..., object]]:
     try:
         yield command
     finally:
+        # None is left behind as a zombie, nor speaks to a network that is gone.
         for process in started:
             process.wait()

@@ -29,6 +29,7 @@ def setup(
 
     Raises UnsupportedError for unknown ports.
     """
+    # All scenarios of an experiment have the same ports.
     taps = tuple(tap_named(next(experiment.scenarios()).tree, port) for port in ports)
     if taps:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +52,7 @@ def runner(setup: Setup) -> Callable[[Scenario, Callable[[float], None]], Outcom
 
 
 def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
-    """Run an experiment's only scenario once, then keep its network up for commands until Ctrl-C."""
+    """Run an experiment's only scenario once, then keep its network for commands until Ctrl-C."""
     scenario = only_scenario(experiment)
     with mininet_fabric(scenario, setup) as fabric:
         echo(f"the network is up: {_sizes(fabric)}")

@@ -59,6 +59,7 @@ def run_beside(
     The experiment that comes back names the program by its file's name, as it lies in the results
     folder.
     """
+    # The file's place on this machine says nothing to whoever gets the results folder.
     kept = experiment.model_copy(update={"program": OwnProgram(file=own.path.name, like=own.like)})
     mine = run_experiment(
         alone(experiment, own), reporter, runs_of(runners(own.program), own), network
@@ -80,6 +81,7 @@ def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
         copy = folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
 
+        # The results folder may be the one that the program lies in: an experiment that runs again.
         if not (copy.exists() and copy.samefile(source)):
             shutil.copyfile(source, copy)
 
@@ -87,10 +89,12 @@ def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
 
 
 def files_of(path: Path) -> Iterator[str]:
-    """Yield the files that a program consists of, relative to its folder: with its P4Info if it is
-    BMv2 JSON, else with what it includes from its folder.
+    """Yield the files of a program, relative to its folder.
+
+    BMv2 JSON has its P4Info beside it, P4 what it includes from its folder.
     """
     found = [path.name] if path.suffix == ".p4" else [path.name, path.with_suffix(".txtpb").name]
+    # The list grows while it is gone through: what is included may include others.
     for name in found:
         yield name
         if path.suffix == ".p4":
@@ -101,5 +105,6 @@ def files_of(path: Path) -> Iterator[str]:
 
 
 def _is_below(folder: Path, name: str) -> bool:
+    # What lies elsewhere, such as our own includes, is not the program's.
     file = folder / name
     return file.is_file() and file.resolve().is_relative_to(folder.resolve())

@@ -22,8 +22,15 @@ from hostagent.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
 # Host names say pod, edge and index, whatever k is; the largest fat-tree therefore names the hosts
 # of all.
 ANY_TREE = FatTree(128)
+# Where an IPv4 header has its protocol and its destination (RFC 791).
 IP_PROTOCOL = ETHERNET + 9
 IP_DESTINATION = ETHERNET + 16
+EXAMPLES = """
+\b
+Examples:
+  ofan pcap results/run/edge0_0-3.pcap --limit 20
+  ofan pcap h0_0_0.pcap --json | jq .psn
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class Line:
 
 def decode(time: float, frame: bytes, summary: str = "") -> Line:
     """Return what a frame says; `summary` describes one that is not ours."""
+    # Not every frame of a link is ours: probes are not, nor are the kernel's own.
     packet = parse(frame)
     if packet is None:
         return Line(time, what="OTHER", source="", destination="", size=len(frame), summary=summary)
@@ -84,12 +92,11 @@ def _owner(ip: int) -> str:
 
 
 def _ranges(packet: Packet) -> str:
-    """Return the packet numbers that a bitmap acknowledges beyond the lowest missing one, as
-    ranges.
-    """
+    """Return the packet numbers that a bitmap acknowledges beyond the lowest missing, as ranges."""
     numbers = [
         packet.msn + bit for bit in range(packet.sacked.bit_length()) if packet.sacked >> bit & 1
     ]
+    # A range begins where the number before is missing, and ends where the one behind is.
     starts = [number for number in numbers if number - 1 not in numbers]
     ends = [number for number in numbers if number + 1 not in numbers]
 
@@ -108,7 +115,8 @@ def text(line: Line) -> str:
     notes += [] if line.intact else ["ICRC WRONG"]
     head = f"{line.time:12.6f}  {line.what:5}  {line.source} > {line.destination}"
 
-    return f"{head}  flow {line.flow}  psn {line.psn}  label {line.label}  {line.size} B  {'  '.join(notes)}".rstrip()
+    numbers = f"flow {line.flow}  psn {line.psn}  label {line.label}  {line.size} B"
+    return f"{head}  {numbers}  {'  '.join(notes)}".rstrip()
 
 
 def frames(path: Path) -> Iterator[tuple[float, bytes, Any]]:
@@ -119,6 +127,7 @@ def frames(path: Path) -> Iterator[tuple[float, bytes, Any]]:
     try:
         with path.open("rb") as file:
             first = None
+            # Captures tell the time of day, of which only differences mean anything.
             for packet in PcapReader(file):
                 first = packet.time if first is None else first
                 yield float(packet.time - first), packet.original, packet
@@ -126,9 +135,7 @@ def frames(path: Path) -> Iterator[tuple[float, bytes, Any]]:
         raise click.ClickException(f"{path}: not a capture that can be read ({error})") from error
 
 
-@click.command(
-    epilog="\b\nExamples:\n  ofan pcap results/run/edge0_0-3.pcap --limit 20\n  ofan pcap h0_0_0.pcap --json | jq .psn"
-)
+@click.command(epilog=EXAMPLES)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after that many packets.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per packet.")

@@ -28,7 +28,9 @@ from emulation.held.messages import (
     StopTraffic,
 )
 
+# Wide enough for `status`: a pipe has no width, and its reader wants a switch in a line.
 WIDTH_OF_PIPES = 160
+# Built by `make setup`, because p4runtime-shell needs an older protobuf than we do.
 SHELL_PYTHON = Path(".venv-shell", "bin", "python")
 AnswerT = TypeVar("AnswerT")
 
@@ -275,6 +277,7 @@ def shell(switch: str, primary: bool) -> None:
 
 
 def _shell_python() -> Path:
+    # Where one is called, and where this is a checkout.
     for folder in (Path.cwd(), Path(__file__).parents[2]):
         if (folder / SHELL_PYTHON).exists():
             return folder / SHELL_PYTHON

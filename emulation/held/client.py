@@ -34,6 +34,7 @@ def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
         except MessageError as error:
             raise ControlError(str(error)) from None
         except PermissionError:
+            # Only root may run Mininet, so that root's the socket is.
             raise ControlError("the control socket belongs to root: run this with sudo") from None
         except (FileNotFoundError, ConnectionRefusedError):
             raise ControlError(

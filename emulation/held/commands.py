@@ -9,6 +9,7 @@ from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError
 from emulation.held import switch_view
 from emulation.held.messages import (
+    ENDED,
     ConvergenceState,
     GetAddress,
     GetPointers,
@@ -88,6 +89,7 @@ class Held:
 
         Returns False: a held network goes on.
         """
+        # A run looks after the network by itself (`Run.is_over`).
         if self._run is None:
             self._fabric.tend()
         elif self._run.is_over:
@@ -100,7 +102,7 @@ class Held:
         try:
             self._last = describe(run.outcome())
         except EmulationError as error:
-            self._last = f"ended: {error}"
+            self._last = f"{ENDED}{error}"
 
         self._echo(f"traffic {self._last}")
         for answer in self._waiting:
@@ -197,6 +199,7 @@ class Held:
             sent=sum(port.packets for port in ports),
             drops=sum(port.drops + port.missed for port in ports) + counters.unrouted,
             lost=sum(port.lost for port in ports),
+            # The longest of any port ever, since the switch has started.
             max_queue_bytes=max(port.max_queue_bytes for port in ports),
             failed=_names(tree, failed),
         )
@@ -214,6 +217,7 @@ class Held:
         if reason := self._fabric.switches.target.refused_registers:
             raise EmulationError(f"{request.switch}: {reason}")
 
+        # The register of p4src/include/pointer.p4; the groups tell which of its cells are in use.
         cells = self._fabric.sessions[number].read_register("pointers")
         answer(switch_view.pointers(self._groups(number), cells))
 
@@ -304,6 +308,7 @@ def _in_ms(at_ps: int | None) -> float | None:
 def hold(fabric: MininetFabric, echo: Echo) -> None:
     """Serve commands until Ctrl-C."""
     held = Held(fabric, echo)
+    # From here on a switch that ends is no reason to end: somebody may have wanted to see that.
     fabric.switches.may_restart = True
     fabric.on_news = echo
 

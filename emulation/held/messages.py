@@ -21,6 +21,8 @@ from emulation.outcomes.changes import Change
 # The name of the control socket in the run folder.
 SOCKET = "control"
 CHUNK_BYTES = 1 << 16
+# How what is said of a run begins that did not come to its end.
+ENDED = "ended: "
 AnswerT = TypeVar("AnswerT")
 
 
@@ -266,6 +268,7 @@ def error_line(reason: str) -> bytes:
 
 def read_request(line: bytes, known: Mapping[str, type[Request[Any]]]) -> Request[Any]:
     """Return the request of a line, one of the `known` by their commands; raises MessageError."""
+    # Anything may come: text that is no JSON, JSON that is no object, a name of another type.
     try:
         arguments = json.loads(line)
         kind = known[arguments.pop("command")]
@@ -291,6 +294,7 @@ def _refuse_wrong_types(request: Request[Any]) -> None:
         for field in fields(request):  # type: ignore[arg-type]
             name = field.name
             declared: Any = field.type
+            # Strictly: text in place of a number is a mistake, and no number.
             TypeAdapter(declared).validate_python(getattr(request, name), strict=True)
     except ValidationError as error:
         words = error.errors()[0]["msg"]
@@ -306,6 +310,7 @@ def read_answer(request: Request[AnswerT], line: bytes) -> AnswerT:
     # What a request is a `Request` of, from its declaration.
     (base,) = type(request).__orig_bases__  # type: ignore[attr-defined]
     (kind,) = get_args(base)
+    # JSON has lists where there are tuples, and objects where there are dataclasses.
     answer: AnswerT = TypeAdapter(kind).validate_python(reply["answer"])
     return answer
 

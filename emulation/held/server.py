@@ -28,6 +28,7 @@ from fattree.errors import FabricError
 # A handler gets a request and a function that takes its answer, now or later.
 Handler: TypeAlias = Callable[[Any, Callable[[Any], None]], None]
 Handlers: TypeAlias = Mapping[type[Request[Any]], Handler]
+# None of ours is longer than a few hundred bytes.
 LONGEST_REQUEST = 1 << 20
 SEND_SECONDS = 2.0
 
@@ -82,6 +83,7 @@ class ControlServer:
         stream, _ = self._listener.accept()
         stream.setblocking(False)
         client = Client(stream)
+        # Those that have their answer are forgotten now; the others are hung up on at the end.
         self._clients = [*filter(Client.is_open, self._clients), client]
         self._selector.register(stream, selectors.EVENT_READ, lambda: self._read(client))
 
@@ -105,6 +107,7 @@ class ControlServer:
         if chunk and b"\n" not in chunk and len(client.data) < LONGEST_REQUEST:
             return
 
+        # A handler may keep the client waiting; there is nothing more to be read from it.
         self._selector.unregister(client.stream)
         if chunk:
             self._dispatch(client)

@@ -8,6 +8,7 @@ from fattree.topology import FatTree
 
 def groups(tree: FatTree, switch: int, entries: Entries) -> list[GroupView]:
     """Return the groups of a switch, read from its entries."""
+    # Routes that lead to the same group, with the same arguments, are one row.
     destinations: dict[tuple[int, ...], list[str]] = {}
     for (table, key), (action, arguments) in entries.items():
         if table == "routes" and action == "to_group":
@@ -55,6 +56,7 @@ def _uplinks(tree: FatTree, switch: int, entries: Entries, schedule: int, length
 
     A program without that table has weights instead.
     """
+    # Schedules are entries by slot, or one entry by uplink of weights (p4src/include/uplinks.p4).
     slots = [entries.get(("schedule", (schedule, slot))) for slot in range(length)]
     if any(slots):
         return [_neighbour(tree, switch, call) for call in slots]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from emulation.held.client import ask
-from emulation.held.messages import GetState, HeldState, Request, SetLink, StartTraffic
+from emulation.held.messages import ENDED, GetState, HeldState, Request, SetLink, StartTraffic
 from emulation.live.model import (
     FlowReading,
     Header,
@@ -24,7 +24,6 @@ from hostagent.state import NEVER
 
 WINDOW_SECONDS = 1.0
 LEAST_PACKETS = 8
-ENDED = "ended: "
 AnswerT = TypeVar("AnswerT")
 
 

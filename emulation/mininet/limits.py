@@ -36,7 +36,8 @@ def refuse_unsupported(scenario: Scenario) -> None:
     if offered > MOST_PACKETS_PER_SECOND:
         raise UnsupportedError(
             f"fabric.rate_gbps = {scenario.fabric.rate_gbps:g} offers {offered:.2g} packets/s"
-            f" to software switches, which carry some 10,000 a core: try {_remedy(scenario, offered)}"
+            " to software switches, which carry some 10,000 a core:"
+            f" try {_remedy(scenario, offered)}"
         )
 
 

@@ -39,6 +39,7 @@ class Loaded:
         """Return what tells the results of this program from others': its name, and its kind if it
         is not P4 source.
         """
+        # A .json beside the .p4 that it comes from must not share its folder.
         return self.path.stem if self.path.suffix == ".p4" else self.path.name.replace(".", "_")
 
 
@@ -56,21 +57,22 @@ def own_program(wanted: OwnProgram, uplinks: int) -> Loaded:
 
 
 def check(name: str, pipeline: Pipeline) -> None:
-    """Raise ProgramError where a program has not the tables without which no packet can find its
-    way.
-    """
+    """Raise ProgramError where a program lacks a table without which no packet finds its way."""
     tables = pipeline.tables
     if "routes" not in tables:
         raise ProgramError(
-            f'{name} has no table routes, which the controller fills: end it with #include "switch.p4"'
+            f"{name} has no table routes, which the controller fills:"
+            ' end it with #include "switch.p4"'
         )
 
     if not tables.keys() & {"schedule", "uplinks_of"}:
         raise ProgramError(
-            f"{name} has neither a table schedule nor uplinks_of, so that it cannot know the ports of a group:"
-            " its LoadBalancer must apply Schedule (schedule.p4) or Uplinks (uplinks.p4)"
+            f"{name} has neither a table schedule nor uplinks_of,"
+            " so that it cannot know the ports of a group: its LoadBalancer must apply"
+            " Schedule (schedule.p4) or Uplinks (uplinks.p4)"
         )
 
+    # A table may be left out, but what has the name of one of ours is filled as ours is.
     for table, actions in ACTIONS.items():
         for action in actions:
             if table in tables and action not in tables[table].actions:

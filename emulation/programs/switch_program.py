@@ -14,7 +14,7 @@ from emulation.errors import EmulationError
 from emulation.programs.p4c import p4c
 
 Compiler: TypeAlias = Literal["ofan", "p4c"]
-# The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4); switches are told.
+# The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).
 CPU_PORT = 510
 
 
@@ -28,18 +28,18 @@ class SwitchProgram:
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
-    """The queue of the controller's packets and that of ACKs: 0, or 1 for switches that have two."""
+    """The queue of the controller's packets and that of ACKs: 0, or 1 where switches have two."""
 
     control: int = 0
     acks: int = 0
 
 
+# All scenarios of an experiment want the same few programs.
 @lru_cache
 def load_program(
     path: Path, uplinks: int, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
 ) -> SwitchProgram:
-    """Compile a `.p4` file for switches of so many uplinks, or read a `.json` with its P4Info
-    beside it (`.txtpb`).
+    """Compile a `.p4` file for switches of so many uplinks, or read a `.json` with its P4Info.
 
     Raises CompileError, PlanError (a corrupt P4Info) and EmulationError (a file that cannot be
     read, or no JSON; p4c's words).
@@ -89,6 +89,7 @@ def _p4info_of(path: Path) -> Path:
 def _json_bytes(path: Path) -> bytes:
     try:
         source = path.read_bytes()
+        # Only looked at: switches are sent the file as it is.
         json.loads(source)
     except OSError as error:
         raise EmulationError(f"{path}: {error.strerror}") from None
