@@ -440,3 +440,51 @@ def test_a_port_that_does_not_exist_is_a_counted_drop(program: Any, bench: Any) 
 def program_with_start(p: Any) -> Any:
     p.state("start")
     return p
+
+
+@pytest.mark.parametrize("source", (0, 1, 2))
+@pytest.mark.parametrize("target", (0, 1, 2))
+def test_both_elements_of_a_copy_are_chosen_at_run_time(
+    program: Any, bench: Any, target: int, source: int
+) -> None:
+    p = program
+    p.header("which", to=8, origin=8)
+    p.stack("label", 3, value=8)
+    p.state("start", [p.extract("which"), *[p.extract("label", "stack")] * 3])
+    stack = {"type": "header_stack", "value": "label"}
+    to, origin = (
+        p.op("dereference_header_stack", stack, f"which.{name}") for name in ("to", "origin")
+    )
+    p.run("copy", [p.call("assign_header", to, origin)])
+    labels = bytearray(b"abc")
+    labels[target] = labels[source]
+    [(_, sent)] = bench(p).send(bytes([target, source]) + b"abc")
+    assert sent[2:] == bytes(labels)
+
+
+def test_the_parser_may_select_on_the_validity_of_a_header(program: Any, bench: Any) -> None:
+    p = program
+    p.header("h", kind=8)
+    p.header("option", value=8)
+    p.header("end", emit=False, value=8)
+    p.state("start", [p.extract("h")], ["h.kind"], {"0x01": "option", None: "end"})
+    p.state("option", [p.extract("option")], following := ["option.$valid$"], {None: "end"})
+    p.state("end", [], following, {"0x01": "more", None: None})
+    p.state("more", [p.extract("end")])
+    run = bench(p)
+    assert run.send(b"\1\2\3rest") == [(0, b"\1\2rest")]
+    assert run.send(b"\2\2\3rest") == [(0, b"\2\2\3rest")]
+
+
+def test_a_varbit_counts_in_the_length_that_egress_sees(program: Any, bench: Any) -> None:
+    p = program
+    p.header("h", emit=False, size=8, option="*")
+    length = {"type": "lookahead", "value": [0, 8]}
+    p.header("peek", emit=False, size=8)
+    kept = {"op": "set", "parameters": [p.field("peek.size"), length]}
+    target = {"type": "regular", "value": "h"}
+    extract = {"op": "extract_VL", "parameters": [target, p.op("*", "peek.size", 8)]}
+    p.state("start", [kept, extract])
+    p.run("remove", [p.call("remove_header", p.header_operand("h"))])
+    [pending] = bench(p).switch.ingress(0, b"\3abcrest")
+    assert pending.length == len(b"rest")
