@@ -410,10 +410,11 @@ def test_no_text_of_a_foreign_program_becomes_code() -> None:
 def test_a_held_network_tells_others_nothing(arguments: tuple[str, ...], public: Path) -> None:
     with control_socket(public / "run"):
         script = (
-            "import sys; from pathlib import Path; import emulation.held.client as c; c.RUN_FOLDER = Path(sys.argv[1])\n"
-            "c.ask.__defaults__ = (c.RUN_FOLDER,)\n"
+            "import sys; from pathlib import Path; import emulation.held.client as c\n"
+            "run = (Path(sys.argv[1]),)\n"
+            "c.ask.__defaults__ = run\n"
             "if 'serve' in sys.argv:\n"
-            "    import emulation.live.held_source as h; h.HeldSource.__init__.__defaults__ = (c.RUN_FOLDER,)\n"
+            "    import emulation.live.held_source as h; h.HeldSource.__init__.__defaults__ = run\n"
             "import ofan; ofan.main(sys.argv[2:])"
         )
         said = as_nobody(script, str(public / "run"), *arguments, cwd=public)

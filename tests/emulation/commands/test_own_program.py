@@ -26,7 +26,8 @@ DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
 FAST = ("--set", "collective.message_bytes=16KiB")
 HEAD = """
 #include "fabric.p4"
-control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control LoadBalancer(inout headers_t headers, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
     Schedule() schedule;
     apply { schedule.apply(meta.schedule, 0, standard_metadata); }
 }

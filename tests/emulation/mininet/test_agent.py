@@ -124,7 +124,8 @@ def test_an_agent_dies_with_its_parent(processes):
     script = """
 import os, socket, subprocess, sys
 ours, theirs = socket.socketpair()
-child = subprocess.Popen([sys.executable, "-m", "hostagent.agent", str(theirs.fileno())], pass_fds=[theirs.fileno()])
+command = [sys.executable, "-m", "hostagent.agent", str(theirs.fileno())]
+child = subprocess.Popen(command, pass_fds=[theirs.fileno()])
 print(child.pid, flush=True)
 os.read(0, 1)
 """

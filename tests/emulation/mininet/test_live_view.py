@@ -39,7 +39,7 @@ def fabric(tmp_path_factory):
 
 @pytest.fixture
 def looking(fabric):
-    """Return a function that calls something elsewhere while this thread serves the held network."""
+    """Return what calls a function elsewhere while this thread serves the held network."""
     held = Held(fabric, lambda _line: None)
     with (
         control_server(fabric.folder, fabric.loop.selector, held.handlers),

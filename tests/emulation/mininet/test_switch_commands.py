@@ -3,9 +3,12 @@ from pathlib import Path
 import pytest
 
 from emulation.errors import NetworkError
+from emulation.mininet.counters import PortCounters
+from emulation.mininet.kernel import InterfaceCounts
 from emulation.mininet.targets import BMV2, SOFTSWITCH, bmv2
 from emulation.mininet.targets.bmv2 import refuse_without_bmv2
 from emulation.mininet.targets.bmv2_queues import Setting, queue_settings
+from emulation.programs.switch_program import Priorities
 from emulation.softswitch.daemon.options import parse
 from fattree.experiment import Scenario
 
@@ -82,3 +85,36 @@ def test_a_bmv2_that_misses_a_library_is_told_apart_from_none(monkeypatch, tmp_p
         NetworkError, match="does not start: error while loading shared libraries: libpi"
     ):
         refuse_without_bmv2()
+
+
+@pytest.mark.parametrize(
+    ("target", "detection", "queues"),
+    [
+        (SOFTSWITCH, "announced", Priorities(0, 0)),
+        (SOFTSWITCH, "probe", Priorities(1, 0)),
+        (BMV2, "announced", Priorities(1, 1)),
+        (BMV2, "probe", Priorities(1, 1)),
+    ],
+)
+def test_a_switch_has_as_many_queues_as_its_program_uses(target, detection, queues):
+    controller = SCENARIO.controller.model_copy(update={"detection": detection})
+    scenario = SCENARIO.model_copy(update={"controller": controller})
+    command = target.command(scenario, 1, FOLDER)
+    assert target.priorities(scenario) == queues
+    assert command[command.index("--priority-queues") + 1] == str(1 + queues.control)
+
+
+def test_what_bmv2_counts_is_what_the_kernel_has_seen():
+    kernel = {
+        1: InterfaceCounts(sent=5, sent_bytes=500, refused=1, received=8),
+        2: InterfaceCounts(sent=1, sent_bytes=100, refused=0, received=2),
+    }
+    found = BMV2.counters(FOLDER / "edge0_0.stats", kernel)
+    assert found.ports[1] == PortCounters(packets=5, bytes=500, received=8)
+    assert found.unrouted == 10 - 7
+
+
+def test_what_a_target_cannot_do_it_says():
+    assert "announced or probe" in BMV2.refused_detections["netlink"]
+    assert "--switch softswitch" in BMV2.refused_registers
+    assert not SOFTSWITCH.refused_detections and not SOFTSWITCH.refused_registers

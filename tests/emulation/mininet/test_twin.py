@@ -1,4 +1,4 @@
-"""Real packets beside virtual time: the same file, the same figures, completion times that agree."""
+"""Real packets beside virtual time: the same file, the same figures, and like completion times."""
 
 import resource
 import time
