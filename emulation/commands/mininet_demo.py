@@ -67,9 +67,7 @@ def _with_failure(scenario: Scenario, at_ps: int) -> Scenario:
 
 
 def _run_and_break(fabric: MininetFabric) -> Outcome:
-    """Run the traffic, serve commands meanwhile, and give one: in a process of its own, as a user
-    would.
-    """
+    """Run the traffic, serve commands meanwhile, and give one from a process, as a user would."""
     held = Held(fabric, lambda _line: None)
     run = Run(fabric, fabric.scenario)
     with control_server(fabric.folder, fabric.loop.selector, held.handlers), _commands() as command:

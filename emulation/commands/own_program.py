@@ -24,8 +24,7 @@ Runners = Callable[[SwitchProgram | None], Runner]
 def with_program(
     experiment: Experiment, file: Path | None, like: str | None, rivals: tuple[str, ...]
 ) -> Experiment:
-    """Return the experiment with the command line's program in place of its load balancers, rivals
-    beside it.
+    """Return the experiment with the command line's program in place of its policies, and rivals.
 
     Without a `file` on the command line, that of the experiment's `[program]` stays; raises
     ProgramError without either.

@@ -35,10 +35,10 @@ class MessageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What became of a change of a link: its milliseconds up to the last switch's acknowledgement,
-    detection included.
+    """What became of a change of a link.
 
-    None where routes never change, or are not changed yet.
+    `installed_ms` is up to the last switch's acknowledgement, detection included; None where routes
+    never change, or are not changed yet.
     """
 
     link: str
@@ -114,9 +114,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """One group: the destinations that it serves, its schedule's uplinks in order, where data and
-    ACKs start in it.
-    """
+    """One group: its destinations, its schedule's uplinks in order, where data and ACKs start."""
 
     group: int
     destinations: list[str]

@@ -24,8 +24,9 @@ from fattree.experiment import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How to build a network: of which switches, with which program (None: the load balancer's
-    own), which ports to capture where.
+    """How to build a network: of which switches, with which program, which ports to capture where.
+
+    Without a program the load balancer's own is compiled by `compiler`.
     """
 
     target: Target = SOFTSWITCH

@@ -1,6 +1,4 @@
-"""What a run on a Mininet network amounts to: counters of its switches and reports of its hosts,
-added up.
-"""
+"""What a run on a Mininet network amounts to: its switches' counters and its hosts' reports."""
 
 import os
 from collections.abc import Sequence
@@ -87,9 +85,8 @@ def flow_result(flows: Flows, row: Sequence[int]) -> FlowResult:
 
 
 def accounts(report: Report, found: Counted, lost_probes: int) -> Accounts:
-    """Return where the packets of the hosts are: probes, which the switches count too, are not
-    theirs.
-    """
+    """Return where the packets of the hosts are."""
+    # The switches count the controller's probes too.
     counts = report.counts
     return Accounts(
         sent=counts.data_sent + counts.acks_sent,

@@ -110,8 +110,7 @@ class MininetFabric:
         return self._driver.now_ps()
 
     def connect(self) -> None:
-        """Open a session with every switch, push the program, install the first plan, and watch the
-        links.
+        """Open all sessions, push the program, install the first plan, and watch the links.
 
         Raises the SwitchError of a switch that cannot be had.
         """
@@ -133,8 +132,9 @@ class MininetFabric:
         )
 
     def restart_controller(self) -> None:
-        """Begin again with a controller that remembers nothing, as after a crash: it reads back
-        what the switches hold.
+        """Begin again with a controller that remembers nothing, as after a crash.
+
+        It reads back what the switches hold.
 
         One that probes leaves them alone until it has heard from every link.
         """

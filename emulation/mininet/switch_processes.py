@@ -150,8 +150,7 @@ def switches(scenario: Scenario, target: Target, folder: Path) -> Iterator[Switc
 
 
 def set_link(tree: FatTree, link: int, up: bool, target: Target = SOFTSWITCH) -> None:
-    """Let both directions of an inter-switch link carry frames or not, in this thread's network
-    namespace.
+    """Let an inter-switch link carry frames or not, both ways, in this thread's network namespace.
 
     Raises NetworkError.
     """

@@ -36,9 +36,7 @@ class Loaded:
 
     @property
     def folder_suffix(self) -> str:
-        """Return what tells the results of this program from others': its name, and its kind if it
-        is not P4 source.
-        """
+        """Return what tells its results from others': its name, and its kind if it is no source."""
         # A .json beside the .p4 that it comes from must not share its folder.
         return self.path.stem if self.path.suffix == ".p4" else self.path.name.replace(".", "_")
 

@@ -90,11 +90,8 @@ def kernel_counters(_path: Path, kernel: Mapping[int, InterfaceCounts]) -> Switc
 
 
 def set_interfaces(names: Sequence[str], up: bool) -> None:
-    """Let links carry frames, or lose them all: BMv2 receives nothing more at any port while one of
-    its interfaces is down.
-
-    Raises NetworkError.
-    """
+    """Let the links behind interfaces carry frames, or lose them all; raises NetworkError."""
+    # BMv2 receives nothing more at any port while one of its interfaces is down.
     swallow(names, not up)
 
 

@@ -1,5 +1,6 @@
-"""Our switch as a process of a Mininet network: everything is on its command line, its counters are
-on a Unix socket of its own.
+"""Our switch as a process of a Mininet network.
+
+Everything is on its command line, and it tells its counters on a Unix socket of its own.
 """
 
 import json
