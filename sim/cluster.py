@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sim import engine
@@ -102,8 +102,12 @@ def _find(scheduler: str) -> None:
 
         time.sleep(RETRY_SECONDS)
 
+    # Dask is imported before the time runs: on a busy machine that takes longer than an answer.
+    from distributed import Security
+
+    arguments = Security().get_connection_args("client")
     try:
-        asyncio.run(asyncio.wait_for(_identify(scheduler), CONNECT_SECONDS))
+        asyncio.run(asyncio.wait_for(_identify(scheduler, arguments), CONNECT_SECONDS))
     except Exception:  # whatever answered may send anything
         raise SweepError(f"no Dask scheduler at {scheduler}: what answers there is none") from None
 
@@ -120,11 +124,11 @@ def _endpoint(scheduler: str) -> tuple[str, int]:
     )
 
 
-async def _identify(scheduler: str) -> None:
-    from distributed import Security
+async def _identify(scheduler: str, arguments: dict[str, Any]) -> None:
+    """Raise whatever goes wrong unless a scheduler says that it is one."""
     from distributed.core import rpc
 
-    async with rpc(scheduler, connection_args=Security().get_connection_args("client")) as peer:
+    async with rpc(scheduler, connection_args=arguments) as peer:
         identity = await peer.identity()
 
     assert identity["type"] == "Scheduler"
