@@ -90,6 +90,7 @@ def advance_side_by_side(world: World, routes: Routes, until_ps: int, crew: Crew
 
 def _split(world: World, count: int) -> list[World]:
     """Return the world as the first part, and others with counters and stacks of their own."""
+    # Everything else is the same memory: arrays are not copied when a tuple gets other fields.
     rows = np.zeros((count - 1, max(COUNTERS, ROW)), dtype=np.int64)
     pools = [world.pool._replace(spare=np.empty_like(world.pool.spare)) for _ in rows]
     return [
@@ -117,7 +118,7 @@ def _serve_all_hosts(shared: _Shared, end_ps: int) -> int:
 
     def hosts(part: World, _: Buffers, span: Span) -> int:
         first, last = span
-        return int(serve_hosts(part, routes, first, last, end_ps))
+        return int(serve_hosts(part, routes, first=first, last=last, end_ps=end_ps))
 
     served = crew.serve(parts, hosts, 0, world.constants.hosts)
     _add_up(parts)
@@ -137,7 +138,10 @@ def _serve_all_switches(shared: _Shared, end_ps: int) -> int:
 
     def switches(part: World, buffers: Buffers, span: Span) -> int:
         first, last = span
-        return int(serve_switches(part, routes, first, last, end_ps, buffers))
+        served = serve_switches(
+            part, routes, first=first, last=last, end_ps=end_ps, buffers=buffers
+        )
+        return int(served)
 
     edges, aggs, cores = 0, constants.edges, 2 * constants.edges
     served = crew.serve(parts, switches, aggs, cores)

@@ -93,14 +93,21 @@ def serve_all_hosts(work, end_ps):
     """Serve all hosts until before `end_ps`; return how many packets they handled."""
     world, routes, _ = work
     # Typed zeros: a plain 0 has the type of a literal, for which numba would compile once more.
-    return serve_hosts(world, routes, np.int64(0), world.constants.hosts, end_ps)
+    return serve_hosts(world, routes, first=np.int64(0), last=world.constants.hosts, end_ps=end_ps)
 
 
 @inlined
 def serve_all_switches(work, end_ps):
     """Serve all switches until before `end_ps`; return how many packets they handled."""
     world, routes, buffers = work
-    return serve_switches(world, routes, np.int64(0), world.constants.switches, end_ps, buffers)
+    return serve_switches(
+        world,
+        routes,
+        first=np.int64(0),
+        last=world.constants.switches,
+        end_ps=end_ps,
+        buffers=buffers,
+    )
 
 
 @kernel

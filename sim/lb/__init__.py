@@ -39,7 +39,7 @@ def uplink(world, routes, switch, group, packet, kind, now_ps):
     if chooser == HASH:
         return hashing.uplink(world, routes, switch, group=group, packet=packet)
     if chooser == ROUND_ROBIN:
-        return round_robin.uplink(world, routes, switch, group, kind)
+        return round_robin.uplink(world, routes, switch, group=group, kind=kind)
     if chooser == RESHUFFLED:
         return round_robin.reshuffled_uplink(world, routes, switch, group)
     if chooser == SHORTEST:
