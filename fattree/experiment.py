@@ -75,10 +75,7 @@ class Packets(Section):
 
 
 class LoadBalancer(Section):
-    """Options of the schemes; which one runs is `Scenario.policy`.
-
-    `label_timeout_rtt`: labels (REPS, PLB) time out no sooner.
-    """
+    """Options of the schemes; which one runs is `Scenario.policy`."""
 
     # The paper's text in "Ofan" gives each pointer an order of its own, its appendix F each pod.
     schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
@@ -91,8 +88,9 @@ class LoadBalancer(Section):
     plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
     plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
     plb_gaps: Annotated[int, Field(ge=1, le=10**6)] = 10
-    freeze_us: Annotated[float, Field(ge=0, le=10**9)] = 100
-    label_timeout_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 1
+    # As in REPS's public implementations; at this scale a flow that freezes stays so to its end.
+    freeze_us: Annotated[float, Field(ge=0, le=10**9)] = 10_000
+    reps_explore_packets: Annotated[int, Field(ge=0, le=10**6)] = 16
 
     @field_validator("edge_pointers")
     @classmethod
@@ -132,6 +130,9 @@ class Transport(Section):
     congestion: Literal["fixed", "mswift"] = "fixed"
     # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
     sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
+    # No packet times out sooner, in zero-load RTTs: with one instead of three, rttvar shrinks below
+    # what a longer queue adds, and REPS freezes without any failure.
+    timer_floor_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 3
     pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
     random_phases: bool = True
     rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None

@@ -38,6 +38,24 @@ class Flows:
         """Return the flows that must be complete before this one starts."""
         return self.after[self.after_offset[flow] : self.after_offset[flow + 1]]
 
+    def longest_ps(self, done_ps: Int64) -> int:
+        """Return the collective completion time: the longest from a flow's start to its end.
+
+        Completion is at the sender, the start is the scenario's (decision 6): a flow that waits for
+        others has begun with the collective.
+        """
+        return int((done_ps - self.start_ps).max())
+
+    def longest_sending_ps(self, first_ps: Int64, done_ps: Int64) -> int:
+        """Return the same from each flow's first packet, which left at `first_ps`.
+
+        A host's flows start at random phases of up to a gap, and in an all-to-all a gap is long. A
+        flow that waits for others is counted from the start all the same: its wait is the
+        collective's.
+        """
+        waits = np.diff(self.after_offset) > 0
+        return int((done_ps - np.where(waits, self.start_ps, first_ps)).max())
+
 
 def independent(source: Int64, destination: Int64, packets: Int64, start_ps: Int64) -> Flows:
     """Return flows that wait for no other."""

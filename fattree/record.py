@@ -19,7 +19,8 @@ KIB = 1024
 class Record(BaseModel):
     """What one run has shown. Queues are the largest of any switch port.
 
-    `increase` is (CCT - bound) / bound.
+    `cct_ps` counts from each flow's start, `sending_cct_ps` from its first packet, without the
+    random phase before it; `increase` and `sending_increase` are (CCT - bound) / bound of either.
 
     `*_layers` hold one value for each of `topology.SWITCH_LAYERS`. `packets` are data packets.
     Counters count packets.
@@ -43,6 +44,8 @@ class Record(BaseModel):
     cct_ps: int
     bound_ps: int
     increase: float
+    sending_cct_ps: int = 0
+    sending_increase: float = 0
     max_queue_bytes: int
     max_queue_packets: float
     mean_queue_packets: float
@@ -93,6 +96,7 @@ def run_record(
     flows: Flows,
     *,
     cct_ps: int,
+    sending_cct_ps: int,
     bound_ps: int,
     queues: Queues,
     counts: Counts,
@@ -112,6 +116,8 @@ def run_record(
         cct_ps=cct_ps,
         bound_ps=bound_ps,
         increase=cct_ps / bound_ps - 1,
+        sending_cct_ps=sending_cct_ps,
+        sending_increase=sending_cct_ps / bound_ps - 1,
         max_queue_bytes=max(queues.longest),
         max_queue_packets=max(queues.longest) / packet,
         mean_queue_packets=queues.mean_of_all / packet,
@@ -167,6 +173,8 @@ def summary(records: Sequence[Record]) -> pl.DataFrame:
             pl.col("cct_ps").std().alias("cct_ps_std"),
             pl.col("increase").mean().alias("increase"),
             pl.col("increase").std().alias("increase_std"),
+            pl.col("sending_increase").mean().alias("sending_increase"),
+            pl.col("sending_increase").std().alias("sending_increase_std"),
             pl.col("max_queue_packets").mean().alias("max_queue_packets"),
             pl.col("max_queue_packets").max().alias("largest_queue_packets"),
             pl.col("dropped").sum().alias("dropped"),

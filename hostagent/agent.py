@@ -153,7 +153,13 @@ class Run:
     def _record(self, flow: int) -> list[int]:
         endpoint = self.nics[self.senders[flow]].endpoint
         sender = endpoint.sender(flow)
-        return [flow, endpoint.started_ps(flow), sender.done_ps, sender.transmissions]
+        return [
+            flow,
+            endpoint.started_ps(flow),
+            sender.first_ps,
+            sender.done_ps,
+            sender.transmissions,
+        ]
 
     def _progress(self, flow: int) -> list[int]:
         endpoint = self.nics[self.senders[flow]].endpoint

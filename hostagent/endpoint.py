@@ -275,8 +275,10 @@ class Endpoint:
         if self._is_sack:
             self._acknowledge(sender, packets, ack)
 
+        # With SACK the bitmap has told; with erasure coding MSN is the receiver's total.
+        total = 0 if self._is_sack else unwrapped_psn(ack.msn, sender.acked)
         is_done: bool = transport.on_ack(
-            sender, rules=self._rules, packets=packets, psn=psn, now_ps=now_ps
+            sender, rules=self._rules, packets=packets, psn=psn, total=total, now_ps=now_ps
         )
         self._requeue(sending)
         return is_done

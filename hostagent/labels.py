@@ -169,7 +169,7 @@ def thaw(sender, rules):
     """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
     # What the ring knows is from before the failure; links may have come back since.
     sender.frozen_until_ps = 0
-    sender.explore = rules.bdp_packets
+    sender.explore = rules.explore_packets
     sender.fresh = 0
 
     for entry in range(RING):

@@ -49,7 +49,7 @@ class PacketState(IntFlag):
 class Rules(NamedTuple):
     """What holds for all flows of a run.
 
-    Times in ps: `label_timeout_ps` at least, `target_ps` Swift's delay over six links.
+    Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over six links.
     """
 
     seed: int
@@ -57,19 +57,20 @@ class Rules(NamedTuple):
     congestion: int
     label_rule: int
     zero_load_rtt_ps: int
-    bdp_packets: int
+    explore_packets: int
     sack_threshold: int
     jitter_permille: int
     freeze_ps: int
-    label_timeout_ps: int
+    timer_floor_ps: int
     plb_acks: int
     plb_percent: int
     plb_gaps: int
     target_ps: int
 
 
-# One sending flow. Packet numbers (PSN) count from 0; `resume_ps` is NEVER unless the flow pauses,
-# `done_ps` until it is done; `window` is in packets times 2**16.
+# One sending flow. Packet numbers (PSN) count from 0; `resume_ps` ends the pause of an erasure
+# sender, 0 before it; `first_ps` and `done_ps` are NEVER until its first packet leaves, until it is
+# done; `window` is in packets times 2**16.
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -80,12 +81,12 @@ SENDER = np.dtype(
                 "gap_ps",
                 "due_ps",
                 "resume_ps",
-                "repair_ps",
+                "first_ps",
                 "done_ps",
                 "sent",
                 "transmissions",
             ),
-            *("acked", "highest", "lost", "srtt_ps", "rttvar_ps", "label", "draws"),
+            *("acked", "highest", "srtt_ps", "rttvar_ps", "label", "draws"),
             *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "recover"),
             *(
                 "target_ps",

@@ -38,6 +38,12 @@ def on_ack(sender, packets, delay_ps, now_ps):
     """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share."""
     acked = sender.acked - sender.counted
     sender.counted = sender.acked
+    # What had left before the last cut says nothing of it. Half a window of samples needs half a
+    # round trip more than the cut's own to show its effect: the median would cut a second time for
+    # one cause, and a window that grows by a packet a round trip would not recover.
+    if delay_ps >= 0 and now_ps - delay_ps < sender.decreased_ps:
+        return
+
     if delay_ps >= 0:
         packets[sender.samples & (len(packets) - 1)].delay_ns = delay_ps // PS_PER_NS
         sender.samples += 1

@@ -25,10 +25,6 @@ OUT = int(PacketState.OUT)
 RESENT = int(PacketState.RESENT)
 ACKED = int(PacketState.ACKED)
 
-# How many gaps a hole must last to be a loss and not a packet that came through a longer queue; it
-# matters in the last BDP only (a choice: the paper's footnote says "only sends more if necessary").
-REORDERING_GAPS = 4
-
 
 def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
     """Return how many entries a flow's ring of packets has, a power of two up to PSN_WINDOW.
@@ -49,8 +45,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
     sender.packets = packets
     sender.gap_ps = gap_ps
     sender.due_ps = due_ps
-    sender.resume_ps = NEVER
-    sender.repair_ps = NEVER
+    sender.first_ps = NEVER
     sender.done_ps = NEVER
     sender.highest = -1
     sender.srtt_ps = -1
@@ -62,26 +57,16 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
 
 @register_jitable
 def timeout_ps(sender, rules):
-    """Return after how long a label times out: srtt + 4 rttvar (RFC 6298), or the rules' floor.
+    """Return after how long a packet times out: srtt + 4 rttvar (RFC 6298), or the rules' floor.
 
-    Before the first sample it is three zero-load RTTs.
+    Its label is then avoided (REPS, PLB); with SACK it is sent again.
     """
+    # The floor is what keeps REPS from freezing without a failure: rttvar shrinks while queues are
+    # steady, and the next packet through a longer queue would look lost.
     if sender.srtt_ps < 0:
-        return max(3 * rules.zero_load_rtt_ps, rules.label_timeout_ps)
+        return max(3 * rules.zero_load_rtt_ps, rules.timer_floor_ps)
 
-    return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.label_timeout_ps)
-
-
-@register_jitable
-def retransmission_ps(sender, rules):
-    """Return the retransmission timeout: srtt + max(4 rttvar, zero-load RTT).
-
-    Without that margin steady RTTs look late.
-    """
-    if sender.srtt_ps < 0:
-        return 3 * rules.zero_load_rtt_ps
-
-    return sender.srtt_ps + max(4 * sender.rttvar_ps, rules.zero_load_rtt_ps)
+    return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.timer_floor_ps)
 
 
 @register_jitable
@@ -106,11 +91,7 @@ def ready_ps(sender, rules, packets):
         return NEVER
 
     if rules.recovery == ERASURE:
-        return (
-            sender.due_ps
-            if sender.resume_ps == NEVER
-            else max(sender.due_ps, min(sender.resume_ps, sender.repair_ps))
-        )
+        return max(sender.due_ps, sender.resume_ps)
 
     if sender.round_next < sender.round_end or has_new(sender, rules, packets):
         return sender.due_ps
@@ -132,6 +113,7 @@ def next_psn(sender, rules, packets, label, now_ps):
     packet = packets[psn & (len(packets) - 1)]
     packet.sent_ps = now_ps
     packet.label = label
+    sender.first_ps = min(sender.first_ps, now_ps)
     sender.transmissions += 1
     sender.due_ps = now_ps + sender.gap_ps
 
@@ -155,40 +137,21 @@ def new_psn(sender, packets):
 
 @register_jitable
 def next_symbol(sender, rules, packets, now_ps):
-    """Erasure: every packet is a new symbol.
+    """Erasure: every packet is a new symbol; the first `packets` of them are followed by a pause.
 
-    After a whole pause all that is not acknowledged counts as lost.
+    It lasts an srtt and is the only one: then the flow sends until it is done.
     """
-    # The pause lasts a round trip: what was in the air when it began has been acknowledged by now,
-    # or else it, or its ACK, is gone.
-    if now_ps >= sender.resume_ps:
-        sender.lost = sender.sent - sender.acked
-
-    sender.resume_ps = NEVER
-    sender.repair_ps = NEVER
     psn = new_psn(sender, packets)
-    pause_or_go_on(sender, rules, now_ps)
+
+    # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
+    # footnote): within a round trip the ACKs of all that arrived are here. Whoever still needs more
+    # has lost some, cannot know how many of the new ones will be lost, and any are as good.
+    if sender.sent == sender.packets:
+        sender.resume_ps = now_ps + (
+            sender.srtt_ps if sender.srtt_ps >= 0 else 3 * rules.zero_load_rtt_ps
+        )
 
     return psn
-
-
-@register_jitable
-def pause_or_go_on(sender, rules, now_ps):
-    """Erasure: pause for one srtt when what is sent and not lost would complete the message.
-
-    New losses end the pause if they last for REORDERING_GAPS: what is merely late arrives sooner.
-    """
-    if sender.sent - sender.lost >= sender.packets:
-        sender.repair_ps = NEVER
-
-        # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
-        # footnote). ACKs that arrive in a pause do not prolong it.
-        if sender.resume_ps == NEVER:
-            sender.resume_ps = now_ps + (
-                sender.srtt_ps if sender.srtt_ps >= 0 else retransmission_ps(sender, rules)
-            )
-    elif sender.resume_ps != NEVER and sender.repair_ps == NEVER:
-        sender.repair_ps = now_ps + REORDERING_GAPS * sender.gap_ps
 
 
 @register_jitable
@@ -213,7 +176,7 @@ def deadline_ps(sender, rules, packets):
         return NEVER
 
     # 2**16 timeouts are longer than any run; more would in the end leave int64.
-    wait_ps = retransmission_ps(sender, rules) << min(sender.backoff, 16)
+    wait_ps = timeout_ps(sender, rules) << min(sender.backoff, 16)
     return packets[sender.lowest & (len(packets) - 1)].sent_ps + wait_ps
 
 
@@ -222,7 +185,8 @@ def next_hole_or_new(sender, rules, packets, now_ps):
     """SACK: resend the round's holes, else what has timed out, else send the next new packet."""
     # The deadline is this timeout or, backed off, later: the lowest hole at least is in the round.
     if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
-        start_round(sender, packets, sender.sent, now_ps - retransmission_ps(sender, rules))
+        before_ps = now_ps - timeout_ps(sender, rules)
+        start_round(sender, packets, sender.lowest, end=sender.sent, before_ps=before_ps)
         sender.backoff += 1
         if rules.congestion == MSWIFT:
             swift.cut(sender, sender.window >> 1, now_ps)
@@ -239,9 +203,9 @@ def next_hole_or_new(sender, rules, packets, now_ps):
 
 
 @register_jitable
-def start_round(sender, packets, end, before_ps):
-    """SACK: resend every hole below `end` that was last sent at or before `before_ps`."""
-    sender.round_next = sender.lowest
+def start_round(sender, packets, first, end, before_ps):
+    """SACK: resend every hole from `first` to `end` that was last sent by `before_ps`."""
+    sender.round_next = first
     sender.round_end = end
     sender.round_before_ps = before_ps
     skip_to_hole(sender, packets)
@@ -274,15 +238,20 @@ def acknowledge(sender, packets, psn):
     sender.highest = max(sender.highest, psn)
 
     while sender.lowest < sender.sent and packets[sender.lowest & (len(packets) - 1)].state & ACKED:
+        # A hole that closes by itself was reordering: Lazy TCP counts late holes in a row.
+        if not packets[sender.lowest & (len(packets) - 1)].state & RESENT:
+            sender.late_holes = 0
+
         sender.lowest += 1
         sender.backoff = 0
 
 
 @register_jitable
-def on_ack(sender, rules, packets, psn, now_ps):
+def on_ack(sender, rules, packets, psn, total, now_ps):
     """Account for an ACK of packet number `psn` that arrives at `now_ps`.
 
-    Return whether the flow is done.
+    `total` is how many packets of the flow the receiver has received. Return whether the flow is
+    done.
     """
     if sender.done_ps != NEVER:
         return False
@@ -296,7 +265,7 @@ def on_ack(sender, rules, packets, psn, now_ps):
         sample_rtt(sender, rtt_ps)
 
     if rules.recovery == ERASURE:
-        count_symbol(sender, rules, packets, psn=psn, now_ps=now_ps)
+        count_symbols(sender, packets, psn=psn, total=total)
     else:
         repair(sender, rules, packets, rtt_ps=rtt_ps, now_ps=now_ps)
 
@@ -308,16 +277,14 @@ def on_ack(sender, rules, packets, psn, now_ps):
 
 
 @register_jitable
-def count_symbol(sender, rules, packets, psn, now_ps):
-    """Erasure: what is missing below the highest acknowledged symbol counts as lost."""
+def count_symbols(sender, packets, psn, total):
+    """Erasure: believe the receiver's count, so that a lost ACK costs nothing."""
     # Beyond the ring the entry is another packet's by now.
     if psn + len(packets) >= sender.sent:
         packets[psn & (len(packets) - 1)].state = ACKED
 
-    sender.acked += 1
-    sender.highest = max(sender.highest, psn)
-    sender.lost = sender.highest + 1 - sender.acked
-    pause_or_go_on(sender, rules, now_ps)
+    # ACKs overtake each other under spraying: the largest count is the newest.
+    sender.acked = max(sender.acked, total)
 
 
 @register_jitable
@@ -326,17 +293,17 @@ def repair(sender, rules, packets, rtt_ps, now_ps):
     skip_to_hole(sender, packets)
     # The paper's threshold: 6 for an all-to-all, 32 for a permutation, between resending what is
     # merely reordered and leaving all to timeouts ("Sensitivity Analysis", loss recovery).
-    late = sender.highest - sender.lowest > rules.sack_threshold
-    if sender.highest < sender.lowest:
-        sender.late_holes = 0
-
-    # One round for what was missing when it began, as `recover` has it in RFC 6582: a hole that is
-    # resent and lost again is the timeout's.
-    if late and sender.round_next >= sender.round_end and sender.lowest >= sender.recover:
-        sender.recover = sender.highest
-        start_round(sender, packets, sender.highest, now_ps)
-        if rules.congestion == MSWIFT:
+    late_end = sender.highest - rules.sack_threshold
+    # A round resends the holes that are late themselves (RFC 6675, IsLost), not those above: under
+    # spraying most of these close within the threshold. Each hole is in one round only, those below
+    # `recover` have been: one that is resent and lost again is the timeout's.
+    first = max(sender.lowest, sender.recover)
+    if first < late_end and sender.round_next >= sender.round_end:
+        if rules.congestion == MSWIFT and sender.lowest >= sender.recover:
             swift.on_late_hole(sender, now_ps)
+
+        sender.recover = late_end
+        start_round(sender, packets, first, end=late_end, before_ps=now_ps)
 
     if rules.congestion == MSWIFT:
         swift.on_ack(sender, packets, rtt_ps, now_ps)

@@ -231,6 +231,7 @@ def _result(
         gaps=world.flows.table.gap_ps.copy(),
         end_ps=end_ps,
         start_ps=world.flows.started_ps,
+        first_ps=senders.first_ps.copy(),
         done_ps=senders.done_ps.copy(),
         transmissions=senders.transmissions.copy(),
         freezes=senders.freezes.copy(),

@@ -134,7 +134,15 @@ def receive_ack(world, number, packet, now_ps):
 
         flows.reported[flow] = max(reported, int(flows.reported[flow]))
 
-    if transport.on_ack(sender, rules, packets=ring, psn=int(packet.psn), now_ps=now_ps):
+    is_done = transport.on_ack(
+        sender,
+        rules,
+        packets=ring,
+        psn=int(packet.psn),
+        total=int(packet.log),
+        now_ps=now_ps,
+    )
+    if is_done:
         world.counters[UNFINISHED] -= 1
         world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
         unblock(world, number, flow, now_ps)

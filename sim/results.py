@@ -58,6 +58,7 @@ class Result:
     gaps: Int64
     end_ps: int
     start_ps: Int64
+    first_ps: Int64
     done_ps: Int64
     transmissions: Int64
     freezes: Int64
@@ -71,12 +72,13 @@ class Result:
 
     @property
     def cct_ps(self) -> int:
-        """Return the collective completion time: the longest from a flow's start to its end.
+        """Return the collective completion time, from each flow's start."""
+        return self.flows.longest_ps(self.done_ps)
 
-        Completion is at the sender, the start is the scenario's (decision 6): a flow that waits for
-        others has begun with the collective.
-        """
-        return int((self.done_ps - self.flows.start_ps).max())
+    @property
+    def sending_cct_ps(self) -> int:
+        """Return the collective completion time, from each flow's first packet."""
+        return self.flows.longest_sending_ps(self.first_ps, self.done_ps)
 
     @cached_property
     def bound_ps(self) -> int:
@@ -124,6 +126,7 @@ class Result:
             "sim",
             self.flows,
             cct_ps=self.cct_ps,
+            sending_cct_ps=self.sending_cct_ps,
             bound_ps=self.bound_ps,
             queues=queues,
             counts=counts,

@@ -55,7 +55,8 @@ class Agent:
 class Report:
     """A run as its hosts saw it.
 
-    `flows` has [flow, start_ps, done_ps, transmissions] of each, `counts` are those of all hosts.
+    `flows` has [flow, start_ps, first_ps, done_ps, transmissions] of each, `counts` are those of
+    all hosts.
     """
 
     is_finished: bool
@@ -129,7 +130,7 @@ class Agents:
             else:
                 rows += [
                     [flow, sent, start_ps, done_ps]
-                    for flow, start_ps, done_ps, sent in agent.report["flows"]
+                    for flow, start_ps, _, done_ps, sent in agent.report["flows"]
                 ]
 
         return sorted(rows)

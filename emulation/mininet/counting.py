@@ -71,7 +71,7 @@ def _comparable(past: PortCounters, present: PortCounters) -> PortCounters:
 
 def flow_result(flows: Flows, row: Sequence[int]) -> FlowResult:
     """Return the result of a flow that its hosts report as a row."""
-    flow, start_ps, done_ps, transmissions = row
+    flow, start_ps, first_ps, done_ps, transmissions = row
     return FlowResult(
         flow=flow,
         source=int(flows.source[flow]),
@@ -79,6 +79,7 @@ def flow_result(flows: Flows, row: Sequence[int]) -> FlowResult:
         packets=int(flows.packets[flow]),
         planned_ps=int(flows.start_ps[flow]),
         start_ps=start_ps,
+        first_ps=first_ps,
         done_ps=done_ps,
         transmissions=transmissions,
     )

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from emulation.errors import EmulationError
@@ -60,6 +61,10 @@ def record(outcome: Outcome, network: str) -> Record:
         network,
         flows,
         cct_ps=outcome.cct_ps,
+        sending_cct_ps=flows.longest_sending_ps(
+            np.array([flow.first_ps for flow in outcome.flows]),
+            np.array([flow.done_ps for flow in outcome.flows]),
+        ),
         bound_ps=bound_ps(scenario, flows, paced_gaps(scenario, flows)),
         queues=queues,
         counts=counts,
@@ -81,6 +86,7 @@ def flow_rows(outcome: Outcome) -> Rows:
             "transmissions": flow.transmissions,
             "planned_ps": flow.planned_ps,
             "start_ps": flow.start_ps,
+            "first_ps": flow.first_ps,
             "done_ps": flow.done_ps,
         }
         for flow in outcome.flows

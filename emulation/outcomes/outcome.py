@@ -31,7 +31,10 @@ class Accounts:
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """One flow: when it should start, when it could, and when its sender knew it complete."""
+    """One flow: when it should start, when it could, when its first packet left.
+
+    `done_ps` is when its sender knew it complete.
+    """
 
     flow: int
     source: int
@@ -39,6 +42,7 @@ class FlowResult:
     packets: int
     planned_ps: int
     start_ps: int
+    first_ps: int
     done_ps: int
     transmissions: int
 

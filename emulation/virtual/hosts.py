@@ -132,6 +132,7 @@ class Hosts:
             packets=plan.packets,
             planned_ps=plan.start_ps,
             start_ps=self.started_ps(plan.flow),
+            first_ps=self._endpoints[plan.source].sender(plan.flow).first_ps,
             done_ps=self.done_ps[plan.flow],
             transmissions=self._endpoints[plan.source].sender(plan.flow).transmissions,
         )

@@ -29,7 +29,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
     ata = schemes.ALL_TO_ALL | {"fabric__k": preset.pick(4, 8, 8)}
     ata_sizes = (*ATA_SIZES, *preset.pick((), (), (2 * MIB, 4 * MIB)))
     sizes = PERMUTATION_SIZES[: preset.pick(6, 7, 7)]
-    patient = {"load_balancer__label_timeout_rtt": PATIENCE_RTT}
+    patient = {"transport__timer_floor_rtt": PATIENCE_RTT}
     seeds = {size: preset.seeds(3, 5 if size > 16 * MIB else 10, 10) for size in sizes}
     runs = grid(
         {"name": ATA, **ata},

@@ -17,6 +17,7 @@ class Sender:
 
     def __init__(self, scenario: Scenario, packets: int = 16, gap_ps: int = GAP_PS) -> None:
         self.rules: Rules = rules(scenario)
+        self.total = 0
         self.packets = [
             blank(PACKET) for _ in range(transport.ring_length(self.rules, packets, gap_ps))
         ]
@@ -34,16 +35,25 @@ class Sender:
         return transport.next_psn(self.state, self.rules, self.packets, label, at_ps), label
 
     def ack(
-        self, psn: int, now_ps: int, marked: bool = False, held: tuple[int, ...] | None = None
+        self,
+        psn: int,
+        now_ps: int,
+        marked: bool = False,
+        held: tuple[int, ...] | None = None,
+        total: int | None = None,
     ) -> bool:
-        """Let an ACK of `psn` arrive; with SACK it reports `held`, by default `psn` alone."""
+        """Let an ACK of `psn` arrive; with SACK it reports `held`, by default `psn` alone.
+
+        `total` is the receiver's count, by default one more than the last.
+        """
+        self.total = self.total + 1 if total is None else total
         labels.on_ack(
             self.state, self.rules, self.packets[psn % len(self.packets)].label, marked, now_ps
         )
         if self.rules.recovery:
             for number in (psn,) if held is None else held:
                 transport.acknowledge(self.state, self.packets, number)
-        return bool(transport.on_ack(self.state, self.rules, self.packets, psn, now_ps))
+        return bool(transport.on_ack(self.state, self.rules, self.packets, psn, self.total, now_ps))
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_reps_explores_after_freezing(reps: Sender) -> None:
     reps.send(4 * RTT)
     thawed = 4 * RTT + reps.rules.freeze_ps
     assert sent[0] not in [reps.send(thawed + number)[1] for number in range(3)]
-    assert reps.state.explore == reps.rules.bdp_packets - 3
+    assert reps.state.explore == reps.rules.explore_packets - 3
     assert reps.state.frozen_until_ps == 0
 
 

@@ -116,6 +116,7 @@ class Host:
             kind=ACK,
             label=packet.label,
             marked=packet.marked,
+            total=len(flow.received),
             held=frozenset(flow.received if flow.reports_holdings else ()),
         )
         self.acks.append(ack)
@@ -125,7 +126,7 @@ class Host:
         if flow.done_ps != NEVER:
             return False
         flow.labels.on_ack(packet.label, packet.marked, now_ps)
-        is_done = flow.sender.on_ack(packet.psn, packet.held, now_ps)
+        is_done = flow.sender.on_ack(packet.psn, packet.total, packet.held, now_ps)
         if is_done:
             flow.done_ps = now_ps
         return is_done

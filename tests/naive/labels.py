@@ -11,7 +11,7 @@ from fattree.experiment import Scenario
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.schemes import SCHEMES
 from tests.naive.transport import Memory, Recovery, Timer
-from tests.naive.wire import PS_PER_US, Wire
+from tests.naive.wire import PS_PER_US
 
 RING = 8
 
@@ -44,7 +44,7 @@ class Watch:
         while self.oldest < self.memory.count:
             packet = self.memory.at(self.oldest)
             if not packet.is_acked:
-                if packet.sent_ps + self.timer.label_timeout_ps > now_ps:
+                if packet.sent_ps + self.timer.timeout_ps > now_ps:
                     break
                 labels.append(packet.label)
             self.oldest += 1
@@ -157,9 +157,8 @@ class Reps:
     """
 
     def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
-        wire = Wire(scenario)
+        self.options = scenario.load_balancer
         self.freeze_ps = round(scenario.load_balancer.freeze_us * PS_PER_US)
-        self.bdp_packets = -(-wire.zero_load_rtt_ps // wire.data_slot_ps)
         self.draws = draws
         self.watch = watch
         self.ring = empty_ring()
@@ -193,9 +192,9 @@ class Reps:
         self.freezes += 1
 
     def thaw(self) -> None:
-        """Forget everything and explore for one bandwidth-delay product."""
+        """Forget everything and explore."""
         self.frozen_until_ps = None
-        self.explore = self.bdp_packets
+        self.explore = self.options.reps_explore_packets
         self.ring = empty_ring()
 
     def frozen_label(self) -> int:

@@ -8,7 +8,7 @@ Waypoint = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """`held`: with SACK, the packet numbers that the receiver holds.
+    """`total`: how many packets of the flow the receiver has; `held`: with SACK, which.
 
     `waypoint`: Host DR's (agg position, core index).
     """
@@ -20,5 +20,6 @@ class Packet:
     kind: int
     label: int
     marked: bool = False
+    total: int = 0
     held: frozenset[int] = frozenset()
     waypoint: Waypoint | None = None

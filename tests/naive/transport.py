@@ -12,8 +12,6 @@ from fattree.experiment import Scenario
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.wire import NEVER, Wire
 
-# Erasure: what has been missing for so long is lost and not merely late.
-REORDERING_GAPS = 4
 # SACK: the bitmap of an ACK is no longer; no sender is further ahead of its lowest hole.
 MOST_REMEMBERED = 1024
 MOST_DOUBLINGS = 16
@@ -78,7 +76,7 @@ class Timer:
     """Smoothed round-trip time and its variation (RFC 6298): gains 1/8 and 1/4."""
 
     zero_load_rtt_ps: int
-    label_floor_ps: int
+    floor_ps: int
     srtt_ps: int | None = None
     rttvar_ps: int = 0
 
@@ -93,26 +91,16 @@ class Timer:
             self.srtt_ps += error_ps // 8
 
     @property
-    def label_timeout_ps(self) -> int:
-        """Return after how long an unacknowledged packet's label times out."""
+    def timeout_ps(self) -> int:
+        """Return after how long an unacknowledged packet times out."""
         if self.srtt_ps is None:
-            return max(3 * self.zero_load_rtt_ps, self.label_floor_ps)
-        return max(self.srtt_ps + 4 * self.rttvar_ps, self.label_floor_ps)
-
-    @property
-    def retransmission_ps(self) -> int:
-        """Return after how long an unacknowledged packet is sent again.
-
-        The margin is a whole zero-load RTT, or steady round trips would look late.
-        """
-        if self.srtt_ps is None:
-            return 3 * self.zero_load_rtt_ps
-        return self.srtt_ps + max(4 * self.rttvar_ps, self.zero_load_rtt_ps)
+            return max(3 * self.zero_load_rtt_ps, self.floor_ps)
+        return max(self.srtt_ps + 4 * self.rttvar_ps, self.floor_ps)
 
     @property
     def pause_ps(self) -> int:
         """Return how long an erasure sender pauses."""
-        return self.retransmission_ps if self.srtt_ps is None else self.srtt_ps
+        return 3 * self.zero_load_rtt_ps if self.srtt_ps is None else self.srtt_ps
 
 
 @dataclass(slots=True)
@@ -124,9 +112,12 @@ class Pacer:
     gap_ps: int
     due_ps: int = 0
     transmissions: int = 0
+    first_ps: int = NEVER
 
     def sent(self, now_ps: int) -> None:
         """Note that a packet leaves."""
+        if not self.transmissions:
+            self.first_ps = now_ps
         self.transmissions += 1
         self.due_ps = now_ps + self.gap_ps
 
@@ -149,17 +140,18 @@ class Recovery(Protocol):
     def send(self, label: int, now_ps: int) -> int:
         """Return the number of the packet that leaves."""
 
-    def on_ack(self, psn: int, held: frozenset[int], now_ps: int) -> bool:
-        """Take in an ACK; return whether the message is complete."""
+    def on_ack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+        """Take in an ACK; return whether the message is complete.
+
+        `total` counts what the receiver has, `held` names it where it does.
+        """
 
 
 @dataclass(slots=True)
 class Erasure:
     """Every packet is a new symbol, and any `packets` of them complete the message.
 
-    The sender pauses when what it has sent and does not believe lost would be enough: for an srtt,
-    after which all that is missing counts as lost, or until newly lost symbols have been missing
-    for a while.
+    Having sent as many the sender pauses once, for an srtt; then it sends until it is done.
     """
 
     packets: int
@@ -167,47 +159,27 @@ class Erasure:
     timer: Timer
     pacer: Pacer
     acked: int = 0
-    highest: int = -1
-    lost: int = 0
-    resume_ps: int | None = None
-    repair_ps: int | None = None
+    pause_ends_ps: int = 0
 
     def ready_ps(self) -> int:
-        if self.resume_ps is None:
-            return self.pacer.due_ps
-        ends = [end_ps for end_ps in (self.resume_ps, self.repair_ps) if end_ps is not None]
-        return max(self.pacer.due_ps, min(ends))
+        return max(self.pacer.due_ps, self.pause_ends_ps)
 
     def send(self, label: int, now_ps: int) -> int:
-        if self.resume_ps is not None and now_ps >= self.resume_ps:
-            self.lost = self.memory.count - self.acked
-        self.resume_ps = self.repair_ps = None
         psn = self.memory.add(label, now_ps)
         self.pacer.sent(now_ps)
-        self.decide(now_ps)
+        if self.memory.count == self.packets:
+            self.pause_ends_ps = now_ps + self.timer.pause_ps
         return psn
 
-    def on_ack(self, psn: int, held: frozenset[int], now_ps: int) -> bool:
+    def on_ack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
         if self.memory.knows(psn):
             packet = self.memory.at(psn)
             packet.is_acked = True
             self.timer.sample(now_ps - packet.sent_ps)
 
-        # Every packet is acknowledged at most once: none is sent twice.
-        self.acked += 1
-        self.highest = max(self.highest, psn)
-        self.lost = self.highest + 1 - self.acked
-        self.decide(now_ps)
+        # An older ACK with a smaller count may arrive later.
+        self.acked = max(self.acked, total)
         return self.acked >= self.packets
-
-    def decide(self, now_ps: int) -> None:
-        """Begin a pause, or plan to end one early."""
-        if self.memory.count - self.lost >= self.packets:
-            self.repair_ps = None
-            if self.resume_ps is None:
-                self.resume_ps = now_ps + self.timer.pause_ps
-        elif self.resume_ps is not None and self.repair_ps is None:
-            self.repair_ps = now_ps + REORDERING_GAPS * self.pacer.gap_ps
 
 
 class Congestion(Protocol):
@@ -222,8 +194,8 @@ class Congestion(Protocol):
     def on_late_hole(self, now_ps: int) -> None:
         """Learn that a packet is missing while enough later ones have arrived."""
 
-    def on_no_hole(self) -> None:
-        """Learn that nothing is missing."""
+    def on_hole_closed(self) -> None:
+        """Learn that a packet has arrived that was not sent again."""
 
     def on_timeout(self, now_ps: int) -> None:
         """Learn that a packet has timed out."""
@@ -241,7 +213,7 @@ class FixedRate:
     def on_late_hole(self, now_ps: int) -> None:
         pass
 
-    def on_no_hole(self) -> None:
+    def on_hole_closed(self) -> None:
         pass
 
     def on_timeout(self, now_ps: int) -> None:
@@ -268,6 +240,8 @@ class MedianSwift:
         return outstanding < self.window // PARTS
 
     def on_ack(self, acked: int, rtt_ps: int | None, now_ps: int) -> None:
+        if rtt_ps is not None and now_ps - rtt_ps < self.decreased_ps:
+            return  # It left before the last cut: it cannot show what that has changed.
         if rtt_ps is not None:
             self.delays_ns.append(rtt_ps // NS)
         if not self.delays_ns:
@@ -295,7 +269,7 @@ class MedianSwift:
             self.late_holes = 0
             self.halve(now_ps)
 
-    def on_no_hole(self) -> None:
+    def on_hole_closed(self) -> None:
         self.late_holes = 0
 
     def on_timeout(self, now_ps: int) -> None:
@@ -349,12 +323,13 @@ class Sack:
         """Return when the lowest unacknowledged packet times out; doubled on repetition."""
         if self.lowest >= self.memory.count:
             return NEVER
-        wait_ps = self.timer.retransmission_ps << min(self.backoff, MOST_DOUBLINGS)
+        wait_ps = self.timer.timeout_ps << min(self.backoff, MOST_DOUBLINGS)
         return self.memory.at(self.lowest).sent_ps + wait_ps
 
     def send(self, label: int, now_ps: int) -> int:
         if not self.round and self.deadline_ps() <= now_ps:
-            self.begin_round(self.memory.count, now_ps - self.timer.retransmission_ps)
+            before_ps = now_ps - self.timer.timeout_ps
+            self.begin_round(self.lowest, self.memory.count, before_ps)
             self.backoff += 1
             self.congestion.on_timeout(now_ps)
 
@@ -367,8 +342,8 @@ class Sack:
         self.pacer.sent(now_ps)
         return psn
 
-    def begin_round(self, end: int, before_ps: int) -> None:
-        self.round = list(range(self.lowest, end))
+    def begin_round(self, first: int, end: int, before_ps: int) -> None:
+        self.round = list(range(first, end))
         self.round_before_ps = before_ps
         self.skip()
 
@@ -380,7 +355,7 @@ class Sack:
                 return
             self.round.pop(0)
 
-    def on_ack(self, psn: int, held: frozenset[int], now_ps: int) -> bool:
+    def on_ack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
         for other in sorted(held):
             self.note(other)
 
@@ -391,15 +366,15 @@ class Sack:
             self.timer.sample(rtt_ps)
 
         self.skip()
-        if self.highest < self.lowest:
-            self.congestion.on_no_hole()
 
-        # Every hole starts one round only, until the packets of that round are acknowledged.
-        is_late = self.highest - self.lowest > self.threshold
-        if is_late and not self.round and self.lowest >= self.recover:
-            self.recover = self.highest
-            self.begin_round(self.highest, now_ps)
-            self.congestion.on_late_hole(now_ps)
+        # Only holes with more than `threshold` above them are late, and each is once: `recover`
+        # bounds those that have been. The lowest of all is what the window hears of.
+        first, end = max(self.lowest, self.recover), self.highest - self.threshold
+        if first < end and not self.round:
+            if self.lowest >= self.recover:
+                self.congestion.on_late_hole(now_ps)
+            self.recover = end
+            self.begin_round(first, end, now_ps)
 
         self.congestion.on_ack(self.acked - self.counted, rtt_ps, now_ps)
         self.counted = self.acked
@@ -414,6 +389,8 @@ class Sack:
         self.highest = max(self.highest, psn)
 
         while self.lowest < self.memory.count and self.memory.at(self.lowest).is_acked:
+            if not self.memory.at(self.lowest).is_resent:
+                self.congestion.on_hole_closed()
             self.lowest += 1
             self.backoff = 0
 
@@ -421,7 +398,7 @@ class Sack:
 def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int) -> Recovery:
     """Return the sender of a flow, as the scenario wants it."""
     wire, options = Wire(scenario), scenario.transport
-    floor_ps = round(scenario.load_balancer.label_timeout_rtt * wire.zero_load_rtt_ps)
+    floor_ps = round(options.timer_floor_rtt * wire.zero_load_rtt_ps)
     memory = Memory(places(scenario, packets, gap_ps))
     timer = Timer(wire.zero_load_rtt_ps, floor_ps)
     pacer = Pacer(scenario, flow, gap_ps)

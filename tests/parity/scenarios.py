@@ -106,8 +106,8 @@ def options(draw: Any) -> LoadBalancer:
         plb_acks=draw(st.sampled_from((10, 1, 3))),
         plb_percent=draw(st.sampled_from((40, 1, 100))),
         plb_gaps=draw(st.sampled_from((10, 1))),
-        freeze_us=draw(st.sampled_from((100, 1, 10))),
-        label_timeout_rtt=draw(st.sampled_from((1, 0, 2.5))),
+        freeze_us=draw(st.sampled_from((10_000, 1, 10))),
+        reps_explore_packets=draw(st.sampled_from((16, 0, 100))),
     )
 
 
@@ -122,6 +122,7 @@ def transports(draw: Any) -> Transport:
         sack_threshold=draw(st.sampled_from((32, 1, 3, 6))),
         pacing_jitter=draw(st.sampled_from((0, 0.1, 1))),
         random_phases=draw(st.booleans()),
+        timer_floor_rtt=draw(st.sampled_from((3, 0, 1, 2.5))),
         rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
     )
 

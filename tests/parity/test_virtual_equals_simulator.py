@@ -27,6 +27,7 @@ from fattree.policies import POLICIES
 SMALL = Collective(message_bytes=24 * 4096)
 EXACT = (
     "cct_ps",
+    "sending_cct_ps",
     "bound_ps",
     "max_queue_bytes",
     "dropped",
