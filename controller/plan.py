@@ -315,14 +315,24 @@ def _shared_settings(scenario: Scenario) -> Iterator[tuple[tuple[str, Key], Call
     """Yield the settings that are the same on all switches, for any program."""
     chooser = scenario.scheme.chooser
     yield ("ecn", ()), ("mark_above", (ecn_threshold(scenario),))
-    yield (
-        ("orders", ()),
-        ("reshuffle_after", (RESHUFFLE_WRAPS if chooser is Chooser.RESHUFFLED else 0,)),
-    )
-
+    yield ("orders", ()), _round_robin(scenario)
     yield ("quanta", ()), ("set_quanta", (SCHEMES.get(chooser, 0), *bin_thresholds(scenario)))
     if scenario.controller.detection == "probe":
         yield ("punt", (PROBE_ETHERTYPE,)), ("to_controller", ())
+
+
+def _round_robin(scenario: Scenario) -> Call:
+    """Return who shares a pointer of round_robin.p4, and after how many rounds its order changes.
+
+    `rr_pointer` is Simple RR's option: Switch Pkt's classes always share one.
+    """
+    match scenario.scheme.chooser:
+        case Chooser.RESHUFFLED:
+            return "reshuffle_after", (RESHUFFLE_WRAPS,)
+        case Chooser.ROUND_ROBIN if scenario.load_balancer.rr_pointer == "shared":
+            return "share_pointer", ()
+        case _:
+            return "reshuffle_after", (0,)
 
 
 def ecn_threshold(scenario: Scenario) -> int:

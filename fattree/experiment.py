@@ -77,6 +77,9 @@ class Packets(Section):
 class LoadBalancer(Section):
     """Options of the schemes; which one runs is `Scenario.policy`."""
 
+    # Simple RR's: the paper's text in "Ofan" has one pointer for each next-hop group, while its
+    # theory and figures (perfect uplinks, linear queues) are those of one class by itself.
+    rr_pointer: Literal["per_class", "shared"] = "per_class"
     # The paper's text in "Ofan" gives each pointer an order of its own, its appendix F each pod.
     schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
     edge_pointers: Literal["pod", "edge", "host"] = "edge"

@@ -1,5 +1,5 @@
-// Simple RR: one pointer per (next-hop group, class), whatever the destination. Switch Pkt: one pointer per group for both
-// classes, over one of 16 random orders of the uplinks, which is drawn again after every 5 wraparounds.
+// Simple RR: one pointer per (next-hop group, class), or one per group for both classes, whatever the destination. Switch
+// Pkt: one per group, over one of 16 random orders of the uplinks, which is drawn again after every 5 wraparounds.
 #include "include/fabric.p4"
 #include "include/pointer.p4"
 
@@ -12,6 +12,7 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout stand
     Schedule() schedule;
     pointer_t pointer;
     bit<4> limit;
+    bool is_shared;
     bit<8> shuffle;
     bit<4> wraps;
     bit<4> order;
@@ -19,19 +20,27 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout stand
     @id(RESHUFFLE_AFTER_ACTION)
     action reshuffle_after(bit<4> wraparounds) {
         limit = wraparounds;
+        is_shared = wraparounds != 0;
     }
 
-    // 0 wraparounds: never, which is Simple RR. Otherwise a group owns 16 consecutive schedules, one per order.
+    @id(SHARE_POINTER_ACTION)
+    action share_pointer() {
+        limit = 0;
+        is_shared = true;
+    }
+
+    // reshuffle_after(0), which is never, and share_pointer are Simple RR's two forms. Otherwise a group owns 16 consecutive
+    // schedules, one per order. A shared pointer is that of data: it starts where data does.
     @id(ORDERS_TABLE)
     table orders {
-        actions = { reshuffle_after; }
+        actions = { reshuffle_after; share_pointer; }
         size = 1;
         default_action = reshuffle_after(0);
     }
 
     apply {
         orders.apply();
-        read_pointer.apply(meta, limit == 0 ? meta.packet_class : DATA, pointer);
+        read_pointer.apply(meta, is_shared ? DATA : meta.packet_class, pointer);
         advance_pointer.apply(meta, pointer);
         order = 0;
         if (limit != 0) {

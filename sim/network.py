@@ -267,6 +267,7 @@ def _constants(scenario: Scenario) -> Constants:
         seed=scenario.seed,
         is_sack=int(rules(scenario).recovery == Recovery.SACK),
         is_stale=int(scenario.load_balancer.queue_staleness_ns > 0),
+        is_shared=int(scenario.load_balancer.rr_pointer == "shared"),
     )
 
 

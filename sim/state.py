@@ -163,7 +163,7 @@ class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
     `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it. A `threshold` is
-    the least queue of its bin.
+    the least queue of its bin. `is_shared` says whether Simple RR's classes share a pointer.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -191,6 +191,7 @@ class Constants(NamedTuple):
     seed: int
     is_sack: int
     is_stale: int
+    is_shared: int
 
 
 class Pool(NamedTuple):

@@ -222,7 +222,11 @@ def pointers(switch: str, as_json: bool) -> None:
         write_json(rows)
         return
 
-    show(("group", "data", "ACKs"), ((row.group, row.data, row.acks) for row in rows))
+    # One pointer for both classes is shown once.
+    show(
+        ("group", "data", "ACKs"),
+        ((row.group, row.data, row.acks or "with data") for row in rows),
+    )
 
 
 @click.group(no_args_is_help=True)

@@ -206,10 +206,8 @@ class Held:
 
     def schedule(self, request: GetSchedule, answer: Answer[list[GroupView]]) -> None:
         """Show the groups and schedules that a switch holds, read back from it."""
-        answer(self._groups(switch_named(self._fabric.tree, request.switch)))
-
-    def _groups(self, switch: int) -> list[GroupView]:
-        return switch_view.groups(self._fabric.tree, switch, self._fabric.entries(switch))
+        number = switch_named(self._fabric.tree, request.switch)
+        answer(switch_view.groups(self._fabric.tree, number, self._fabric.entries(number)))
 
     def pointers(self, request: GetPointers, answer: Answer[list[PointerView]]) -> None:
         """Show a switch's pointers."""
@@ -219,7 +217,9 @@ class Held:
 
         # The register of p4src/include/pointer.p4; the groups tell which of its cells are in use.
         cells = self._fabric.sessions[number].read_register("pointers")
-        answer(switch_view.pointers(self._groups(number), cells))
+        entries = self._fabric.entries(number)
+        seen = switch_view.groups(self._fabric.tree, number, entries)
+        answer(switch_view.pointers(seen, entries, cells))
 
     def address(self, request: GetAddress, answer: Answer[SwitchAddress]) -> None:
         """Say where a switch listens."""

@@ -126,11 +126,14 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class PointerView:
-    """The two pointers of a group: the next slot, or `start` while no packet has passed."""
+    """A group's pointers: the next slot, or `start` while no packet has passed.
+
+    `acks` is None where one pointer, that of data, serves both classes.
+    """
 
     group: int
     data: str
-    acks: str
+    acks: str | None
 
 
 @dataclass(frozen=True, slots=True)

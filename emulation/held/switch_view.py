@@ -1,9 +1,14 @@
 """What a person wants to see of a switch, from the entries and cells that were read back."""
 
+from collections.abc import Sequence
+
 from controller.entries import Call, Entries, Match
 from emulation.held.messages import GroupView, PointerView
 from fattree.addressing import dotted, switch_name
 from fattree.topology import FatTree
+
+# What round_robin.p4's table `orders` says where each class has a pointer of its own.
+PER_CLASS: Call = ("reshuffle_after", (0,))
 
 
 def groups(tree: FatTree, switch: int, entries: Entries) -> list[GroupView]:
@@ -27,16 +32,19 @@ def groups(tree: FatTree, switch: int, entries: Entries) -> list[GroupView]:
     ]
 
 
-def pointers(seen: list[GroupView], cells: list[int]) -> list[PointerView]:
+def pointers(seen: list[GroupView], entries: Entries, cells: Sequence[int]) -> list[PointerView]:
     """Return the pointers of the groups.
 
     Cell 2 * group + class holds the next slot plus one, 0 before the first packet.
     """
+    # Only round_robin.p4 has the table: Simple RR as the experiment says, Switch Pkt always.
+    is_shared = entries.get(("orders", ()), PER_CLASS) != PER_CLASS
+
     return [
         PointerView(
             group=row.group,
             data=_slot(cells[2 * row.group]),
-            acks=_slot(cells[2 * row.group + 1]),
+            acks=None if is_shared else _slot(cells[2 * row.group + 1]),
         )
         for row in seen
     ]

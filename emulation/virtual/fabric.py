@@ -158,8 +158,9 @@ def refuse_unsupported(scenario: Scenario) -> None:
     """Raise UnsupportedError where the scenario needs more than the virtual network offers."""
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
-            "load_balancer.queue_staleness_ns: "
-            "only the simulator ages queue lengths (--network sim)"
+            "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"
+            " snapshot 100 ns old cannot be kept; only the simulator ages queue lengths"
+            " (--network sim)"
         )
 
     if scenario.controller.detection == "netlink":

@@ -1,12 +1,20 @@
-"""Simple RR and Switch Pkt: one pointer per (next-hop group, class), whatever the destination."""
+"""Simple RR and Switch Pkt: a pointer per next-hop group, or class of one, for any destination."""
 
 from fattree.policies import RESHUFFLE_WRAPS
 from sim.jit import at, inlined
-from sim.lb.rotation import step, uplink
+from sim.lb import rotation
+from sim.lb.rotation import step
 from sim.lb.schedules import draw, position, schedule
 from sim.state import DATA
 
 __all__ = ["reshuffled_uplink", "uplink"]
+
+
+@inlined
+def uplink(world, routes, switch, group, kind):
+    """Return the uplink at the pointer and advance it; one that classes share is that of data."""
+    owner = DATA if world.constants.is_shared else kind
+    return rotation.uplink(world, routes, switch, group=group, kind=owner)
 
 
 @inlined

@@ -89,6 +89,22 @@ def test_adaptive_schemes_share_a_program(policy: str, call: int) -> None:
     assert plan.settings["quanta", ()] == ("set_quanta", (call, 40_000, 80_000, 160_000))
 
 
+@pytest.mark.parametrize(
+    ("policy", "rr_pointer", "call"),
+    [
+        ("simple_rr", "per_class", ("reshuffle_after", (0,))),
+        ("simple_rr", "shared", ("share_pointer", ())),
+        ("switch_pkt", "per_class", ("reshuffle_after", (5,))),
+        ("switch_pkt", "shared", ("reshuffle_after", (5,))),
+    ],
+)
+def test_round_robin_schemes_share_a_program(
+    policy: str, rr_pointer: str, call: tuple[str, tuple[int, ...]]
+) -> None:
+    _, plan = planned(scenario(policy, load_balancer={"rr_pointer": rr_pointer}), 0)
+    assert plan.settings["orders", ()] == call
+
+
 def test_bins_are_rounded_up_exactly() -> None:
     chosen = scenario(
         "switch_pkt_ar",

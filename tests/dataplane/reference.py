@@ -52,6 +52,8 @@ class Reference:
                 return self.lowest_bin(slots, queues)
             case Chooser.RESHUFFLED:
                 return self.reshuffled(group)
+            case Chooser.ROUND_ROBIN if self.scenario.load_balancer.rr_pointer == "shared":
+                kind = 0
             case Chooser.ROTATION_SHORTEST_START if not self.cells.get((group, kind)):
                 first = self.shortest(dict.fromkeys(sorted({*slots}), 1), queues)
                 return self.walk(group, kind, slots, slots.index(first))

@@ -22,6 +22,8 @@ SCHEMES = list(
         if p.chooser is not Chooser.WAYPOINT
     }.values()
 )
+# Simple RR's option concerns nobody else.
+CASES = [*((slug, "per_class") for slug in SCHEMES), ("simple_rr", "shared")]
 DATA_LENGTHS = (1000, 4158, 8000, 41_000, 90_000)
 
 
@@ -113,13 +115,17 @@ def run(chosen: Scenario, switch: int, phases: list[tuple[frozenset[int], list[A
 
 
 @pytest.mark.parametrize("switch", [0, 8])
-@pytest.mark.parametrize("slug", SCHEMES)
+@pytest.mark.parametrize(("slug", "rr_pointer"), CASES)
 @given(drawn=st.data())
 @settings(max_examples=6, deadline=None)
 def test_program_and_rule_choose_the_same_port(
-    slug: str, switch: int, drawn: st.DataObject
+    slug: str, rr_pointer: str, switch: int, drawn: st.DataObject
 ) -> None:
-    chosen = scenario(slug, seed=drawn.draw(st.integers(0, 2**40)))
+    chosen = scenario(
+        slug,
+        seed=drawn.draw(st.integers(0, 2**40)),
+        load_balancer={"rr_pointer": rr_pointer},
+    )
     packets = st.lists(arrivals(northbound(chosen, switch)), min_size=20, max_size=60)
     failed = st.frozensets(st.integers(0, chosen.tree.links - 1), max_size=3)
     run(chosen, switch, drawn.draw(st.lists(st.tuples(failed, packets), min_size=1, max_size=3)))
@@ -127,17 +133,17 @@ def test_program_and_rule_choose_the_same_port(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", [0, 5, 32, 63])
-@pytest.mark.parametrize("slug", SCHEMES)
+@pytest.mark.parametrize(("slug", "rr_pointer"), CASES)
 @given(drawn=st.data())
 @settings(max_examples=10, deadline=None)
 def test_program_and_rule_choose_the_same_port_at_k_8(
-    slug: str, switch: int, drawn: st.DataObject
+    slug: str, rr_pointer: str, switch: int, drawn: st.DataObject
 ) -> None:
     chosen = scenario(
         slug,
         k=8,
         seed=drawn.draw(st.integers(0, 2**40)),
-        load_balancer={"bins_percent": (1, 2.5, 7)},
+        load_balancer={"bins_percent": (1, 2.5, 7), "rr_pointer": rr_pointer},
     )
     packets = st.lists(arrivals(northbound(chosen, switch)), min_size=100, max_size=300)
     failed = st.frozensets(st.integers(0, chosen.tree.links - 1), max_size=12)

@@ -1,4 +1,4 @@
-"""Simple RR and Switch Pkt: who shares a pointer, how it wraps, and when the order is drawn again."""
+"""Simple RR and Switch Pkt: who shares a pointer, how it wraps, when its order is drawn again."""
 
 from collections import Counter
 from itertools import pairwise
@@ -7,6 +7,8 @@ from controller.fabric_controller import LinkChange
 from fattree.draws import Stream, component, mix
 from fattree.policies import RESHUFFLE_ORDERS, RESHUFFLE_WRAPS
 from tests.dataplane.rig import Rig, ack, controller_of, data, need_our_draws, rig, scenario
+
+SHARED = {"rr_pointer": "shared"}
 
 
 def schedules(bench: Rig) -> dict[int, list[int]]:
@@ -38,6 +40,38 @@ def test_classes_have_pointers_of_their_own() -> None:
     ports += [bench.port_of(data(bench.tree, 0, 15)) for _ in range(2)]
     assert ports[0] == ports[2] != ports[1] == ports[3]
     assert acks[0] != ports[0]
+
+
+def test_classes_share_one_pointer_where_the_experiment_says_so() -> None:
+    bench = rig(scenario("simple_rr", k=8, load_balancer=SHARED), 0)
+    order = schedules(bench)[0]
+    start = bench.entries("routes")[-1].arguments[3]
+    frames = [ack(bench.tree, 0, 127), data(bench.tree, 0, 127), ack(bench.tree, 0, 64)]
+    ports = [bench.port_of(frames[n % 3]) for n in range(9)]
+    assert ports == [order[(start + n) % 4] for n in range(9)]
+
+
+def test_a_shared_pointer_belongs_to_one_next_hop_group() -> None:
+    chosen = scenario("simple_rr", k=8, load_balancer=SHARED)
+    controller, bench = controller_of(chosen), rig(chosen, 0)
+    controller.start()
+    far_core_link = (32 + 28) * 4
+    bench.apply(controller.on_event(0, LinkChange(down=frozenset({far_core_link}))))
+    before = bench.port_of(data(bench.tree, 0, 64))
+    for _ in range(3):
+        bench.port_of(ack(bench.tree, 0, 127))
+    order = schedules(bench)[0]
+    assert bench.port_of(data(bench.tree, 0, 64)) == order[(order.index(before or 0) + 1) % 4]
+
+
+def test_no_other_scheme_of_the_program_knows_the_option() -> None:
+    need_our_draws()
+    ports = []
+    for options in ({}, SHARED):
+        bench = rig(scenario("switch_pkt", k=8, load_balancer=options), 0)
+        frames = [(ack if n % 3 else data)(bench.tree, 0, 127) for n in range(60)]
+        ports.append([bench.port_of(frame) for frame in frames])
+    assert ports[0] == ports[1]
 
 
 def test_southbound_packets_do_not_move_the_pointer() -> None:

@@ -26,6 +26,8 @@ SCHEMES = list(
         if p.chooser is not Chooser.WAYPOINT
     }.values()
 )
+# Simple RR's option concerns nobody else.
+CASES = [*((slug, "per_class") for slug in SCHEMES), ("simple_rr", "shared")]
 NO_DRAWS = ("flow", "simple_rr", "ofan", "ofan_fib")
 TREE = FatTree(4)
 Packet = tuple[int, bool, int, tuple[int, ...]]
@@ -83,11 +85,12 @@ def port(bench: Rig, frame: bytes, queues: tuple[int, ...]) -> int | None:
 
 
 @pytest.mark.parametrize("switch", [0, TREE.edges])
-@pytest.mark.parametrize("slug", SCHEMES)
+@pytest.mark.parametrize(("slug", "rr_pointer"), CASES)
 @given(before=packets, after=packets, failed=failures, seed=st.integers(0, 2**40))
 @settings(max_examples=4, deadline=None)
 def test_program_and_simulator_choose_the_same_port(
     slug: str,
+    rr_pointer: str,
     switch: int,
     before: list[Packet],
     after: list[Packet],
@@ -98,7 +101,11 @@ def test_program_and_simulator_choose_the_same_port(
         need_our_draws()
     events = [{"link": link_name(TREE, link), "down_ns": 1000} for link in sorted(failed)]
     chosen = scenario(
-        slug, seed=seed, collective={"message_bytes": 4096}, failures={"events": events}
+        slug,
+        seed=seed,
+        load_balancer={"rr_pointer": rr_pointer},
+        collective={"message_bytes": 4096},
+        failures={"events": events},
     )
     controller, bench = controller_of(chosen), rig(chosen, switch)
     controller.start()

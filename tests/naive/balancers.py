@@ -66,6 +66,7 @@ class Balancer:
         """Return one of the uplinks of a group's schedule."""
         slots = group.schedules[0]
         start = group.starts[packet.kind]
+        options = self.scenario.load_balancer
         match SCHEMES[self.scenario.policy].chooser:
             case "hash":
                 return slots[self.hashed(packet) * len(slots) >> 16]
@@ -77,6 +78,9 @@ class Balancer:
                 return self.lowest_bin(slots, queues)
             case "reshuffled":
                 return self.reshuffled(group)
+            case "round robin" if options.rr_pointer == "shared":
+                # One pointer for both classes, which starts where data does.
+                return slots[self.pointer(group, DATA).take(group.starts[DATA], len(slots))]
             case "rotation from the shortest" if (group.number, packet.kind) not in self.pointers:
                 start = slots.index(self.shortest(dict.fromkeys(slots, 1), queues))
         return slots[self.pointer(group, packet.kind).take(start, len(slots))]

@@ -95,6 +95,7 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
 def options(draw: Any) -> LoadBalancer:
     edge_pointers = draw(st.sampled_from(("edge", "edge", "host", "pod")))
     return LoadBalancer(
+        rr_pointer=draw(st.sampled_from(("per_class", "shared"))),
         schedule_orders="per_pod"
         if edge_pointers == "pod"
         else draw(st.sampled_from(("per_pod", "per_pointer"))),

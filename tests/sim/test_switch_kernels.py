@@ -3,13 +3,14 @@ F).
 """
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.experiment import Collective, Fabric, Failures, Scenario
+from fattree.experiment import Collective, Fabric, Failures, LoadBalancer, Scenario
 from sim import lb
 from sim.network import Network, build
 from sim.state import ACK, DATA
@@ -30,12 +31,13 @@ def test_scatter_and_insertion_sort_by_time_then_port(times: list[int]) -> None:
     assert out.tolist() == sorted(keys.tolist())
 
 
-def network(policy: str, rate: float = 0, seed: int = 1) -> Network:
+def network(policy: str, rate: float = 0, seed: int = 1, **options: Any) -> Network:
     return build(
         Scenario(
             policy=policy,
             seed=seed,
             fabric=Fabric(k=8),
+            load_balancer=LoadBalancer(**options),
             collective=Collective(message_bytes=1),
             failures=Failures(rate=rate),
         )
@@ -73,6 +75,14 @@ def test_classes_have_pointers_of_their_own() -> None:
     data = uplinks(built, 0, DATA, 4)
     assert uplinks(built, 0, ACK, 4) == data[2:] + data[:2]
     assert uplinks(built, 0, DATA, 4) == data
+
+
+def test_classes_share_a_pointer_where_the_experiment_says_so() -> None:
+    built = network("simple_rr", rr_pointer="shared")
+    chosen = [uplinks(built, 0, kind, 1)[0] for kind in (ACK, DATA, ACK, ACK)]
+    assert sorted(chosen) == [0, 1, 2, 3]
+    assert uplinks(built, 0, DATA, 4) == chosen
+    assert chosen[0] == uplinks(network("simple_rr"), 0, DATA, 1)[0]
 
 
 def test_switch_pkt_takes_another_order_after_five_wraparounds() -> None:

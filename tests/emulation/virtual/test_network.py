@@ -107,7 +107,7 @@ def test_a_flow_that_routes_never_lead_around_a_dead_link_is_named_at_the_horizo
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        ({"load_balancer": LoadBalancer(queue_staleness_ns=1)}, "only the simulator"),
+        ({"load_balancer": LoadBalancer(queue_staleness_ns=1)}, "whole microseconds"),
         ({"controller": Controller(detection="netlink")}, "no kernel interfaces"),
     ],
 )
