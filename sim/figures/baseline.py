@@ -1,7 +1,7 @@
 """All contenders without failures, Host DR and Ofan beside them (section 4.1)."""
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Iterator
+from itertools import combinations, product
 from typing import Any
 
 import polars as pl
@@ -10,7 +10,7 @@ from fattree.bounds import Timing, plain_sum_ps
 from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
-from sim.report.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
 from sim.report.schemes import (
     COARSE,
     CONTENDERS,
@@ -18,33 +18,41 @@ from sim.report.schemes import (
     ROTATION,
     listed,
     mean_of,
+    not_so,
     percent,
-    sentence,
+    seeds_of,
     spread,
 )
+from sim.report.statistics import every, paired
 
 SHOWN = (*CONTENDERS, *ROTATION)
+# Host DR costs as much as the others there, and no claim is about it.
+IN_ALL_TO_ALL = (*CONTENDERS, "ofan")
+# Beside them in the permutation, where they cost little: forms of a choice that the paper leaves.
+OTHER_FORMS = ("rsq", "simple_rr", "simple_rr_shared", "switch_pkt_ar_stale")
 # "Little difference" between packet schemes is ours to say; the other two are the paper's numbers.
 CLOSE = 0.15
 NEAR_BOUND = 0.01
 FLOWLETS_WITHIN = 0.16
 ATA = "all-to-all"
 PERMUTATION = "permutation"
+FORMS = "other forms"
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return both matrices with every contender."""
     ata = schemes.ALL_TO_ALL | {"fabric__k": preset.pick(4, 8, 8)}
     return [
-        *grid({"name": ATA, **ata}, SHOWN, preset.seeds(**schemes.ATA_SEEDS)),
-        *grid({"name": PERMUTATION, **schemes.PERMUTATION}, SHOWN, preset.seeds()),
+        *grid({"name": ATA, **ata}, IN_ALL_TO_ALL, preset.seeds()),
+        *grid({"name": PERMUTATION, **schemes.PERMUTATION}, SHOWN, preset.seeds(3, 20, 20)),
+        *grid({"name": FORMS, **schemes.PERMUTATION}, OTHER_FORMS, preset.seeds(3, 20, 20)),
     ]
 
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw one bar chart a matrix."""
     return {
-        panel: style.increase_bars(rows, SHOWN, 4.2, 3)
+        panel: style.increase_bars(rows, IN_ALL_TO_ALL if panel == ATA else SHOWN, 4.2, 3)
         for panel, rows in data.parts(ATA, PERMUTATION).items()
     }
 
@@ -61,11 +69,16 @@ def claims(data: Data) -> Iterator[Verdict]:
 def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
     """Decide C02."""
     # Each of the 12 pairs: means that differ overall could hide one contender out of place.
-    lost = [(a, b) for a, b in product(PACKET, COARSE) if not schemes.below(frame, a, b)]
+    beaten = {(a, b): schemes.below(frame, a, b) for a, b in product(PACKET, COARSE)}
+    lost = [pair for pair, won in beaten.items() if not won]
     distance = spread(mean_of(frame, policy).mean for policy in PACKET)
+    close = every(
+        schemes.difference(frame, a, b).within(-CLOSE, CLOSE) for a, b in combinations(PACKET, 2)
+    )
+
     return Verdict(
         "C02",
-        decide([not lost, distance <= CLOSE]),
+        decide([every(beaten.values()), close]),
         f"{listed(frame, CONTENDERS)}; packet schemes lie within {100 * distance:.1f} points"
         + (
             "; not below: "
@@ -74,6 +87,7 @@ def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
             else ""
         ),
         "packet schemes best, little difference between them",
+        seeds=seeds_of(frame),
     )
 
 
@@ -81,52 +95,40 @@ def near_the_bound(ata: pl.DataFrame, permutation: pl.DataFrame) -> Verdict:
     """Decide C03."""
     # The bound is appendix B's recursion, as for the permutation. The paper's plain sum leaves out
     # the ACKs on hosts' links, which put every scheme 2 % above it: it is printed beside.
-    packet = [mean_of(ata, policy).mean for policy in PACKET]
+    packet = every(mean_of(ata, policy).below(NEAR_BOUND) for policy in PACKET)
     flowlet = mean_of(ata, "host_flowlet_ar")
     gains = [_gain(frame) for frame in (ata, permutation)]
-    checks = [max(packet) <= NEAR_BOUND, flowlet.mean <= FLOWLETS_WITHIN, gains[0] < gains[1]]
+    bound = ata["bound_ps"][0] / 1e6
+    less = paired(gains[1][: len(gains[0])], gains[0][: len(gains[1])]).above(0)
+    checks = {
+        "packet schemes are within 1 % of the bound": packet,
+        "flowlets are within 16 %": flowlet.below(FLOWLETS_WITHIN),
+        "subflows help less than in the permutation": less,
+    }
 
     return Verdict(
         "C03",
-        verdict=decide(checks),
+        verdict=decide(list(checks.values())),
         ours=(
-            f"{listed(ata, SHOWN, 2)}; the bound is {ata['bound_ps'][0] / 1e6:.1f} µs, the "
+            f"{listed(ata, IN_ALL_TO_ALL, 2)}; from the collective's start: "
+            f"{listed(ata, IN_ALL_TO_ALL, 2, 'increase')}; the bound is {bound:.1f} µs, the "
             f"paper's plain sum {_plain_sum_us(ata):.1f} µs; CCT of flows / subflows "
-            f"{gains[0]:.2f} here, {gains[1]:.2f} in the permutation"
+            f"{gains[0].mean():.2f} here, {gains[1].mean():.2f} in the permutation"
         ),
         paper="packet schemes within 1 %, flowlets within 16 %",
-        why=_why_c03(checks, flowlet),
+        why=not_so(checks),
         evidence=(
             "the ECN and label settings of the report's flowlet scheme (50 %, 40 %, ten gaps) "
-            "are the paper's where it gives them"
+            "are the paper's where it gives them; how often a label may change is not given"
         ),
+        seeds=seeds_of(ata),
     )
 
 
-def _why_c03(checks: Sequence[bool], flowlet: Any) -> str:
-    if all(checks):
-        return ""
-
-    parts = []
-    if not checks[0]:
-        parts.append("a packet scheme is further than 1 % from the bound")
-
-    if not checks[1]:
-        parts.append(
-            f"flowlets are at {percent(flowlet)}, a little over 16 %: how often a label may "
-            "change is not given in the paper, and every lost or late label change of one flow "
-            "decides the CCT"
-        )
-
-    if not checks[2]:
-        parts.append("subflows help as much as in the permutation")
-
-    return sentence(parts)
-
-
-def _gain(frame: pl.DataFrame) -> float:
-    # A ratio of completion times, as both are multiples of one bound.
-    return float((1 + mean_of(frame, "flow").mean) / (1 + mean_of(frame, "subflow").mean))
+def _gain(frame: pl.DataFrame) -> Any:
+    # Ratios of completion times, as both are multiples of one bound.
+    flows, subflows = (schemes.of_policy(frame, policy) for policy in ("flow", "subflow"))
+    return (1 + flows) / (1 + subflows)
 
 
 def _plain_sum_us(frame: pl.DataFrame) -> float:
@@ -140,10 +142,34 @@ def flowlets_against_subflows(frame: pl.DataFrame) -> Verdict:
     worse = schemes.difference(frame, "host_flowlet_ar", "subflow")
     return Verdict(
         "C04",
-        HOLDS if worse.low > 0 else FAILS,
+        decide([worse.above(0)]),
         f"Host Flowlet AR is {percent(worse)} above Subflow ({worse.count} seeds)",
         "flowlets do worse than subflows",
+        seeds=worse.count,
     )
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Return completion times and increases in both forms."""
+    rows = []
+    for panel, frame in data.parts(ATA, PERMUTATION, FORMS).items():
+        for policy in frame["policy"].unique(maintain_order=True):
+            start, first = (
+                mean_of(frame, policy, column) for column in ("cct_ps", "sending_cct_ps")
+            )
+            rows.append(
+                {
+                    "matrix": ATA if panel == ATA else PERMUTATION,
+                    "scheme": style.label(policy),
+                    "CCT from the start (µs)": f"{start.mean / 1e6:.2f}",
+                    "from the first packet (µs)": f"{first.mean / 1e6:.2f}",
+                    "increase from the start": percent(mean_of(frame, policy, "increase"), 2),
+                    "from the first packet": percent(mean_of(frame, policy), 2),
+                    "seeds": start.count,
+                }
+            )
+
+    return pl.DataFrame(rows)
 
 
 FIGURE = Figure(
@@ -157,4 +183,5 @@ FIGURE = Figure(
     scenarios=scenarios,
     draw=draw,
     claims=claims,
+    table=table,
 )

@@ -49,7 +49,9 @@ def draw(data: Data) -> dict[str, Any]:
 
 def _panels(frame: pl.DataFrame) -> Any:
     picture, row = style.panel(3.3, 2.8, columns=2)
-    for axes, column, scale in zip(row, ("increase", "max_queue_packets"), (100, 1), strict=True):
+    for axes, column, scale in zip(
+        row, ("sending_increase", "max_queue_packets"), (100, 1), strict=True
+    ):
         for place, (edge, agg) in enumerate(product(LEVELS, LEVELS)):
             found = estimate(_of(frame, edge, agg)[column])
             # Three groups of three bars, with a gap between the groups.

@@ -33,6 +33,7 @@ def claims(data: Data) -> list[Verdict]:
                 f"{layer_models.described(found, POLICY)}; E>A "
                 f"{100 * off(found['E>A'], edge):+.0f} % off the model, core {cores}"
             ),
+            seeds=found["E>A"].count,
             paper="very close at E>A, a bit pessimistic in the core",
             why=(
                 "The average is over the time in which hosts send, as in section 5.1, so it "

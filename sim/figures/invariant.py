@@ -89,6 +89,7 @@ def claims(data: Data) -> list[Verdict]:
                 f"{pods:.0f} (C>A); all together {_pair(together)}, pointers that feed a switch "
                 f"{_pair(pointers)}; others together: {spreads} ({seeds_of(data.frame)} seeds)"
             ),
+            seeds=seeds_of(data.frame),
             paper="the same rate on all southbound links",
             why="" if all(checks) else why,
             evidence="tests/parity/test_invariant.py counts the same at P4 switches, k = 4",

@@ -99,6 +99,12 @@ def _both(model: PeriodicFlows) -> str:
     return f"{model.mean_packets():.2f} (bridge {model.bridge_mean_packets():.2f})"
 
 
+def off_estimate(found: Estimate, model: PeriodicFlows) -> Estimate:
+    """Return the same with its interval."""
+    mean = model.mean_packets()
+    return Estimate(found.mean / mean - 1, found.half / mean, found.count)
+
+
 def off(found: Estimate, model: PeriodicFlows) -> float:
     """Return how far the measured mean is from the exact model's, in parts of the model's."""
     return found.mean / model.mean_packets() - 1

@@ -7,13 +7,25 @@ import polars as pl
 from fattree.experiment import Scenario
 from sim.report import schemes, style
 from sim.report.claims import decide
-from sim.report.figure import FAILS, HOLDS, Data, Figure, Preset, Verdict, grid
-from sim.report.schemes import FAILED_LINKS, NEVER, PACKET, listed, mean_of, percent
+from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.schemes import (
+    FAILED_LINKS,
+    NEVER,
+    PACKET,
+    ROTATION,
+    listed,
+    mean_of,
+    not_so,
+    of_policy,
+    percent,
+)
+from sim.report.statistics import Estimate, estimate
 
 ATA = "all-to-all"
 PERMUTATION = "permutation"
 BASELINE = "permutation without failures"
 LEADER = "host_pkt_ar"
+SHOWN = (*PACKET, *ROTATION)
 # "20 % higher", by a margin of 10 points of ours.
 RATIO = (1.10, 1.30)
 
@@ -22,11 +34,12 @@ def scenarios(preset: Preset) -> list[Scenario]:
     """Return both matrices with broken links, and the permutation without for comparison."""
     # Coarse schemes are left out as in section 4.2: a flow on a dead path never ends.
     broken = {"failures__rate": FAILED_LINKS, "failures__convergence_rtt": NEVER}
-    ata = schemes.ALL_TO_ALL | broken | {"fabric__k": preset.pick(6, 8, 8)}
+    ata = schemes.ALL_TO_ALL | broken | preset.pick({"fabric__k": 6}, schemes.SMALLER, {})
+    draws = preset.seeds(3, 20, 20)
     return [
-        *grid({"name": ATA, **ata}, PACKET, preset.seeds(**schemes.ATA_FAILURE_SEEDS)),
-        *grid({"name": PERMUTATION, **schemes.PERMUTATION, **broken}, PACKET, preset.seeds()),
-        *grid({"name": BASELINE, **schemes.PERMUTATION}, PACKET, preset.seeds()),
+        *grid({"name": ATA, **ata}, PACKET, preset.seeds()),
+        *grid({"name": PERMUTATION, **schemes.PERMUTATION, **broken}, SHOWN, draws),
+        *grid({"name": BASELINE, **schemes.PERMUTATION}, SHOWN, draws),
     ]
 
 
@@ -41,21 +54,25 @@ def draw(data: Data) -> dict[str, Any]:
 def claims(data: Data) -> list[Verdict]:
     """Decide C05."""
     ata, permutation, baseline = (data.named(name) for name in (ATA, PERMUTATION, BASELINE))
-    wins = {name: leads(frame) for name, frame in ((ATA, ata), (PERMUTATION, permutation))}
+    parts = {ATA: ata, PERMUTATION: permutation}
+    wins = {
+        f"Host Pkt AR is below each other packet scheme in the {name}": leads(frame)
+        for name, frame in parts.items()
+    }
     # Both over their own bounds: with failures it is that of the pace ρmax, so that the ratio is
     # what load balancing loses. Completion times, with the pace in them, are printed beside.
-    ratio = (1 + mean_of(permutation, LEADER).mean) / (1 + mean_of(baseline, LEADER).mean)
-    raw = mean_of(permutation, LEADER, "cct_ps").mean / mean_of(baseline, LEADER, "cct_ps").mean
-    within = RATIO[0] <= ratio <= RATIO[1]
-    lost = [name for name, won in wins.items() if not won]
-    faster = {
-        name: leads_by_factor(frame) for name, frame in ((ATA, ata), (PERMUTATION, permutation))
-    }
+    ratio = over_free(permutation, baseline, LEADER)
+    raw = (
+        mean_of(permutation, LEADER, "sending_cct_ps").mean
+        / mean_of(baseline, LEADER, "sending_cct_ps").mean
+    )
+    checks = {**wins, "its ratio is 1.1 to 1.3": ratio.within(*RATIO)}
+    faster = {name: leads_by_factor(frame) for name, frame in parts.items()}
     # Draws of failures scale all schemes' times, by very different factors: a few large ones make
     # up the interval of the differences. In that of the ratios all draws count alike.
     by_factor = Verdict(
         "C05",
-        decide([*(best > 0 for best in faster.values()), within]),
+        decide([*(best > 0 or None for best in faster.values()), ratio.within(*RATIO)]),
         "; ".join(
             f"{name}: the next scheme takes at least {2**best:.2f} times as long"
             for name, best in faster.items()
@@ -64,36 +81,46 @@ def claims(data: Data) -> list[Verdict]:
             "as above, with ratios of completion times instead of differences (draws of "
             "failures scale the times of all schemes)"
         ),
+        seeds=schemes.seeds_of(ata),
     )
 
-    verdicts = [
-        Verdict(
-            "C05",
-            verdict=decide([*wins.values(), within]),
-            ours=(
-                f"all-to-all: {listed(ata, PACKET)}; permutation: {listed(permutation, PACKET)}; "
-                f"Host Pkt AR's normalised CCT is {ratio:.3f} times its failure-free one "
-                f"(completion times: {raw:.2f} times)"
-            ),
-            paper="Host Pkt AR wins, 20 % above its failure-free permutation",
-            why=_why(lost, within, ratio),
-            evidence=f"{ATA}: {_evidence(ata)}; {PERMUTATION}: {_evidence(permutation)}",
-        )
-    ]
-
-    return verdicts + ([by_factor] if lost else []) + ([] if within else [_over_bound(permutation)])
-
-
-def _over_bound(frame: pl.DataFrame) -> Verdict:
-    increase = mean_of(frame, LEADER)
-    return Verdict(
+    verdict = Verdict(
         "C05",
-        HOLDS if RATIO[0] - 1 <= increase.mean <= RATIO[1] - 1 else FAILS,
-        f"Host Pkt AR is {percent(increase)} above the bound in the permutation",
-        criterion=(
-            '"20 % higher than the baseline" read as above the bound: '
-            "Host Pkt AR's increase within 10 to 30 %"
+        verdict=decide(list(checks.values())),
+        ours=(
+            f"all-to-all: {listed(ata, PACKET)}; permutation: {listed(permutation, PACKET)}; "
+            f"Host Pkt AR's normalised CCT is {ratio:.3f} times its failure-free one "
+            f"(completion times: {raw:.2f} times)"
         ),
+        paper="Host Pkt AR wins, 20 % above its failure-free permutation",
+        why=not_so(checks),
+        evidence=f"{ATA}: {_evidence(ata)}; {PERMUTATION}: {_evidence(permutation)}",
+        seeds=schemes.seeds_of(ata),
+    )
+
+    return [verdict] + ([] if all(wins.values()) else [by_factor])
+
+
+def over_free(broken: pl.DataFrame, whole: pl.DataFrame, policy: str) -> Estimate:
+    """Return the CCT over its bound with failures, in times of that without, paired by seed."""
+    with_failures, without = (1 + of_policy(frame, policy) for frame in (broken, whole))
+    return estimate(with_failures / without)
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Return the permutation's increases with and without failures, and their ratio."""
+    broken, whole = data.named(PERMUTATION), data.named(BASELINE)
+    return pl.DataFrame(
+        [
+            {
+                "scheme, permutation": style.label(policy),
+                "over the bound (ρmax), 1 % failed links": percent(mean_of(broken, policy)),
+                "over the bound, no failures": percent(mean_of(whole, policy)),
+                "times as far over its bound": f"{over_free(broken, whole, policy):.3f}",
+                "seeds": schemes.seeds_of(broken),
+            }
+            for policy in SHOWN
+        ]
     )
 
 
@@ -102,32 +129,9 @@ def leads_by_factor(frame: pl.DataFrame) -> float:
     return min(schemes.log_ratio(frame, other, LEADER).low for other in PACKET if other != LEADER)
 
 
-def leads(frame: pl.DataFrame) -> bool:
+def leads(frame: pl.DataFrame) -> bool | None:
     """Return whether Host Pkt AR's increase is below each other packet scheme's."""
-    return all(schemes.below(frame, LEADER, other) for other in PACKET if other != LEADER)
-
-
-def _why(lost: list[str], within: bool, ratio: float) -> str:
-    parts = [
-        f"Host Pkt AR is not below every other scheme in the {name} (95 % of paired differences)"
-        for name in lost
-    ]
-
-    if ATA in lost:
-        parts.append(
-            "an all-to-all's flow sends a packet in 0.85 RTTs only, so that each of 127 flows "
-            "of a host learns of dead paths packet by packet; it loses a fraction of what "
-            "others lose, but the last packets of the unluckiest flow decide the CCT"
-        )
-
-    if not within:
-        parts.append(
-            f"its ratio of {ratio:.3f} is outside 1.1 to 1.3: a 1 MB permutation ends after "
-            "fewer than three RTTs, so a label's first timeout decides how much of the message "
-            "is lost before the sender learns; the paper does not say how long its timeout is"
-        )
-
-    return schemes.sentence(parts)
+    return schemes.lowest(frame, LEADER, PACKET)
 
 
 def _evidence(frame: pl.DataFrame) -> str:
@@ -143,9 +147,10 @@ FIGURE = Figure(
     paper="fig. G = inf, section 4.2",
     caption=(
         "CCT increase of packet schemes with 1 % of the links failed from the start and G = ∞; "
-        "the bound uses ρmax."
+        "the bound uses ρmax. The all-to-all is of 2.4 MB on 54 hosts (--full: 1 MB on 128)."
     ),
     scenarios=scenarios,
     draw=draw,
     claims=claims,
+    table=table,
 )

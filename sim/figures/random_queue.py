@@ -85,6 +85,7 @@ def claims(data: Data) -> list[Verdict]:
                 f"measured over law: {law}; at most {100 * worst:.0f} % off "
                 f"({seeds_of(data.frame)} seeds, {FatTree(K).hosts} uplinks each)"
             ),
+            seeds=seeds_of(data.frame),
             paper="the queue follows the law",
             why="" if worst <= TOLERANCE else why,
         ),

@@ -33,6 +33,7 @@ FIGURES: dict[str, str] = {
     "invariant": "invariant",
     "anchored": "anchored",
     "consolidation": "consolidation",
+    "choices": "choices",
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import polars as pl
 
+from sim.report.claims import sure
 from sim.report.figure import Data, Figure, Verdict, slug
 from sim.report.style import STYLE
 
@@ -49,7 +50,7 @@ def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
             )
 
         for verdict in figure.claims(data):
-            verdicts.append(verdict)  # one by one: what was decided before an error counts
+            verdicts.append(sure(verdict))  # one by one: what was decided before an error counts
 
     # Figures need not be written for holes in their data. With all runs there, an error is a fault
     # of ours and must not become a line on a page.

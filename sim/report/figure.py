@@ -24,10 +24,11 @@ from sim.store import plain
 
 T = TypeVar("T")
 Level = Literal["quick", "default", "full"]
-Outcome: TypeAlias = Literal["holds", "partly", "does not hold", "not decided"]
+Outcome: TypeAlias = Literal["holds", "partly", "does not hold", "too few seeds", "not decided"]
 HOLDS: Outcome = "holds"
 PARTLY: Outcome = "partly"
 FAILS: Outcome = "does not hold"
+FEW: Outcome = "too few seeds"
 OPEN: Outcome = "not decided"
 
 
@@ -42,6 +43,30 @@ class Measured(Record):
         numbers = {name: tuple(map(float, given)) for name, given in values.items()}
         return cls(**record.model_dump(), values=numbers)
 
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A load balancer with another value of an option, shown beside it under a name of its own."""
+
+    policy: str
+    label: str
+    settings: Mapping[str, Any]
+
+
+# Where the paper's text leaves a choice that moves its figures, both forms are printed.
+VARIANTS = {
+    "simple_rr_shared": Variant(
+        "simple_rr", "Simple RR, shared pointer", {"load_balancer__rr_pointer": "shared"}
+    ),
+    "jsq_stale": Variant(
+        "jsq", "JSQ, readings of 100 ns", {"load_balancer__queue_staleness_ns": 100}
+    ),
+    "switch_pkt_ar_stale": Variant(
+        "switch_pkt_ar",
+        "Switch Pkt AR, readings of 100 ns",
+        {"load_balancer__queue_staleness_ns": 100},
+    ),
+}
 
 Measure: TypeAlias = Callable[[Scenario], Measured]
 
@@ -81,7 +106,10 @@ class Data:
     def frame(self) -> pl.DataFrame:
         """Return a row per run: dotted scenario keys, the record's fields, what was measured."""
         runs = zip(self.scenarios, self.records, strict=True)
-        rows = [{**dict(dotted(plain(scenario))), **_fields(record)} for scenario, record in runs]
+        rows = [
+            {**dict(dotted(plain(scenario))), **_fields(record), "policy": variant_of(scenario)}
+            for scenario, record in runs
+        ]
         # All rows decide a column's type: the first hundred may lack what later ones have measured,
         # or have whole numbers where later ones have not.
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
@@ -119,7 +147,8 @@ class Verdict:
     `criterion` is given only where it differs from the claim's own, with the reason in `why`.
 
     `ours` has numbers with spread and seeds; `paper` the paper's; `why` and `evidence` explain all
-    but a plain "holds".
+    but a plain "holds". `seeds` are the fewest that any part of it was decided with, None where
+    nothing is drawn at random.
     """
 
     claim: str
@@ -129,6 +158,7 @@ class Verdict:
     why: str = ""
     evidence: str = ""
     criterion: str = ""
+    seeds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +204,29 @@ def grid(
     # Seeds outside policies: an interrupted sweep has whole seeds, and these can be compared.
     points = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     return [
-        Scenario.model_validate(nested({**base, **point, "policy": policy, "seed": seed}))
+        Scenario.model_validate(nested({**base, **point, **settings_of(policy), "seed": seed}))
         for point in points
         for seed in seeds
         for policy in policies
     ]
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """Return the load balancer and its options, of one or of one of VARIANTS."""
+    variant = VARIANTS.get(name)
+    return {"policy": variant.policy, **variant.settings} if variant else {"policy": name}
+
+
+def variant_of(scenario: Scenario) -> str:
+    """Return the name in VARIANTS of a scenario's load balancer, else the load balancer's own."""
+    for name, variant in VARIANTS.items():
+        options = {key.partition("__")[2]: value for key, value in variant.settings.items()}
+        if scenario.policy == variant.policy and all(
+            getattr(scenario.load_balancer, option) == value for option, value in options.items()
+        ):
+            return name
+
+    return scenario.policy
 
 
 def slug(name: str) -> str:

@@ -17,17 +17,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from sim.report.claims import CLAIMS, Claim, combined
 from sim.report.drawing import Drawn
-from sim.report.figure import FAILS, HOLDS, OPEN, PARTLY, Outcome, Preset, Verdict
+from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Preset, Verdict
 from sim.store import model_version
 
 LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
 MIME = "data:image/svg+xml;base64,"
 SCOPE = {
-    "quick": "Quick preset: few seeds, small fabrics. A look, not a result.",
-    "default": "Default preset: all figures; all-to-all up to k = 10.",
+    "quick": "Quick preset: few seeds, small fabrics. A look, not a result: what seeds decide is "
+    "left open.",
+    "default": "Default preset: all figures; all-to-all up to k = 8.",
     "full": "Full preset: every figure with all seeds, up to k = 64.",
 }
-SLUGS: dict[Outcome, str] = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", OPEN: "open"}
+SLUGS: dict[Outcome, str] = {
+    HOLDS: "holds",
+    PARTLY: "partly",
+    FAILS: "fails",
+    FEW: "few",
+    OPEN: "open",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +156,8 @@ def claims_frame(judged: Sequence[Judged]) -> pl.DataFrame:
             "text": claim.claim.text,
             "where": claim.claim.where,
             "criterion": verdict.criterion or claim.claim.criterion,
+            "set_by": claim.claim.set_by,
+            "seeds": verdict.seeds,
             "changed_criterion": bool(verdict.criterion),
             "figure": figure,
             "verdict": verdict.verdict,
@@ -162,4 +171,4 @@ def claims_frame(judged: Sequence[Judged]) -> pl.DataFrame:
         for figure, verdict in (claim.verdicts or (("", Verdict(claim.number, OPEN, "")),))
     ]
 
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, infer_schema_length=None)

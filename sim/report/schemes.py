@@ -1,6 +1,6 @@
 """The load balancers and settings that figures share, and how rows become numbers per seed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sim.report.statistics import Estimate, estimate, paired
+from sim.report.statistics import Estimate, estimate, every, paired
 from sim.report.style import label
 
 # Section 4's seven contenders: what is chosen once for many packets, and what sprays.
@@ -22,6 +22,7 @@ BEST = ("switch_pkt_ar", "host_pkt_ar", "ofan")
 # Figure "growth": the models of table 3 and the packet schemes that they simplify.
 MODELLED = (
     "simple_rr",
+    "simple_rr_shared",
     "jsq",
     "rsq",
     "host_pkt",
@@ -41,31 +42,36 @@ MIB = 1 << 20
 PERMUTATION = {"collective__matrix": "permutation", "collective__message_bytes": MIB}
 INTER_POD = {"collective__matrix": "inter_pod_permutation", "collective__message_bytes": MIB}
 ALL_TO_ALL = {"collective__matrix": "all_to_all", "collective__message_bytes": MIB}
+# An all-to-all on 128 hosts costs a hundred permutations. On 54 hosts a message 2.4 times as long
+# takes as many round trips (220) at less than half the cost, so that G means the same.
+SMALLER = {"fabric__k": 6, "collective__message_bytes": 613 * 4096}
 # Section 4.2's probability of an edge-aggregation or aggregation-core link.
 FAILED_LINKS = 0.01
 NEVER = float("inf")
-# An all-to-all run costs a hundred times a permutation's and hardly varies with the seed, so
-# defaults have fewer; with random failures it does vary.
-ATA_SEEDS = {"quick": 3, "default": 3, "full": 10}
-ATA_FAILURE_SEEDS = {"quick": 3, "default": 8, "full": 10}
+# What reads queues, with readings that are up to 100 ns old.
+STALE = ("jsq_stale", "switch_pkt_ar_stale")
 
 
-def of_policy(frame: pl.DataFrame, policy: str, column: str = "increase") -> NDArray[Any]:
+def of_policy(frame: pl.DataFrame, policy: str, column: str = "sending_increase") -> NDArray[Any]:
     """Return a column's values of one load balancer in the order of the seeds."""
     return where(frame, policy=policy).sort("seed")[column].to_numpy()
 
 
-def mean_of(frame: pl.DataFrame, policy: str, column: str = "increase") -> Estimate:
+def mean_of(frame: pl.DataFrame, policy: str, column: str = "sending_increase") -> Estimate:
     """Return a column's mean over the seeds of one load balancer."""
     return estimate(of_policy(frame, policy, column))
 
 
-def difference(frame: pl.DataFrame, first: str, second: str, column: str = "increase") -> Estimate:
+def difference(
+    frame: pl.DataFrame, first: str, second: str, column: str = "sending_increase"
+) -> Estimate:
     """Return first - second, paired by seed."""
     return paired_by_seed(where(frame, policy=first), where(frame, policy=second), column)
 
 
-def paired_by_seed(first: pl.DataFrame, second: pl.DataFrame, column: str = "increase") -> Estimate:
+def paired_by_seed(
+    first: pl.DataFrame, second: pl.DataFrame, column: str = "sending_increase"
+) -> Estimate:
     """Return first - second over the seeds that both frames have."""
     # Interrupted reports may lack a seed of one of them.
     both = (
@@ -81,18 +87,35 @@ def log_ratio(frame: pl.DataFrame, first: str, second: str) -> Estimate:
     """Return log2 of the completion time of first over that of second, paired by seed."""
     # Failures change the times of both by a factor: in logarithms it cancels, in differences not.
     times = [
-        np.log2(of_policy(frame, policy, "cct_ps").astype(float)) for policy in (first, second)
+        np.log2(of_policy(frame, policy, "sending_cct_ps").astype(float))
+        for policy in (first, second)
     ]
     return paired(*times)
 
 
-def below(frame: pl.DataFrame, first: str, second: str, column: str = "increase") -> bool:
-    """Return whether the first's values are lower: paired differences' interval is below 0."""
-    return difference(frame, first, second, column).high < 0
+def below(
+    frame: pl.DataFrame, first: str, second: str, column: str = "sending_increase"
+) -> bool | None:
+    """Return whether the first's values are lower: on which side of 0 paired differences lie.
+
+    None where their interval includes 0.
+    """
+    found = difference(frame, first, second, column)
+    if not found.differs:
+        return None
+
+    return found.mean < 0
+
+
+def lowest(
+    frame: pl.DataFrame, first: str, others: Iterable[str], column: str = "sending_increase"
+) -> bool | None:
+    """Return whether a load balancer is below each of the others."""
+    return every(below(frame, first, other, column) for other in others if other != first)
 
 
 def order(
-    frame: pl.DataFrame, policies: Sequence[str], column: str = "increase"
+    frame: pl.DataFrame, policies: Sequence[str], column: str = "sending_increase"
 ) -> tuple[str, ...]:
     """Return load balancers by their mean, the lowest first."""
     return tuple(sorted(policies, key=lambda policy: mean_of(frame, policy, column).mean))
@@ -109,9 +132,16 @@ def percent(value: Estimate, digits: int = 1) -> str:
     return f"{100 * value.mean:.{digits}f}{half} %"
 
 
-def listed(frame: pl.DataFrame, policies: Iterable[str], digits: int = 1) -> str:
+def listed(
+    frame: pl.DataFrame,
+    policies: Iterable[str],
+    digits: int = 1,
+    column: str = "sending_increase",
+) -> str:
     """Return "label mean ± half %" of several load balancers, and the seeds."""
-    parts = [f"{label(policy)} {percent(mean_of(frame, policy), digits)}" for policy in policies]
+    parts = [
+        f"{label(policy)} {percent(mean_of(frame, policy, column), digits)}" for policy in policies
+    ]
     return f"{', '.join(parts)} ({seeds_of(frame)} seeds)"
 
 
@@ -119,6 +149,16 @@ def sentence(parts: Sequence[str]) -> str:
     """Return parts as one sentence, nothing for none."""
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def not_so(checks: Mapping[str, bool | None], reason: str = "") -> str:
+    """Return which of several checks do not hold or are not decided, and why."""
+    broken = [text for text, right in checks.items() if right is False]
+    open_ = [text for text, right in checks.items() if right is None]
+    parts = [f"Not so: {'; '.join(broken)}."] if broken else []
+    parts += [f"Not decided: {'; '.join(open_)}."] if open_ else []
+
+    return " ".join([*parts, *([reason] if reason and broken else [])])
 
 
 def names(policies: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """What criteria are made of: means with 95 % intervals, paired differences, exponents, ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan, sqrt
 
@@ -49,9 +49,36 @@ class Estimate:
         """Return half the width to draw: none where it is unknown."""
         return 0 if isnan(self.half) else self.half
 
+    def below(self, limit: float) -> bool | None:
+        """Return whether the value is below a limit, None where the interval does not decide."""
+        if self.high <= limit:
+            return True
+
+        return False if self.low > limit else None
+
+    def above(self, limit: float) -> bool | None:
+        """Return whether the value is above a limit, None where the interval does not decide."""
+        if self.low >= limit:
+            return True
+
+        return False if self.high < limit else None
+
+    def within(self, low: float, high: float) -> bool | None:
+        """Return whether the value lies between limits, None where the interval does not decide."""
+        return every([self.above(low), self.below(high)])
+
     def __format__(self, spec: str) -> str:
         half = "" if isnan(self.half) else f" ± {self.half:{spec or '.2f'}}"
         return f"{self.mean:{spec or '.2f'}}{half}"
+
+
+def every(checks: Iterable[bool | None]) -> bool | None:
+    """Return whether all of several checks hold, None where that is not decided."""
+    given = list(checks)
+    if False in given:
+        return False
+
+    return None if None in given else True
 
 
 def student_t(degrees: int) -> float:

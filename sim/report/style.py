@@ -8,6 +8,7 @@ import polars as pl
 from matplotlib.figure import Figure as Picture
 
 from fattree.policies import POLICIES
+from sim.report.figure import VARIANTS
 from sim.report.statistics import Estimate, estimate
 
 # The ids inside an SVG are random without it, and the same runs would give another file each time.
@@ -23,8 +24,11 @@ LOOK: dict[str, tuple[str, str, str]] = {
     "host_pkt_ar": ("#0072B2", "^", "--"),
     "switch_pkt": ("#F0E442", "<", "-."),
     "simple_rr": ("#b8860b", ">", "-."),
+    "simple_rr_shared": ("#dcc27a", ">", ":"),
     "switch_pkt_ar": ("#E69F00", "s", "-"),
+    "switch_pkt_ar_stale": ("#f3cc73", "s", ":"),
     "jsq": ("#D55E00", "D", "-"),
+    "jsq_stale": ("#ea9d68", "D", ":"),
     "rsq": ("#CC79A7", "p", "-"),
     "host_dr": ("#009E73", "P", "--"),
     "ofan": ("#7A1FA2", "o", "-"),
@@ -74,7 +78,7 @@ def panel(
 
 def label(policy: str) -> str:
     """Return the paper's name of a load balancer."""
-    return POLICIES[policy].label
+    return VARIANTS[policy].label if policy in VARIANTS else POLICIES[policy].label
 
 
 def colour(policy: str) -> str:
@@ -169,7 +173,7 @@ def increase_bars(
 ) -> Picture:
     """Return a bar chart of the load balancers' CCT increase."""
     picture, axes = panel(width, height)
-    found = estimates(frame, "increase", "policy")
+    found = estimates(frame, "sending_increase", "policy")
     bars(axes, {policy: found[policy] for policy in policies}, scale=100)
     axes.set_ylabel(INCREASE)
 
@@ -179,7 +183,7 @@ def increase_bars(
 def increase_lines(frame: pl.DataFrame, x: str, text: str, policies: Sequence[str]) -> Picture:
     """Return CCT increases over a column of powers of two, which `text` names."""
     picture, axes = panel()
-    lines(axes, frame, x, y="increase", policies=policies, scale=100)
+    lines(axes, frame, x, y="sending_increase", policies=policies, scale=100)
     powers_of_two(axes, sorted(frame[x].unique()))
     axes.set_ylim(bottom=0)
     axes.set_xlabel(text)

@@ -16,15 +16,24 @@ STAGES = ("E>A", "A>C", "C>A", "A>E")
 def worst_overload(scenario: Scenario) -> Measured:
     """Return `overload`: for each of STAGES the most above its share that a link has, in shares.
 
+    `overload` is in bytes, `overload_packets` in packets, ACKs among them.
+
     The share is an even split of what its edge or pod really sent (uplinks) or received
     (downlinks): hosts behind long queues send more than the message before they know that it is
     complete, which is not a load balancer's doing.
     """
     result = run(scenario)
-    groups = by_owner(scenario.tree, result.ports.load_bytes)
-    overload = ((loads.max(axis=1) / loads.mean(axis=1)).max() - 1 for loads in groups)
 
-    return Measured.of(result.record, overload=overload)
+    return Measured.of(
+        result.record,
+        overload=_worst(scenario.tree, result.ports.load_bytes),
+        overload_packets=_worst(scenario.tree, result.ports.packets),
+    )
+
+
+def _worst(tree: FatTree, loads: NDArray[np.int64]) -> list[float]:
+    groups = by_owner(tree, loads)
+    return [float((group.max(axis=1) / group.mean(axis=1)).max() - 1) for group in groups]
 
 
 def by_owner(tree: FatTree, loads: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:

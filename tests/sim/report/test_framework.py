@@ -12,7 +12,7 @@ from fattree.policies import POLICIES
 from ofan import cli
 from sim.report.claims import CLAIMS
 from sim.report.contents import FIGURES, figure
-from sim.report.figure import Data, Measured, Preset, grid, nested, slug
+from sim.report.figure import VARIANTS, Data, Measured, Preset, grid, nested, slug, variant_of
 from sim.report.gather import batches, packet_hops
 from sim.report.style import LOOK
 
@@ -69,8 +69,15 @@ def test_another_first_seed_asks_for_other_runs() -> None:
 
 
 def test_every_scheme_has_a_look_of_its_own() -> None:
-    assert set(LOOK) == set(POLICIES)
-    assert len({(ink, marker) for ink, marker, _ in LOOK.values()}) == len(POLICIES)
+    assert set(LOOK) == {*POLICIES, *VARIANTS}
+    assert len({(ink, marker) for ink, marker, _ in LOOK.values()}) == len(LOOK)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_keeps_its_name_in_frames(name: str) -> None:
+    (scenario,) = grid({}, (name,), (1,))
+    assert scenario.policy == VARIANTS[name].policy
+    assert variant_of(scenario) == name
 
 
 def test_measured_values_are_columns() -> None:
