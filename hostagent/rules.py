@@ -3,11 +3,14 @@
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
 from fattree.units import PS_PER_US
-from hostagent.state import Congestion, Recovery, Rules
+from hostagent.state import PSN_WINDOW, Congestion, Recovery, Rules
 
 # The queueing part of Swift's target: the mean of what its authors' 25 us at 50 Gb/s and 50 us at
 # 100 Gb/s leave beside our zero-load RTT (the paper's appendix H).
 SWIFT_QUEUE_BYTES = 113_000
+
+# Lazy TCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
+LAZY_HOLES = 5
 
 
 def rules(scenario: Scenario) -> Rules:
@@ -18,15 +21,19 @@ def rules(scenario: Scenario) -> Rules:
     options = scenario.load_balancer
     transport = scenario.transport
 
-    # MSwift's window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
+    congestion = Congestion[transport.congestion.upper()]
+
+    # Swift's window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
     # lost packet would count for ever.
-    if transport.congestion == "mswift" and transport.recovery != "sack":
-        raise ExperimentError('transport.congestion = "mswift" needs transport.recovery = "sack"')
+    if congestion != Congestion.FIXED and transport.recovery != "sack":
+        raise ExperimentError(
+            f'transport.congestion = "{transport.congestion}" needs transport.recovery = "sack"'
+        )
 
     return Rules(
         seed=scenario.seed,
         recovery=int(Recovery[transport.recovery.upper()]),
-        congestion=int(Congestion[transport.congestion.upper()]),
+        congestion=int(congestion),
         label_rule=int(scenario.scheme.label_rule),
         zero_load_rtt_ps=scenario.zero_load_rtt_ps,
         explore_packets=options.reps_explore_packets,
@@ -38,4 +45,6 @@ def rules(scenario: Scenario) -> Rules:
         plb_percent=options.plb_percent,
         plb_gaps=options.plb_gaps,
         target_ps=scenario.zero_load_rtt_ps + scenario.tx_ps(SWIFT_QUEUE_BYTES),
+        late_holes=1 if congestion == Congestion.SWIFT else LAZY_HOLES,
+        most_delays=PSN_WINDOW if congestion == Congestion.MSWIFT else 1,
     )

@@ -35,7 +35,9 @@ class Congestion(IntEnum):
     """What sets the rate."""
 
     FIXED = 0
-    MSWIFT = 1
+    SWIFT = 1
+    LAZY_SWIFT = 2
+    MSWIFT = 3
 
 
 class PacketState(IntFlag):
@@ -49,7 +51,8 @@ class PacketState(IntFlag):
 class Rules(NamedTuple):
     """What holds for all flows of a run.
 
-    Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over six links.
+    Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over six links. Swift's window
+    is cut at the `late_holes`th late hole in a row, by the median of `most_delays` delays at most.
     """
 
     seed: int
@@ -66,11 +69,14 @@ class Rules(NamedTuple):
     plb_percent: int
     plb_gaps: int
     target_ps: int
+    late_holes: int
+    most_delays: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `resume_ps` ends the pause of an erasure
 # sender, 0 before it; `first_ps` and `done_ps` are NEVER until its first packet leaves, until it is
-# done; `window` is in packets times 2**16.
+# done; `base_ps` is its path's zero-load RTT, before `patient_ps` late holes wait; `window` is in
+# packets times 2**16.
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -88,6 +94,7 @@ SENDER = np.dtype(
             ),
             *("acked", "highest", "srtt_ps", "rttvar_ps", "label", "draws"),
             *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "recover"),
+            *("base_ps", "patient_ps"),
             *(
                 "target_ps",
                 "window",

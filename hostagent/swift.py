@@ -1,7 +1,8 @@
-"""MSwift: Swift's window, fed with the median of recent delays and as patient as Lazy TCP.
+"""Swift's window, alone, as patient as Lazy TCP, or fed with the median of recent delays (MSwift).
 
 Rules and constants are Swift's (2020), MSwift's and LTCP's; the paper's appendix H scales them to
-800 Gb/s (load balancers, "Transport").
+800 Gb/s (load balancers, "Transport"). The three differ by two of the rules' numbers: how many
+late holes in a row halve the window, and of how many delays at most the median is taken.
 
 Windows are packets times 2**16 and delays integer nanoseconds: no floating point, so that all
 networks agree.
@@ -13,9 +14,6 @@ from fattree.units import PS_PER_NS
 from hostagent.state import LONGEST_PATH, PSN_WINDOW
 
 ONE = 1 << 16
-
-# LTCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
-LATE_HOLES = 5
 
 
 @register_jitable
@@ -34,7 +32,7 @@ def in_window(sender):
 
 
 @register_jitable
-def on_ack(sender, packets, delay_ps, now_ps):
+def on_ack(sender, rules, packets, delay_ps, now_ps):
     """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share."""
     acked = sender.acked - sender.counted
     sender.counted = sender.acked
@@ -51,7 +49,7 @@ def on_ack(sender, packets, delay_ps, now_ps):
     if sender.samples == 0:
         return
 
-    delay_ns = median_ns(sender, packets)
+    delay_ns = median_ns(sender, rules, packets)
     target_ns = sender.target_ps // PS_PER_NS
 
     # Swift's algorithm 1 with ai = 1 and beta = 4/5; multiplied out the products stay below 2**60.
@@ -72,24 +70,24 @@ def cut(sender, amount, now_ps):
 
 
 @register_jitable
-def on_late_hole(sender, now_ps):
-    """Halve the window at the fifth late hole in a row (Lazy TCP)."""
+def on_late_hole(sender, rules, now_ps):
+    """Halve the window at the fifth late hole in a row (Lazy TCP), plain Swift at any."""
     sender.late_holes += 1
-    if sender.late_holes >= LATE_HOLES:
+    if sender.late_holes >= rules.late_holes:
         sender.late_holes = 0
         cut(sender, sender.window >> 1, now_ps)
 
 
 @register_jitable
-def median_ns(sender, packets):
-    """Return the median of the last max(window / 2, 1) delays, in ns.
+def median_ns(sender, rules, packets):
+    """Return the median of the last max(window / 2, 1) delays, in ns; without MSwift the last one.
 
     Of an even number it is the mean of the middle two. The search starts at the last median and
     moves one value at a time: few steps, as one sample changes few ranks.
     """
     # `window >> 17` is half the window in packets, half a round trip of samples. A median, because
     # under spraying one slow path among many must not set the rate (MSwift).
-    count = min(max(sender.window >> 17, 1), sender.samples, len(packets))
+    count = min(max(sender.window >> 17, 1), sender.samples, len(packets), rules.most_delays)
     rank = (count - 1) // 2
     value = sender.median_ns
     below, upto, lower, upper = ranks(sender, packets, count, value)

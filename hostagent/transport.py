@@ -11,7 +11,15 @@ from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix, scramble
 from hostagent import swift
-from hostagent.state import NEVER, PSN_WINDOW, Congestion, PacketState, Recovery, Rules
+from hostagent.state import (
+    LONGEST_PATH,
+    NEVER,
+    PSN_WINDOW,
+    Congestion,
+    PacketState,
+    Recovery,
+    Rules,
+)
 
 # `fattree` knows no numba; kernels that draw must know these, too.
 for rule in (scramble, mix, below, component):
@@ -19,7 +27,7 @@ for rule in (scramble, mix, below, component):
 
 # Plain integers: kernels compare them with the fields of records.
 ERASURE = int(Recovery.ERASURE)
-MSWIFT = int(Congestion.MSWIFT)
+FIXED = int(Congestion.FIXED)
 JITTER = int(Stream.JITTER)
 OUT = int(PacketState.OUT)
 RESENT = int(PacketState.RESENT)
@@ -50,8 +58,9 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
     sender.highest = -1
     sender.srtt_ps = -1
     sender.good_ps = -1
+    sender.base_ps = rules.zero_load_rtt_ps * hops // LONGEST_PATH
 
-    if rules.congestion == MSWIFT:
+    if rules.congestion != FIXED:
         swift.start(sender, rules, hops)
 
 
@@ -163,7 +172,7 @@ def has_new(sender, rules, packets):
     if sender.sent >= sender.packets or sender.sent >= sender.lowest + len(packets):
         return False
 
-    return rules.congestion != MSWIFT or swift.in_window(sender)
+    return rules.congestion == FIXED or swift.in_window(sender)
 
 
 @register_jitable
@@ -188,7 +197,7 @@ def next_hole_or_new(sender, rules, packets, now_ps):
         before_ps = now_ps - timeout_ps(sender, rules)
         start_round(sender, packets, sender.lowest, end=sender.sent, before_ps=before_ps)
         sender.backoff += 1
-        if rules.congestion == MSWIFT:
+        if rules.congestion != FIXED:
             swift.cut(sender, sender.window >> 1, now_ps)
 
     if sender.round_next >= sender.round_end:
@@ -238,10 +247,6 @@ def acknowledge(sender, packets, psn):
     sender.highest = max(sender.highest, psn)
 
     while sender.lowest < sender.sent and packets[sender.lowest & (len(packets) - 1)].state & ACKED:
-        # A hole that closes by itself was reordering: Lazy TCP counts late holes in a row.
-        if not packets[sender.lowest & (len(packets) - 1)].state & RESENT:
-            sender.late_holes = 0
-
         sender.lowest += 1
         sender.backoff = 0
 
@@ -264,6 +269,10 @@ def on_ack(sender, rules, packets, psn, total, now_ps):
     if rtt_ps >= 0:
         sample_rtt(sender, rtt_ps)
 
+    # No packet is back that soon: the ACK is the first one's, not the second's (Eifel, RFC 3522).
+    if packet.state & RESENT and now_ps - packet.sent_ps < sender.base_ps:
+        on_spurious(sender, now_ps)
+
     if rules.recovery == ERASURE:
         count_symbols(sender, packets, psn=psn, total=total)
     else:
@@ -274,6 +283,17 @@ def on_ack(sender, rules, packets, psn, total, now_ps):
 
     sender.done_ps = now_ps
     return True
+
+
+@register_jitable
+def on_spurious(sender, now_ps):
+    """SACK: a hole was resent and closed by itself: late holes get a round trip to do the same."""
+    # On paths as uneven as that, most late holes are reordering (RFC 8985 widens its window after a
+    # spurious retransmission, too). Resent packets lengthen the queues that made the others late:
+    # REPS at 8 MiB resends 32 % without this rule and 5 % with it (15 and 2 with MSwift).
+    sender.patient_ps = now_ps + sender.srtt_ps
+    # Lazy TCP counts late holes in a row.
+    sender.late_holes = 0
 
 
 @register_jitable
@@ -298,12 +318,13 @@ def repair(sender, rules, packets, rtt_ps, now_ps):
     # spraying most of these close within the threshold. Each hole is in one round only, those below
     # `recover` have been: one that is resent and lost again is the timeout's.
     first = max(sender.lowest, sender.recover)
-    if first < late_end and sender.round_next >= sender.round_end:
-        if rules.congestion == MSWIFT and sender.lowest >= sender.recover:
-            swift.on_late_hole(sender, now_ps)
+    is_free = sender.round_next >= sender.round_end and now_ps >= sender.patient_ps
+    if first < late_end and is_free:
+        if rules.congestion != FIXED and sender.lowest >= sender.recover:
+            swift.on_late_hole(sender, rules, now_ps)
 
         sender.recover = late_end
         start_round(sender, packets, first, end=late_end, before_ps=now_ps)
 
-    if rules.congestion == MSWIFT:
-        swift.on_ack(sender, packets, rtt_ps, now_ps)
+    if rules.congestion != FIXED:
+        swift.on_ack(sender, rules, packets, rtt_ps, now_ps)

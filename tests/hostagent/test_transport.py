@@ -162,6 +162,10 @@ def test_sack_completes_whatever_is_lost_or_late(order: list[int], dropped: set[
     assert sender.state.acked == 24 and sender.state.sent == 24
 
 
+def controlled(congestion: str) -> Sender:
+    return Sender(Scenario(transport=Transport(recovery="sack", congestion=congestion)), packets=60)
+
+
 def test_mswift_starts_with_the_targets_worth_of_packets(mswift: Sender) -> None:
     assert mswift.state.target_ps == RTT + Scenario().tx_ps(113_000)
     assert mswift.state.window / swift.ONE == pytest.approx(176.7, abs=0.1)
@@ -216,11 +220,62 @@ def test_median_is_that_of_the_last_half_window(delays: list[int], window: int) 
     for delay in delays:
         sender.packets[sender.state.samples % len(sender.packets)].delay_ns = delay
         sender.state.samples += 1
-        found = swift.median_ns(sender.state, sender.packets)
+        found = swift.median_ns(sender.state, sender.rules, sender.packets)
         last = sorted(delays[: sender.state.samples][-max(window // 2, 1) :])
         assert found == (last[(len(last) - 1) // 2] + last[len(last) // 2]) // 2
 
 
-def test_mswift_needs_sack() -> None:
-    with pytest.raises(ExperimentError, match="needs transport"):
-        rules(Scenario(transport=Transport(congestion="mswift")))
+@pytest.mark.parametrize("congestion", ["swift", "lazy_swift"])
+def test_without_the_median_the_last_delay_counts(congestion: str) -> None:
+    sender = controlled(congestion)
+    for delay in (9, 9, 9, 4):
+        sender.packets[sender.state.samples].delay_ns = delay
+        sender.state.samples += 1
+    assert swift.median_ns(sender.state, sender.rules, sender.packets) == 4
+
+
+@pytest.mark.parametrize(("congestion", "late_holes"), [("swift", 1), ("mswift", 5)])
+def test_plain_swift_halves_at_the_first_late_hole_and_lazy_swift_at_the_fifth(
+    congestion: str, late_holes: int
+) -> None:
+    sender = controlled(congestion)
+    windows = [sender.state.window]
+    for hole in range(late_holes):
+        swift.on_late_hole(sender.state, sender.rules, (hole + 1) * RTT)
+        windows.append(sender.state.window)
+    assert windows == [windows[0]] * late_holes + [windows[0] - windows[0] // 2]
+
+
+def test_a_hole_that_closes_by_itself_ends_the_row_and_keeps_others_from_rounds(
+    sack: Sender,
+) -> None:
+    for _ in range(12):
+        sack.send(0)
+    for psn in (1, 2, 3, 4):
+        sack.ack(psn, RTT + psn)
+    assert sack.send(RTT + 10)[0] == 0
+    sack.state.late_holes = 4
+    sack.ack(0, RTT + 20)
+    assert sack.state.late_holes == 0
+    for psn in (7, 8, 9, 10):
+        sack.ack(psn, RTT + 20 + psn)
+    assert sack.send(RTT + 40)[0] == 12, "5 is late, but gets a round trip to arrive"
+    sack.ack(11, 2 * RTT + 30)
+    assert [sack.send(2 * RTT + 40)[0] for _ in range(2)] == [5, 6]
+
+
+def test_a_hole_that_its_second_packet_has_closed_counts(sack: Sender) -> None:
+    for _ in range(12):
+        sack.send(0)
+    for psn in (1, 2, 3, 4):
+        sack.ack(psn, RTT + psn)
+    sack.send(RTT + 10)
+    sack.state.late_holes = 4
+    sack.ack(0, 2 * RTT + 20)
+    assert sack.state.late_holes == 4 and sack.state.patient_ps == 0
+
+
+@pytest.mark.parametrize("congestion", ["swift", "lazy_swift", "mswift"])
+def test_swift_needs_sack(congestion: str) -> None:
+    with pytest.raises(ExperimentError, match=f'"{congestion}" needs transport'):
+        rules(Scenario(transport=Transport(congestion=congestion)))

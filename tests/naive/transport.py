@@ -1,7 +1,7 @@
 """When a flow may send, what it sends, and what an acknowledgement changes.
 
 One class per way of recovering from losses, `Erasure` and `Sack`; one per congestion control,
-`FixedRate` and `MedianSwift`. A flow has one of each, with a `Timer` and a `Memory` that its label
+`FixedRate` and `SwiftWindow`. A flow has one of each, with a `Timer` and a `Memory` that its label
 rule shares (load-balancers.md, "Transport"). All arithmetic is in integers, rounded down.
 """
 
@@ -18,7 +18,8 @@ MOST_DOUBLINGS = 16
 
 SWIFT_QUEUE_BYTES = 113_000
 LONGEST_PATH_HOPS = 6
-LATE_HOLES = 5
+# How many late holes in a row halve the window, of at most how many delays the median is taken.
+PATIENCE = {"swift": (1, 1), "lazy_swift": (5, 1), "mswift": (5, MOST_REMEMBERED)}
 # Swift's windows are counted in these parts of a packet, its delays in whole nanoseconds.
 PARTS = 2**16
 NS = 1_000
@@ -194,8 +195,8 @@ class Congestion(Protocol):
     def on_late_hole(self, now_ps: int) -> None:
         """Learn that a packet is missing while enough later ones have arrived."""
 
-    def on_hole_closed(self) -> None:
-        """Learn that a packet has arrived that was not sent again."""
+    def on_spurious(self) -> None:
+        """Learn that a packet was sent again although the first was on its way."""
 
     def on_timeout(self, now_ps: int) -> None:
         """Learn that a packet has timed out."""
@@ -213,7 +214,7 @@ class FixedRate:
     def on_late_hole(self, now_ps: int) -> None:
         pass
 
-    def on_hole_closed(self) -> None:
+    def on_spurious(self) -> None:
         pass
 
     def on_timeout(self, now_ps: int) -> None:
@@ -221,8 +222,8 @@ class FixedRate:
 
 
 @dataclass(slots=True)
-class MedianSwift:
-    """Swift's window over the median of recent delays, with Lazy TCP's patience.
+class SwiftWindow:
+    """Swift's window over the median of recent delays, with Lazy TCP's patience, or with neither.
 
     `target_ps` is the path's share of a zero-load RTT and 113 KB of queues; the window begins with
     what leaves in that time.
@@ -230,6 +231,7 @@ class MedianSwift:
 
     target_ps: int
     timer: Timer
+    most_holes: int
     most_delays: int
     window: int
     delays_ns: list[int] = field(default_factory=list)
@@ -265,11 +267,11 @@ class MedianSwift:
 
     def on_late_hole(self, now_ps: int) -> None:
         self.late_holes += 1
-        if self.late_holes == LATE_HOLES:
+        if self.late_holes == self.most_holes:
             self.late_holes = 0
             self.halve(now_ps)
 
-    def on_hole_closed(self) -> None:
+    def on_spurious(self) -> None:
         self.late_holes = 0
 
     def on_timeout(self, now_ps: int) -> None:
@@ -290,11 +292,14 @@ class Sack:
     """The receiver tells what it holds; what is missing is sent again, in rounds.
 
     A round resends every hole below its end that was last sent by a given time. One begins when
-    the lowest hole is late by packet numbers, or when it has timed out.
+    the lowest hole is late by packet numbers, or when it has timed out. A packet that is seen to
+    have been sent again in vain (its ACK is there within `base_ps`, which no RTT is below) keeps
+    late holes from rounds for an srtt.
     """
 
     packets: int
     threshold: int
+    base_ps: int
     memory: Memory
     timer: Timer
     pacer: Pacer
@@ -305,6 +310,7 @@ class Sack:
     lowest: int = 0
     backoff: int = 0
     recover: int = 0
+    patient_ps: int = 0
     round: list[int] = field(default_factory=list)
     round_before_ps: int = 0
 
@@ -365,12 +371,17 @@ class Sack:
             rtt_ps = now_ps - self.memory.at(psn).sent_ps
             self.timer.sample(rtt_ps)
 
+        packet = self.memory.at(psn)
+        if packet.is_resent and now_ps - packet.sent_ps < self.base_ps:
+            self.patient_ps = now_ps + (self.timer.srtt_ps or 0)
+            self.congestion.on_spurious()
+
         self.skip()
 
         # Only holes with more than `threshold` above them are late, and each is once: `recover`
         # bounds those that have been. The lowest of all is what the window hears of.
         first, end = max(self.lowest, self.recover), self.highest - self.threshold
-        if first < end and not self.round:
+        if first < end and not self.round and now_ps >= self.patient_ps:
             if self.lowest >= self.recover:
                 self.congestion.on_late_hole(now_ps)
             self.recover = end
@@ -389,8 +400,6 @@ class Sack:
         self.highest = max(self.highest, psn)
 
         while self.lowest < self.memory.count and self.memory.at(self.lowest).is_acked:
-            if not self.memory.at(self.lowest).is_resent:
-                self.congestion.on_hole_closed()
             self.lowest += 1
             self.backoff = 0
 
@@ -406,9 +415,12 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
         return Erasure(packets, memory, timer, pacer)
 
     congestion: Congestion = FixedRate()
-    if options.congestion == "mswift":
+    if options.congestion != "fixed":
+        most_holes, most_delays = PATIENCE[options.congestion]
         whole_ps = wire.zero_load_rtt_ps + wire.sending_ps(SWIFT_QUEUE_BYTES)
         target_ps = whole_ps * hops // LONGEST_PATH_HOPS
         window = min(max(target_ps * PARTS // gap_ps, PARTS), MOST_REMEMBERED * PARTS)
-        congestion = MedianSwift(target_ps, timer, memory.places, window)
-    return Sack(packets, options.sack_threshold, memory, timer, pacer, congestion)
+        most_delays = min(most_delays, memory.places)
+        congestion = SwiftWindow(target_ps, timer, most_holes, most_delays, window)
+    base_ps = wire.zero_load_rtt_ps * hops // LONGEST_PATH_HOPS
+    return Sack(packets, options.sack_threshold, base_ps, memory, timer, pacer, congestion)

@@ -115,7 +115,15 @@ def options(draw: Any) -> LoadBalancer:
 @st.composite
 def transports(draw: Any) -> Transport:
     recovery, congestion = draw(
-        st.sampled_from((("erasure", "fixed"), ("sack", "fixed"), ("sack", "mswift")))
+        st.sampled_from(
+            (
+                ("erasure", "fixed"),
+                ("sack", "fixed"),
+                ("sack", "mswift"),
+                ("sack", "swift"),
+                ("sack", "lazy_swift"),
+            )
+        )
     )
     return Transport(
         recovery=recovery,
