@@ -1,4 +1,4 @@
-"""Simple RR and Switch Pkt: who shares a pointer, how it wraps, and when the order is drawn again."""
+"""Simple RR and Switch Pkt: who shares a pointer, how it wraps, when the order is drawn again."""
 
 from collections import Counter
 from itertools import pairwise
