@@ -392,7 +392,7 @@ def test_no_text_of_a_foreign_program_becomes_code() -> None:
     text, refused = '"); __import__("os").abort() #', 0
     for path in places[:: max(1, len(places) // 60)]:
         try:
-            code = assemble(load(json.dumps(replaced(program, path, text)))).source
+            code = assemble(load(json.dumps(replaced(program, path, text)).encode())).source
         except (SoftswitchError, ValueError):
             refused += 1
             continue

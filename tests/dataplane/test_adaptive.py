@@ -157,9 +157,12 @@ def test_ofan_jsq_start_begins_at_the_shortest_queue_and_goes_on_in_order() -> N
 
 def test_ofan_jsq_start_draws_for_first_packets_only() -> None:
     counted: list[int] = []
-    bench = rig(
-        scenario("ofan_jsq_start"), 0, random=lambda low, high: counted.append(high) or 0xFFFF
-    )
+
+    def last(low: int, high: int) -> int:
+        counted.append(high)
+        return 0xFFFF
+
+    bench = rig(scenario("ofan_jsq_start"), 0, random=last)
     assert [bench.port_of(data(bench.tree, 0, 15)) for _ in range(3)] == [4, 3, 4]
     assert bench.port_of(ack(bench.tree, 0, 15)) == 4
     assert counted == [0xFFFF, 0xFFFF]

@@ -54,7 +54,7 @@ class Page:
             " return [Math.round(point.x), Math.round(point.y)]; }})()".replace("}}", "}")
         )
         actions = ActionChains(self.driver)
-        actions.w3c_actions.pointer_action.move_to_location(*place)
+        actions.w3c_actions.pointer_action.move_to_location(*place)  # type: ignore[no-untyped-call]
         actions.w3c_actions.pointer_action.click()
         actions.perform()
 
