@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,8 +33,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from sim.jit import KERNEL_MODULES
 from tests.mutants.mutations import Mutant, mutants
-from tests.mutants.relevance import PACKAGES, is_kernel, modules, stages
+from tests.mutants.relevance import PACKAGES, modules, stages
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
@@ -79,7 +80,7 @@ def sample(seed: int, count: int, packages: tuple[str, ...]) -> list[Fault]:
             for module in modules(ROOT, package)
             for mutant in mutants((ROOT / module).read_text())
         ]
-        weights = [1 / KERNELS if is_kernel(ROOT, fault.module) else 1 for fault in every]
+        weights = [1 / KERNELS if fault.module in KERNEL_MODULES else 1 for fault in every]
         keys = [rng.random() ** (1 / weight) for weight in weights]
         chosen = sorted(range(len(every)), key=keys.__getitem__, reverse=True)[:wanted]
         found += [every[index] for index in chosen]
@@ -206,7 +207,8 @@ def verdicts(faults: list[Fault], workers: int) -> Iterator[Verdict]:
                 overlays.put(overlay)
 
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(judged, faults)
+            for judgement in as_completed([pool.submit(judged, fault) for fault in faults]):
+                yield judgement.result()
 
 
 def say(line: str) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from sim.jit import KERNEL_MODULES
+
 PACKAGES = ("fattree", "controller", "hostagent", "sim", "emulation/softswitch")
 
 # Not mutated, as a test could only say the same again: what the figures run and how they look, and
@@ -51,19 +53,6 @@ def modules(root: Path, package: str) -> list[str]:
     return [path for path in paths if not path.startswith(DECLARATIONS)]
 
 
-def is_kernel(root: Path, module: str) -> bool:
-    """Tell whether numba compiles a module, which a mutant of it costs half a minute."""
-    return f'"{Path(module).stem}"' in kernel_names(root) and module.startswith(
-        ("fattree/", "hostagent/", "sim/")
-    )
-
-
-def kernel_names(root: Path) -> str:
-    """Return the list of kernel modules that `sim.jit` keeps, as it is written there."""
-    source = (root / "sim" / "jit.py").read_text()
-    return source.split("KERNEL_MODULES", 1)[1].split("\n)\n", 1)[0]
-
-
 def stages(root: Path, module: str) -> list[list[str]]:
     """Return the tests of a module in the order in which they are run, each once.
 
@@ -80,7 +69,7 @@ def stages(root: Path, module: str) -> list[list[str]]:
         [path.relative_to(root).as_posix() for path in paths] for paths in (named, importing, room)
     ]
     wanted += [files(root, name) for name in NEIGHBOURS[package]]
-    if module.startswith("sim/") and is_kernel(root, module):
+    if module.startswith("sim/") and module in KERNEL_MODULES:
         wanted.insert(0, [NAIVE])
 
     seen: set[str] = set()
