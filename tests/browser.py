@@ -1,5 +1,4 @@
-"""A headless Chromium for tests that look at pages: nothing leaves this machine, nothing stays
-behind.
+"""A headless Chromium for tests that look at pages; nothing leaves this machine or stays behind.
 
 Use it as a fixture: `from tests.browser import browser  # noqa: F401`.
 """

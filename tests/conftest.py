@@ -1,5 +1,4 @@
-"""What all tests share: the back end of their messages, and hypothesis: no deadlines, under CI the
-same examples every time.
+"""What all tests share: protobuf's back end, and hypothesis: no deadlines, fixed examples in CI.
 
 New random examples are for whoever works on the code. CI says whether a change breaks something, so
 it must not turn red by a draw (`CI=true`, as all CI services set it).

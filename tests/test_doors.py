@@ -1,5 +1,4 @@
-"""Every way in that somebody else could try: sockets, folders, names that would be commands,
-programs that would be code.
+"""Every way in for somebody else: sockets, folders, names as commands, programs as code.
 
 The doors of the web page are in tests/emulation/live/test_page_doors.py.
 """

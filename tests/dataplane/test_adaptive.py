@@ -47,9 +47,7 @@ def choices(bench: Rig, count: int) -> Counter[int]:
 
 
 def is_even(counts: Counter[int], shares: dict[int, float]) -> bool:
-    """Return whether counts fit their shares within 5 standard deviations (error probability below
-    10^-5).
-    """
+    """Return whether counts fit their shares within 5 standard deviations (else p < 10^-5)."""
     total = sum(counts.values())
     return set(counts) <= set(shares) and all(
         abs(counts[uplink] - total * share) <= 5 * (total * share * (1 - share)) ** 0.5

@@ -1,6 +1,4 @@
-"""The programs as sources: they compile, at every size, and their control plane API changes only on
-purpose.
-"""
+"""The programs as sources: they compile, at every size; their API changes only on purpose."""
 
 import re
 import shutil
