@@ -17,11 +17,11 @@ DECLARATIONS = (
 )
 
 ROOMS = {
-    "fattree": "tests/fattree",
-    "controller": "tests/controller",
-    "hostagent": "tests/hostagent",
-    "sim": "tests/sim",
-    "emulation/softswitch": "tests/emulation/softswitch",
+    "fattree": ("tests/fattree",),
+    "controller": ("tests/controller",),
+    "hostagent": ("tests/hostagent",),
+    "sim": ("tests/sim", "tests/theory"),
+    "emulation/softswitch": ("tests/emulation/softswitch",),
 }
 NAIVE = "tests/parity/test_naive_against_sim.py"
 VIRTUAL = "tests/emulation/virtual/test_parity.py"
@@ -32,7 +32,7 @@ NEIGHBOURS = {
     "fattree": (NAIVE, "tests/controller", "tests/sim", VIRTUAL),
     "controller": (VIRTUAL, "tests/parity/test_local_repair.py", "tests/emulation/virtual"),
     "hostagent": (NAIVE, VIRTUAL, "tests/emulation/virtual"),
-    "sim": (NAIVE, "tests/theory"),
+    "sim": (NAIVE,),
     "emulation/softswitch": (
         PROGRAMS,
         VIRTUAL,
@@ -61,14 +61,11 @@ def stages(root: Path, module: str) -> list[list[str]]:
     every process that compiles costs half a minute, and this one sees the most.
     """
     package = package_of(module)
-    room = sorted((root / ROOMS[package]).rglob("test_*.py"))
+    room = [path for name in ROOMS[package] for path in files(root, name)]
     stem, dotted = Path(module).stem, module.removesuffix(".py").replace("/", ".")
-    named = [path for path in room if stem in path.stem]
-    importing = [path for path in room if imports(path.read_text(), dotted)]
-    wanted = [
-        [path.relative_to(root).as_posix() for path in paths] for paths in (named, importing, room)
-    ]
-    wanted += [files(root, name) for name in NEIGHBOURS[package]]
+    named = [path for path in room if stem in Path(path).stem]
+    importing = [path for path in room if imports((root / path).read_text(), dotted)]
+    wanted = [named, importing, room, *(files(root, name) for name in NEIGHBOURS[package])]
     if module.startswith("sim/") and module in KERNEL_MODULES:
         wanted.insert(0, [NAIVE])
 
