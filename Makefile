@@ -5,10 +5,10 @@ PY ?= $(shell command -v /usr/bin/python3 || command -v python3)
 BIN := .venv/bin
 LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate --generate-hashes
 STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
-TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src
+TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types format bench report p4info clean support sample
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types mutants format bench report p4info clean support sample
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -33,8 +33,12 @@ test: setup  ## all tests but the slow ones (root tests too, where root and Mini
 test-root: setup  ## the tests that need root and Mininet
 	@$(BIN)/python -m pytest -q -m root tests/emulation/mininet
 
+# Three workers on two cores: some of these tests wait for a clock.
 test-slow: setup  ## the slow tests
-	@$(BIN)/python -m pytest -q -n 2 -m "slow and not root"
+	@$(BIN)/python -m pytest -q -n 3 -m "slow and not root"
+
+mutants: setup  ## small faults in a seeded sample of places: are they noticed? (an hour; ARGS="--sample 20")
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 test-bmv2: setup  ## the dataplane and Mininet tests on BMv2 (simple_switch_grpc on the PATH, root)
 	@command -v simple_switch_grpc >/dev/null || echo "simple_switch_grpc is not on PATH: every test is skipped (docs/bmv2.md)"

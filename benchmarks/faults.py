@@ -36,7 +36,7 @@ from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
 from fattree import traffic
 from fattree.addressing import link_name, link_named, switch_named
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
 from fattree.failures import cut_off
 from fattree.topology import FatTree
 from fattree.units import PS_PER_MS
@@ -75,22 +75,18 @@ class Case:
 
     fault: str
     injected: str
-    controller: dict[str, object]
+    controller: Controller
     measure: Callable[[MininetFabric], Sample]
     packets: int = 45
 
     @property
     def mode(self) -> str:
         """Return the column that says how failures are detected."""
-        interval = self.controller.get("probe_interval_us")
-        detection = str(self.controller.get("detection", "announced"))
-        damped = ", damped" if "damping_half_life_us" in self.controller else ""
+        interval_us = self.controller.probe_interval_us
+        detection = self.controller.detection
+        damped = ", damped" if self.controller.damping_half_life_us else ""
 
-        return (
-            f"{detection} ({float(str(interval)) / 1000:g} ms x 3)"
-            if interval
-            else detection + damped
-        )
+        return f"{detection} ({interval_us / 1000:g} ms x 3)" if interval_us else detection + damped
 
 
 def scenario(case: Case) -> Scenario:
@@ -326,18 +322,24 @@ def agent_dies(fabric: MininetFabric) -> Sample:
     raise EmulationError("nobody noticed")
 
 
-PROBE = {"detection": "probe", "probe_interval_us": 100_000}
-NETLINK = {"detection": "netlink"}
+PROBE = Controller(detection="probe", probe_interval_us=100_000)
+ANNOUNCED = Controller()
+NETLINK = Controller(detection="netlink")
 TEN = (
     *(f"edge{pod}_{edge}-agg{pod}_0" for pod in range(4) for edge in range(2)),
     "agg0_1-core1_0",
     "agg3_1-core1_0",
 )
 CASES = (
-    Case("core link fails", "`ip link set down`, both ends", {}, partial(link_fails, CORE_LINK)),
+    Case(
+        "core link fails",
+        "`ip link set down`, both ends",
+        ANNOUNCED,
+        partial(link_fails, CORE_LINK),
+    ),
     Case("core link fails", "the same", NETLINK, partial(link_fails, CORE_LINK)),
     Case("core link fails", "the same", PROBE, partial(link_fails, CORE_LINK)),
-    Case("edge link fails", "the same", {}, partial(link_fails, EDGE_LINK)),
+    Case("edge link fails", "the same", ANNOUNCED, partial(link_fails, EDGE_LINK)),
     Case("edge link fails", "the same", NETLINK, partial(link_fails, EDGE_LINK)),
     Case("edge link fails", "the same", PROBE, partial(link_fails, EDGE_LINK)),
     Case(
@@ -357,14 +359,14 @@ CASES = (
     Case(
         "core link flaps at 10 Hz for 1 s",
         injected="the same",
-        controller={**NETLINK, "damping_half_life_us": 500_000},
+        controller=Controller(detection="netlink", damping_half_life_us=500_000),
         measure=link_flaps,
         packets=80,
     ),
     Case(
         "core switch killed, restarted",
         injected="SIGKILL; the emulation starts it again",
-        controller={},
+        controller=ANNOUNCED,
         measure=switch_dies,
         packets=90,
     ),
@@ -378,24 +380,24 @@ CASES = (
     Case(
         "controller killed, restarted",
         "all its state forgotten, sessions dropped",
-        {},
+        ANNOUNCED,
         controller_dies,
     ),
     Case(
         "connection to a switch cut for 500 ms",
         injected="session closed; a link of it fails meanwhile",
-        controller={},
+        controller=ANNOUNCED,
         measure=connection_is_cut,
         packets=70,
     ),
     Case(
         "second controller takes over, leaves",
         injected="a higher election id for 400 ms",
-        controller={},
+        controller=ANNOUNCED,
         measure=rival_takes_over,
         packets=70,
     ),
-    Case("host agent killed", "SIGKILL; the run ends and names it", {}, agent_dies),
+    Case("host agent killed", "SIGKILL; the run ends and names it", ANNOUNCED, agent_dies),
 )
 
 
@@ -449,7 +451,7 @@ def storm(tree: FatTree, count: int, seed: int) -> tuple[LinkEvent, ...]:
             )
 
 
-def virtual_storm(controller: dict[str, object], seed: int) -> Sample:
+def virtual_storm(controller: Controller, seed: int) -> Sample:
     """Let 30 of the 256 links of k = 8 fail within a second of virtual time.
 
     32 flows cross the fabric.
@@ -476,7 +478,7 @@ def virtual_storm(controller: dict[str, object], seed: int) -> Sample:
 
 
 STORMS = (
-    ("30 of 256 links fail within a second (k = 8)", "virtual time, G = 0", {}),
+    ("30 of 256 links fail within a second (k = 8)", "virtual time, G = 0", ANNOUNCED),
     ("30 of 256 links fail within a second (k = 8)", "virtual time", PROBE),
 )
 
@@ -533,7 +535,7 @@ def measurements(
         yield fault, injected, mode, partial(storms, controller, runs)
 
 
-def storms(controller: dict[str, object], runs: int) -> list[Sample]:
+def storms(controller: Controller, runs: int) -> list[Sample]:
     """Measure a storm of failures in virtual time."""
     return [virtual_storm(controller, seed) for seed in range(1, runs + 1)]
 

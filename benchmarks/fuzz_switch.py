@@ -151,7 +151,7 @@ def with_checksum(frame: bytes) -> bytes:
         return frame
 
     words = WORDS.unpack_from(frame, ETHERNET)
-    total = sum(words) - words[5]
+    total: int = sum(words) - words[5]
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
 
@@ -459,8 +459,8 @@ class Hostile:
             call()
             name = "OK"
         except grpc.RpcError as error:
-            name = error.code().name  # type: ignore[attr-defined]
-            details = error.details() or ""  # type: ignore[attr-defined]
+            name = error.code().name
+            details = error.details() or ""
             if "Unexpected" in details or name in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
                 raise FuzzFailure(f"{name}: {details}") from error
 

@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import click
 from matplotlib.axes import Axes
@@ -294,7 +295,7 @@ def draw_sizes(rates: Axes, memory: Axes, rows: Sequence[Row]) -> None:
 
     policy = rows[0].policy
     threads = rows[0].threads
-    look = {
+    look: dict[str, Any] = {
         "color": colour(policy),
         "linestyle": "-" if threads == 1 else "--",
         "marker": "o" if threads == 1 else "s",

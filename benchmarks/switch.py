@@ -314,8 +314,9 @@ def running(kind: str, folder: Path) -> Iterator[tuple[int, Any]]:
         str(CPU),
     ]
 
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([*own, *options], cwd=HERE.parent, **quiet) as process:
+    quiet = subprocess.DEVNULL
+    command = [*own, *options]
+    with subprocess.Popen(command, cwd=HERE.parent, stdout=quiet, stderr=quiet) as process:
         requests: Queue[Any] = Queue()
         channel = grpc.insecure_channel(address)
         try:

@@ -1,5 +1,4 @@
-"""A headless Chromium for tests that look at pages: nothing leaves this machine, nothing stays
-behind.
+"""A headless Chromium for tests that look at pages; nothing leaves this machine or stays behind.
 
 Use it as a fixture: `from tests.browser import browser  # noqa: F401`.
 """
@@ -7,6 +6,7 @@ Use it as a fixture: `from tests.browser import browser  # noqa: F401`.
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +35,7 @@ def found(names: tuple[str, ...]) -> str | None:
 
 
 @pytest.fixture
-def browser(tmp_path: Path) -> Iterator["webdriver.Chrome"]:  # noqa: F821
+def browser(tmp_path: Path) -> Iterator[Any]:
     """Yield a browser with a profile of its own; skip where there is none."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     program, driver = found(BROWSERS), found(DRIVERS)

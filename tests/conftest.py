@@ -1,11 +1,11 @@
-"""What all tests share: the back end of their messages, and hypothesis: no deadlines, under CI the
-same examples every time.
+"""What all tests share: protobuf's back end, and hypothesis: no deadlines, fixed examples in CI.
 
 New random examples are for whoever works on the code. CI says whether a change breaks something, so
 it must not turn red by a draw (`CI=true`, as all CI services set it).
 """
 
 import os
+from typing import Any
 
 from hypothesis import settings
 
@@ -20,3 +20,25 @@ settings.register_profile(
     "ofan", deadline=None, derandomize=IN_CI, database=None if IN_CI else settings().database
 )
 settings.load_profile("ofan")
+
+
+# What a test may lack, and how its reason for being skipped begins to say so.
+WANTED = {
+    "BMv2": ("simple_switch_grpc", "BMv2"),
+    "p4c": ("p4c",),
+    "p4runtime-shell": ("p4runtime-shell",),
+    "Chromium": ("no Chromium",),
+    "root or Mininet": ("needs root", "no Mininet"),
+}
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count what was skipped for want of a program, so that nobody takes silence for a pass."""
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
+    counts = {
+        program: sum(any(word in reason for word in words) for reason in reasons)
+        for program, words in WANTED.items()
+    }
+    missing = ", ".join(f"{program} {count}" for program, count in counts.items() if count)
+    if missing:
+        terminalreporter.write_line(f"skipped for want of: {missing}", yellow=True)

@@ -1,6 +1,4 @@
-"""docs/your-own-load-balancer.md does what it says: its programs, modules, changes and commands are
-run as they stand.
-"""
+"""docs/your-own-load-balancer.md does what it says: all that it shows is run as it stands."""
 
 import json
 import os

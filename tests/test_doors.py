@@ -1,5 +1,4 @@
-"""Every way in that somebody else could try: sockets, folders, names that would be commands,
-programs that would be code.
+"""Every way in for somebody else: sockets, folders, names as commands, programs as code.
 
 The doors of the web page are in tests/emulation/live/test_page_doors.py.
 """
@@ -392,7 +391,7 @@ def test_no_text_of_a_foreign_program_becomes_code() -> None:
     text, refused = '"); __import__("os").abort() #', 0
     for path in places[:: max(1, len(places) // 60)]:
         try:
-            code = assemble(load(json.dumps(replaced(program, path, text)))).source
+            code = assemble(load(json.dumps(replaced(program, path, text)).encode())).source
         except (SoftswitchError, ValueError):
             refused += 1
             continue

@@ -23,7 +23,10 @@ def test_help_lists_every_command_and_examples() -> None:
 
 
 def test_help_imports_no_command() -> None:
-    script = "import sys, ofan\ntry: ofan.main(['--help'])\nfinally: assert not {'numpy', 'google.protobuf'} & set(sys.modules)"
+    script = (
+        "import sys, ofan\ntry: ofan.main(['--help'])\n"
+        "finally: assert not {'numpy', 'google.protobuf'} & set(sys.modules)"
+    )
     assert (
         subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode
         == 0

@@ -1,6 +1,4 @@
-"""P4Runtime messages: made by protobuf's compiled back end from what the published package
-describes.
-"""
+"""P4Runtime messages: protobuf's compiled back end makes them of the published descriptions."""
 
 import os
 import subprocess

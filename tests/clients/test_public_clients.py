@@ -1,6 +1,4 @@
-"""Public P4Runtime clients, each in a process of its own, over gRPC on loopback with the
-`softswitch` process.
-"""
+"""Public P4Runtime clients, each a process, over gRPC on loopback with the `softswitch` process."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""The same session with p4runtime-shell (argument: the switch's address), in a folder with both
-pipelines; prints what it saw.
-"""
+"""The same session with p4runtime-shell, at the address given, in a folder with both pipelines."""
 
 import contextlib
 import io

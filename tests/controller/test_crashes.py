@@ -151,7 +151,7 @@ def described(entries: Entries) -> dict[Any, Any]:
     for (table, key), (_, arguments) in entries.items():
         if table in ("schedule", "uplinks_of"):
             slots.setdefault(key[0], {})[table, key[1:]] = arguments
-    rest = {
+    rest: dict[Any, Any] = {
         place: call for place, call in entries.items() if place[0] not in ("schedule", "uplinks_of")
     }
     for place, (action, arguments) in rest.items():
@@ -178,7 +178,7 @@ CHANGES = {
 }
 
 
-def in_quick_and_slow(quick: tuple[str, str]) -> Any:
+def in_quick_and_slow(quick: tuple[str, str]) -> pytest.MarkDecorator:
     """Return a decorator: every change, and every kind of schedule, of which one combination is
     quick.
     """

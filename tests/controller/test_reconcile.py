@@ -1,13 +1,13 @@
 """Make before break: in every prefix of the updates, every route leads to a whole schedule."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p4src
-from controller.entries import Batch, Call, Change, Entries, Entry, Key, Kind
+from controller.entries import Call, Change, Entries, Entry, Key, Kind
 from controller.fabric_controller import FabricController, LinkChange
 from controller.parts import Phase
 from controller.pipeline import Pipeline
@@ -32,7 +32,7 @@ def controller(
     return FabricController(chosen, PIPELINES[POLICIES[slug].program])
 
 
-def applied(state: dict[Place, Call], batches: list[Batch]) -> Iterator[Change]:
+def applied(state: dict[Place, Call], batches: Iterable[Sequence[Change]]) -> Iterator[Change]:
     """Apply updates one by one as a switch would, refusing what it would refuse."""
     for change in (change for batch in batches for change in batch):
         place = change.entry.table, change.entry.key

@@ -19,6 +19,7 @@ from controller.errors import NotPrimaryError, UnreachableError
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Fleet
 from controller.grpc_transport import GrpcTransport
+from controller.session import Transport
 from emulation.mininet.children import SOFTSWITCH_PROGRAM, children
 from emulation.mininet.switch_processes import listens
 from fattree.addressing import device_id, switch_name
@@ -175,12 +176,12 @@ def test_a_connection_that_is_cut_stops_nobody_else_and_is_caught_up_with(
     fleet.close()
     connect = fleet.access.connect
 
-    def through_the_proxy(switch: int) -> GrpcTransport:
+    def through_the_proxy(switch: int) -> Transport:
         return (
             GrpcTransport(f"unix:{proxy.path}", deadline_s=10)
             if switch == victim
             else connect(switch)
-        )  # type: ignore[return-value]
+        )
 
     access = replace(
         fleet.access,

@@ -1,5 +1,4 @@
-"""BMv2 in the place of our switch, for the same tests: a process, a veth pair at every port,
-P4Runtime over a Unix socket.
+"""BMv2 in the place of our switch: a process, a veth pair a port, P4Runtime on a Unix socket.
 
 It refuses registers through P4Runtime, so they are read and written over Thrift. It cannot hold a
 queue still, lie about a packet's length or take its random numbers from a test: tests that need one

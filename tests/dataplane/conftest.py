@@ -1,5 +1,4 @@
-"""Tests here import protobuf messages of their own: the package that chooses protobuf's back end
-must come first.
+"""The package that chooses protobuf's back end comes before the messages that tests import.
 
 With OFAN_TEST_SWITCH=bmv2 (`make test-bmv2`) the same tests run on BMv2's simple_switch_grpc, in a
 network namespace.

@@ -1,6 +1,4 @@
-"""The rule of every load balancer, written as plainly as it can be: what the P4 programs are
-compared with.
-"""
+"""Every load balancer's rule as plainly as can be: what the P4 programs are compared with."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction

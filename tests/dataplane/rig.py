@@ -212,7 +212,7 @@ class FabricRig:
 
         Return the (switch, output port) pairs that it passed and what arrived, or None.
         """
-        hops = []
+        hops: list[tuple[int, int]] = []
         switch, port = source // self.tree.half, source % self.tree.half + 1
         while True:
             sent = self.rigs[switch].through(frame, port)

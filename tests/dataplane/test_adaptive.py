@@ -47,9 +47,7 @@ def choices(bench: Rig, count: int) -> Counter[int]:
 
 
 def is_even(counts: Counter[int], shares: dict[int, float]) -> bool:
-    """Return whether counts fit their shares within 5 standard deviations (error probability below
-    10^-5).
-    """
+    """Return whether counts fit their shares within 5 standard deviations (else p < 10^-5)."""
     total = sum(counts.values())
     return set(counts) <= set(shares) and all(
         abs(counts[uplink] - total * share) <= 5 * (total * share * (1 - share)) ** 0.5
@@ -157,9 +155,12 @@ def test_ofan_jsq_start_begins_at_the_shortest_queue_and_goes_on_in_order() -> N
 
 def test_ofan_jsq_start_draws_for_first_packets_only() -> None:
     counted: list[int] = []
-    bench = rig(
-        scenario("ofan_jsq_start"), 0, random=lambda low, high: counted.append(high) or 0xFFFF
-    )
+
+    def last(low: int, high: int) -> int:
+        counted.append(high)
+        return 0xFFFF
+
+    bench = rig(scenario("ofan_jsq_start"), 0, random=last)
     assert [bench.port_of(data(bench.tree, 0, 15)) for _ in range(3)] == [4, 3, 4]
     assert bench.port_of(ack(bench.tree, 0, 15)) == 4
     assert counted == [0xFFFF, 0xFFFF]

@@ -1,6 +1,4 @@
-"""Every program against the plain rule of its load balancer: the same packets and plans, and every
-port is the same.
-"""
+"""Every program against the plain rule of its load balancer: same packets, plans and ports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""ECMP: crc32 of the five-tuple, times the switch's odd multiplier, picks the slot (design,
-decision 12).
-"""
+"""ECMP: crc32 of the five-tuple times the switch's odd number picks the slot (decision 12)."""
 
 from collections import Counter
 from zlib import crc32
@@ -78,9 +76,7 @@ def test_a_later_fragment_has_no_ports() -> None:
 
 
 def test_labels_spread_over_all_paths_evenly() -> None:
-    """4,000 labels over 4 paths at k = 4: a share beyond 5 standard deviations has a probability
-    below 10^-5.
-    """
+    """4,000 labels over 4 paths at k = 4: a share is 5 standard deviations off with p < 10^-5."""
     fabric = FabricRig(scenario("flow"))
     paths = Counter(
         tuple(hop[0] for hop in fabric.carry(0, data(fabric.tree, 0, 15, n))[0])

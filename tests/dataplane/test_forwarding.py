@@ -1,6 +1,4 @@
-"""What every program does with every packet, whatever its load balancer: routes, TTL, checksums,
-and what it leaves alone.
-"""
+"""What every program does with every packet: routes, TTL, checksums, and what it leaves alone."""
 
 import pytest
 from hypothesis import given, settings

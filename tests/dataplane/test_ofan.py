@@ -1,6 +1,4 @@
-"""Ofan: every (destination, class) walks its own IWRR schedule, before and after failures (load
-balancers, "Ofan").
-"""
+"""Ofan: every (destination, class) walks its own IWRR schedule, before and after failures."""
 
 from itertools import cycle, islice
 

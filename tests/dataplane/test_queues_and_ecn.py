@@ -1,6 +1,4 @@
-"""The byte counts of output ports and the marks that follow from them, at every port and under
-every program.
-"""
+"""Byte counts of output ports, and the marks that follow, at every port under every program."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""New schedules under continuous traffic: nothing is lost or misrouted, and no packet sees half a
-schedule.
-"""
+"""New schedules under traffic: nothing is lost or misrouted, no packet sees half a schedule."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,12 @@
+<<<<<<< HEAD
 """Simple RR and Switch Pkt: who shares a pointer, how it wraps, when its order is drawn again."""
+=======
+"""Simple RR and Switch Pkt: who shares a pointer, how it wraps, when the order is drawn again."""
+>>>>>>> 9c27429b848c2d31f8a8c23b4d69fc7a923abf4e
 
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 from controller.fabric_controller import LinkChange
 from fattree.draws import Stream, component, mix
@@ -92,7 +97,9 @@ def test_destinations_with_other_weights_get_a_pointer_of_their_own() -> None:
         for entry in bench.entries("routes")
         if entry.action == "to_group"
     }
-    pods = {prefix: (prefix[0] >> 16) & 0xFF for prefix in groups if isinstance(prefix, tuple)}
+    pods: dict[Any, int] = {
+        prefix: (prefix[0] >> 16) & 0xFF for prefix in groups if isinstance(prefix, tuple)
+    }
     assert {groups[prefix] for prefix in groups if pods[prefix] == 7}.isdisjoint(
         {groups[p] for p in groups if pods[p] < 7}
     )
@@ -126,9 +133,12 @@ def test_switch_pkt_walks_another_order_after_5_wraparounds() -> None:
 
 def test_switch_pkt_draws_once_per_order() -> None:
     counted: list[tuple[int, int]] = []
-    bench = rig(
-        scenario("switch_pkt"), 0, random=lambda low, high: counted.append((low, high)) or 3
-    )
+
+    def third(low: int, high: int) -> int:
+        counted.append((low, high))
+        return 3
+
+    bench = rig(scenario("switch_pkt"), 0, random=third)
     start = bench.entries("routes")[-1].arguments[3]
     for _ in range(2 * RESHUFFLE_WRAPS - start):
         bench.port_of(data(bench.tree, 0, 15))

@@ -1,6 +1,4 @@
-"""Every program against the simulator's own function: one sequence of packets, queues and plans,
-and every port is the same.
-"""
+"""Every program against the simulator's own function: same packets, queues, plans and ports."""
 
 from types import SimpleNamespace
 from zlib import crc32

@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,13 +33,15 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from sim.jit import KERNEL_MODULES
 from tests.mutants.mutations import Mutant, mutants
-from tests.mutants.relevance import PACKAGES, is_kernel, modules, stages
+from tests.mutants.relevance import PACKAGES, modules, stages
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 ENOUGH = 0.95
-LIMIT_S = 240
+# Processor seconds that a stage may take: to start and perhaps compile kernels, and for each file.
+START_S, FILE_S = 90, 15
 # A mutant of a kernel costs as much as several others, so one in so many of them is in the sample.
 KERNELS = 3
 # pytest's exit codes: all passed, some failed, nothing to run.
@@ -79,7 +81,7 @@ def sample(seed: int, count: int, packages: tuple[str, ...]) -> list[Fault]:
             for module in modules(ROOT, package)
             for mutant in mutants((ROOT / module).read_text())
         ]
-        weights = [1 / KERNELS if is_kernel(ROOT, fault.module) else 1 for fault in every]
+        weights = [1 / KERNELS if fault.module in KERNEL_MODULES else 1 for fault in every]
         keys = [rng.random() ** (1 / weight) for weight in weights]
         chosen = sorted(range(len(every)), key=keys.__getitem__, reverse=True)[:wanted]
         found += [every[index] for index in chosen]
@@ -127,13 +129,12 @@ class Overlay:
 
     def failures(self, module: str, excused: list[str]) -> Iterator[str]:
         for stage in stages(self.folder, module):
-            ended = self.pytest(["-x", *(f"--deselect={name}" for name in excused), *stage])
+            deselected = [f"--deselect={name}" for name in excused]
+            ended = self.pytest(["-x", *deselected], stage)
             if ended.returncode not in (PASSED, NOTHING):
                 yield first_failure(ended) or f"{stage[0]} (ended with {ended.returncode})"
 
-    def pytest(
-        self, arguments: list[str], limit_s: int = LIMIT_S
-    ) -> subprocess.CompletedProcess[str]:
+    def pytest(self, options: list[str], files: list[str]) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"]
         environment = os.environ | {
             # Entry points and child processes must find the copy, not what is installed.
@@ -144,13 +145,13 @@ class Overlay:
             "CI": "true",
         }
         return subprocess.run(
-            [*command, "-m", "not slow and not root", *arguments],
+            [*command, "-m", "not slow and not root", *options, *files],
             cwd=self.folder,
             env=environment,
             capture_output=True,
             text=True,
             check=False,
-            preexec_fn=partial(limit, limit_s),
+            preexec_fn=partial(limit, START_S + FILE_S * len(files)),
         )
 
 
@@ -172,7 +173,7 @@ def first_failure(ended: subprocess.CompletedProcess[str]) -> str:
 def failing(overlay: Overlay, faults: list[Fault]) -> list[str]:
     """Return the tests that fail without a mutant: they can notice none."""
     paths = {path for fault in faults for stage in stages(ROOT, fault.module) for path in stage}
-    ended = overlay.pytest(sorted(paths), limit_s=LIMIT_S * len(paths))
+    ended = overlay.pytest([], sorted(paths))
     if ended.returncode not in (PASSED, FAILED):
         raise SystemExit(f"the tests do not even run: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
 
@@ -206,7 +207,8 @@ def verdicts(faults: list[Fault], workers: int) -> Iterator[Verdict]:
                 overlays.put(overlay)
 
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(judged, faults)
+            for judgement in as_completed([pool.submit(judged, fault) for fault in faults]):
+                yield judgement.result()
 
 
 def say(line: str) -> None:

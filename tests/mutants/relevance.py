@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from sim.jit import KERNEL_MODULES
+
 PACKAGES = ("fattree", "controller", "hostagent", "sim", "emulation/softswitch")
 
 # Not mutated, as a test could only say the same again: what the figures run and how they look, and
@@ -15,11 +17,11 @@ DECLARATIONS = (
 )
 
 ROOMS = {
-    "fattree": "tests/fattree",
-    "controller": "tests/controller",
-    "hostagent": "tests/hostagent",
-    "sim": "tests/sim",
-    "emulation/softswitch": "tests/emulation/softswitch",
+    "fattree": ("tests/fattree",),
+    "controller": ("tests/controller",),
+    "hostagent": ("tests/hostagent",),
+    "sim": ("tests/sim", "tests/theory"),
+    "emulation/softswitch": ("tests/emulation/softswitch",),
 }
 NAIVE = "tests/parity/test_naive_against_sim.py"
 VIRTUAL = "tests/emulation/virtual/test_parity.py"
@@ -30,7 +32,7 @@ NEIGHBOURS = {
     "fattree": (NAIVE, "tests/controller", "tests/sim", VIRTUAL),
     "controller": (VIRTUAL, "tests/parity/test_local_repair.py", "tests/emulation/virtual"),
     "hostagent": (NAIVE, VIRTUAL, "tests/emulation/virtual"),
-    "sim": (NAIVE, "tests/theory"),
+    "sim": (NAIVE,),
     "emulation/softswitch": (
         PROGRAMS,
         VIRTUAL,
@@ -51,19 +53,6 @@ def modules(root: Path, package: str) -> list[str]:
     return [path for path in paths if not path.startswith(DECLARATIONS)]
 
 
-def is_kernel(root: Path, module: str) -> bool:
-    """Tell whether numba compiles a module, which a mutant of it costs half a minute."""
-    return f'"{Path(module).stem}"' in kernel_names(root) and module.startswith(
-        ("fattree/", "hostagent/", "sim/")
-    )
-
-
-def kernel_names(root: Path) -> str:
-    """Return the list of kernel modules that `sim.jit` keeps, as it is written there."""
-    source = (root / "sim" / "jit.py").read_text()
-    return source.split("KERNEL_MODULES", 1)[1].split("\n)\n", 1)[0]
-
-
 def stages(root: Path, module: str) -> list[list[str]]:
     """Return the tests of a module in the order in which they are run, each once.
 
@@ -72,15 +61,12 @@ def stages(root: Path, module: str) -> list[list[str]]:
     every process that compiles costs half a minute, and this one sees the most.
     """
     package = package_of(module)
-    room = sorted((root / ROOMS[package]).rglob("test_*.py"))
+    room = [path for name in ROOMS[package] for path in files(root, name)]
     stem, dotted = Path(module).stem, module.removesuffix(".py").replace("/", ".")
-    named = [path for path in room if stem in path.stem]
-    importing = [path for path in room if imports(path.read_text(), dotted)]
-    wanted = [
-        [path.relative_to(root).as_posix() for path in paths] for paths in (named, importing, room)
-    ]
-    wanted += [files(root, name) for name in NEIGHBOURS[package]]
-    if module.startswith("sim/") and is_kernel(root, module):
+    named = [path for path in room if stem in Path(path).stem]
+    importing = [path for path in room if imports((root / path).read_text(), dotted)]
+    wanted = [named, importing, room, *(files(root, name) for name in NEIGHBOURS[package])]
+    if module.startswith("sim/") and module in KERNEL_MODULES:
         wanted.insert(0, [NAIVE])
 
     seen: set[str] = set()

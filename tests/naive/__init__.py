@@ -1,5 +1,4 @@
-"""The run model as plainly as it can be written, a reference that shares no code with what it is
-compared with.
+"""The run model as plainly as it can be written, sharing no code with what it is compared with.
 
 One heap of events, packets and queues as objects, no arrays, no windows. It is written from the
 rules of design.md, simulator-model.md and load-balancers.md and imports nothing of ours but the

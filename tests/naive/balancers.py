@@ -1,6 +1,4 @@
-"""Every load balancer's rule as plainly as it can be written: how a switch or a host chooses a
-packet's path.
-"""
+"""Every load balancer's rule, as plain as can be: how switch or host chooses a packet's path."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -116,9 +114,7 @@ class Balancer:
         return ties[self.draw(16) * len(ties) >> 16]
 
     def lowest_bin(self, slots: list[int], queues: list[int]) -> int:
-        """Return the uplink of a random slot among those whose queue has reached the fewest
-        thresholds.
-        """
+        """Return the uplink of a random slot among those whose queue is in the lowest bin."""
         options = self.scenario.load_balancer
         shares = [Fraction(str(percent)) / 100 for percent in options.bins_percent]
         thresholds = [ceil(Wire(self.scenario).buffer_bytes * share) for share in shares]

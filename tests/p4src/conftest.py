@@ -1,6 +1,4 @@
-"""Tests here import protobuf messages of their own: the package that chooses protobuf's back end
-must come first.
-"""
+"""The package that chooses protobuf's back end comes before the messages that tests import."""
 
 import controller
 

@@ -1,6 +1,4 @@
-"""The programs as sources: they compile, at every size, and their control plane API changes only on
-purpose.
-"""
+"""The programs as sources: they compile, at every size; their API changes only on purpose."""
 
 import re
 import shutil
@@ -19,7 +17,7 @@ SOURCES = sorted([*p4src.FOLDER.glob("*.p4"), *p4src.INCLUDE.glob("*.p4")])
 
 
 def test_every_load_balancer_has_its_program() -> None:
-    assert sorted({policy.program for policy in POLICIES.values()}) == p4src.programs()
+    assert sorted({row.program for row in POLICIES.values()}) == p4src.programs()
 
 
 def test_a_program_that_does_not_exist_is_named() -> None:

@@ -1,6 +1,4 @@
-"""Small random scenarios in which much goes wrong: ties, drops, marks, failures, stale routes and
-queues; for hypothesis.
-"""
+"""Small random scenarios in which much goes wrong: ties, drops, marks, failures, stale routes."""
 
 from typing import Any
 
@@ -28,9 +26,7 @@ CHAINED = ("ring", "hierarchical_ring")
 
 @st.composite
 def scenarios(draw: Any, policy: str) -> Scenario:
-    """Draw a scenario for one load balancer: k = 2, 4 or 6 and at most about MOST_PACKETS data
-    packets.
-    """
+    """Draw a scenario: k = 2, 4 or 6, and at most about MOST_PACKETS data packets."""
     k = draw(st.sampled_from((4, 2, 6)))
     payload = draw(st.sampled_from((4096, 1000, 256)))
     return Scenario(

@@ -1,6 +1,4 @@
-"""Appendix F's load-balancing invariant, counted at P4 switches and in the simulator: equal rates
-on all links down to a switch.
-"""
+"""Appendix F's invariant at P4 switches and in the simulator: equal rates down to a switch."""
 
 from types import SimpleNamespace
 from typing import Any

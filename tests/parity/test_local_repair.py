@@ -1,6 +1,4 @@
-"""Local repair: agents at P4 switches against the simulator's tables, and a rule on table entries
-against one on arrays.
-"""
+"""Local repair: switch agents against the simulator, a rule on entries against one on arrays."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,6 +1,4 @@
-"""The plain model holds what every network must: no packet vanishes, queues fit, pointers follow
-their schedules.
-"""
+"""What every network must hold: no packet vanishes, queues fit, pointers follow their schedules."""
 
 from collections import Counter
 

@@ -1,6 +1,4 @@
-"""The simulator's kernels against the plain model, to the picosecond: every flow, every port, every
-count.
-"""
+"""The simulator's kernels against the plain model, to the picosecond: flows, ports, counts."""
 
 from dataclasses import fields
 from typing import Any

@@ -1,6 +1,4 @@
-"""The plain model shares no code with what it is compared with, or a wrong rule would be wrong on
-both sides.
-"""
+"""The plain model shares no code with what it is compared with: else both would be wrong alike."""
 
 import ast
 from pathlib import Path

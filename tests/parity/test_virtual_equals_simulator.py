@@ -1,6 +1,4 @@
-"""P4 programs, controller and real bytes on one side, the simulator's kernels on the other: the
-same to the picosecond.
-"""
+"""P4 programs, controller and real bytes against the simulator's kernels, to the picosecond."""
 
 import re
 from collections.abc import Callable

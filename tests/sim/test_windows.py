@@ -1,13 +1,17 @@
 """Window after window: what a window may take from the pool, and when the clock skips."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+import sim.windows
 from fattree.experiment import Collective, Fabric, Scenario
+from hostagent.state import NEVER
 from sim.engine import advanced
 from sim.network import Network, build
 from sim.state import CHUNK, CLOCK, LIVE, SPARE, Records, World
-from sim.windows import chunks_needed
+from sim.windows import REACHED, STUCK, chunks_needed, through_windows
 
 SLOW_GBPS = 10
 
@@ -55,3 +59,25 @@ def test_the_clock_skips_to_the_first_event() -> None:
     world = advanced(network, 10**9 - 1)
     assert world.counters[CLOCK] == 10**9 - 1
     assert np.all(world.flows.senders.sent == 0)
+
+
+@pytest.mark.parametrize(
+    ("next_ps", "ended", "windows", "clock"),
+    [(10**9, REACHED, 2, 10**9 + 10), (10**10, REACHED, 1, 10**9 + 10), (NEVER, STUCK, 1, 10)],
+)
+def test_a_window_in_which_nothing_happens_is_the_last_before_the_next_event(
+    monkeypatch: pytest.MonkeyPatch, next_ps: int, ended: int, windows: int, clock: int
+) -> None:
+    world = SimpleNamespace(counters=[1] * 64, constants=SimpleNamespace(window_ps=10))
+    world.counters[CLOCK] = 0
+    served: list[int] = []
+
+    def served_hosts(work: tuple[SimpleNamespace], end_ps: int) -> int:
+        served.append(end_ps)
+        return int(end_ps > next_ps)
+
+    monkeypatch.setattr(sim.windows, "next_event", lambda world: next_ps)
+    outcome = through_windows(
+        (world,), 10**9 + 10, lambda work: True, served_hosts, lambda work, end_ps: 0
+    )
+    assert (outcome, len(served), world.counters[CLOCK]) == (ended, windows, clock)

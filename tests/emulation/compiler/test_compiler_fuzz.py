@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 
@@ -33,9 +34,10 @@ def test_texts_that_no_programmer_wrote_are_answered(kind: str, seed: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_minute_of_fuzzing_finds_nothing() -> None:
+def test_seconds_of_fuzzing_find_nothing() -> None:
+    """OFAN_FUZZ_SECONDS gives it more than CI has."""
     counts: Counter[str] = Counter()
-    for _, found, text in fuzz(60, seed=7):
+    for _, found, text in fuzz(int(os.environ.get("OFAN_FUZZ_SECONDS", "20")), seed=7):
         assert found in GOOD, f"{text}\n{found}"
         counts[found] += 1
 

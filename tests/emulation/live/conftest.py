@@ -52,7 +52,7 @@ class Served:
 
     def get(self, name: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Get one of the page's addresses."""
-        return self.ask("GET", f"/{self.token}/{name}", **headers)
+        return self.ask("GET", f"/{self.token}/{name}", None, **headers)
 
     def post(self, name: str, command: Any, **headers: str) -> tuple[int, dict[str, Any]]:
         """Send a command as the page does."""

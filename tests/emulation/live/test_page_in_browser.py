@@ -21,7 +21,10 @@ RUN = Scenario(
 )
 SECONDS = 60
 RED = r"rgb\(209, 61, 10\)"
-BLUES = r"rgb\((211, 218, 227|179, 199, 223|140, 176, 217|100, 151, 207|63, 124, 191|36, 97, 166|18, 71, 133|6, 43, 92)\)"
+BLUES = (
+    r"rgb\((211, 218, 227|179, 199, 223|140, 176, 217|100, 151, 207"
+    r"|63, 124, 191|36, 97, 166|18, 71, 133|6, 43, 92)\)"
+)
 
 
 class Page:
@@ -46,11 +49,12 @@ class Page:
 
         place = self.run(
             f"(() => {{ const path = document.querySelector('[data-link=\"{link}\"] .hit');"
-            " const point = path.getPointAtLength(path.getTotalLength() * 0.3).matrixTransform(path.getScreenCTM());"
+            " const point = path.getPointAtLength(path.getTotalLength() * 0.3)"
+            ".matrixTransform(path.getScreenCTM());"
             " return [Math.round(point.x), Math.round(point.y)]; }})()".replace("}}", "}")
         )
         actions = ActionChains(self.driver)
-        actions.w3c_actions.pointer_action.move_to_location(*place)
+        actions.w3c_actions.pointer_action.move_to_location(*place)  # type: ignore[no-untyped-call]
         actions.w3c_actions.pointer_action.click()
         actions.perform()
 
@@ -75,7 +79,8 @@ def page(browser: Any, serve: Callable[..., Served]) -> Page:  # noqa: F811
 
 def test_a_clicked_link_turns_red_and_its_traffic_moves_to_the_others(page: Page) -> None:
     page.wait(
-        f"latest.time_ps > 4e6 && Number(document.querySelector('[data-link=\"{LINK}\"]').dataset.load) > 0.1"
+        "latest.time_ps > 4e6 && "
+        f"Number(document.querySelector('[data-link=\"{LINK}\"]').dataset.load) > 0.1"
     )
     before = page.load(*OTHERS)
     page.click(LINK)

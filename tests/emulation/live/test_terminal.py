@@ -126,7 +126,8 @@ def test_a_curve_is_empty_at_nothing_and_full_at_most() -> None:
 
 def test_the_last_line_has_the_result() -> None:
     assert summary_of(snapshot(cct_ps=17 * US)) == (
-        "Ofan: running at 9.00 µs, CCT 17.00 µs, longest queues in packets: E>A 8.0, A>C 8.0, C>A 8.0, A>E 8.0, E>H 8.0; "
+        "Ofan: running at 9.00 µs, CCT 17.00 µs, longest queues in packets: "
+        "E>A 8.0, A>C 8.0, C>A 8.0, A>E 8.0, E>H 8.0; "
         "0 dropped, 4 lost on failed links"
     )
 

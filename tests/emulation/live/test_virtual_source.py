@@ -1,4 +1,4 @@
-"""A paced virtual run: in step with the clock, the same run as without a pace, and open to clicks."""
+"""A paced virtual run: in step with the clock, the same run as without, and open to clicks."""
 
 from typing import Any
 

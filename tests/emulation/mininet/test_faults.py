@@ -133,7 +133,8 @@ def test_a_killed_switch_is_reprovisioned_and_no_other_is_touched(tmp_path):
 
 
 def test_probes_route_around_a_dead_switch_and_use_it_again(tmp_path):
-    with running(tmp_path, packets=60, detection="probe", probe_interval_us=300_000) as fabric:
+    # The switch is up again after some 0.7 s: three probes must have missed it before.
+    with running(tmp_path, packets=60, detection="probe", probe_interval_us=150_000) as fabric:
         fabric.switches.may_restart = True
         disturbed(
             fabric,

@@ -375,7 +375,7 @@ class Selection(NamedTuple):
 
     words: str
     text: str
-    count: int | str
+    result: int | str
 
 
 def three(peer: Peer) -> None:
@@ -465,7 +465,7 @@ def test_read_selects(rule: Selection) -> None:
         found: int | str = len(peer.read(rule.text))
     except StatusError as error:
         found = Code(error.details[0].canonical_code).name
-    assert found == rule.count
+    assert found == rule.result
 
 
 def test_a_reset_default_entry_is_as_the_program_made_it() -> None:
@@ -744,19 +744,19 @@ def test_too_many_streams_are_refused() -> None:
 
 
 def packet_out(
-    port: int, payload: bytes = b"\1\2\3\4\5\6\7\x08", **more: Any
+    port: int, payload: bytes = b"\1\2\3\4\5\6\7\x08", more: dict[int, int] | None = None
 ) -> p4.StreamMessageRequest:
     message = p4.StreamMessageRequest()
     message.packet.payload = payload
-    for number, value in {1: port, 2: 0, **more}.items():
-        message.packet.metadata.add(metadata_id=int(number), value=value.to_bytes(2, "big"))
+    for number, value in {1: port, 2: 0, **(more or {})}.items():
+        message.packet.metadata.add(metadata_id=number, value=value.to_bytes(2, "big"))
     return message
 
 
 @pytest.mark.parametrize(
     ("message", "code", "kind"),
     [
-        (packet_out(3, **{"7": 1}), Code.INVALID_ARGUMENT, "packet_out"),
+        (packet_out(3, more={7: 1}), Code.INVALID_ARGUMENT, "packet_out"),
         (packet_out(512), Code.OUT_OF_RANGE, "packet_out"),
         (
             p4.StreamMessageRequest(digest_ack=p4.DigestListAck(digest_id=9)),

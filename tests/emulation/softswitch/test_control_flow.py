@@ -108,3 +108,15 @@ def test_a_structured_program_needs_no_numbers() -> None:
     """if a: (if b: return); tail -- the early return must not flatten what follows."""
     ways: list[Way] = [(1, 2), (None, 2), (3,), (None,)]
     assert not any("q" in line for line in emit(graph_of(ways, [True] * 4), "0"))
+
+
+@settings(deadline=None, max_examples=200)
+@given(shape=acyclic())
+@example(shape=([(1, 2), (3, 4), (3, 4), (None,), (None,)], [True] * 5))
+def test_every_block_stands_once_or_the_code_would_grow_with_each_level(
+    shape: tuple[list[Way], list[bool]],
+) -> None:
+    ways, has_else = shape
+    graph = graph_of([tuple(dict.fromkeys(targets)) for targets in ways], has_else)
+    lines = [line.strip() for line in emit(graph, "0")]
+    assert {lines.count(f"trail.append({i})") for i in range(len(ways))} <= {0, 1}

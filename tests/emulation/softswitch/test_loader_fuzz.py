@@ -177,3 +177,12 @@ def test_any_packet(new_program: Any, bench: Any, frames: list[bytes]) -> None:
         for start in (b"", b"\x01\x21ab", b"\x02\x02ab\x07"):
             run.send(start + frame)
     assert run.switch.counts.transmitted == 3 * len(frames)
+
+
+def test_a_table_names_an_action_profile_that_exists(program: Any, bench: Any) -> None:
+    program.state("start", [])
+    act = program.action("act", [])
+    program.table("t", {}, [act], act)
+    program.root["pipelines"][0]["tables"][0]["action_profile"] = "nobody"
+    with pytest.raises(PipelineError, match="^table 't': no action profile is called 'nobody'$"):
+        bench(program)

@@ -57,7 +57,9 @@ def test_probes_find_a_dead_link_after_as_many_intervals_as_may_miss(
         <= waited_ps
         <= (misses + 1) * interval_us * PS_PER_US + 2 * latency_ps
     )
-    assert found.installed_ps == found.detected_ps + fabric.scenario.convergence_ps
+    convergence_ps = fabric.scenario.convergence_ps
+    assert convergence_ps is not None
+    assert found.installed_ps == found.detected_ps + convergence_ps
     assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
 
 

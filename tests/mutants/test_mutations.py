@@ -1,0 +1,87 @@
+"""What faults are made, where, and to which tests they are shown."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.__main__ import ROOT, equivalent, sample
+from tests.mutants.mutations import mutants
+from tests.mutants.relevance import PACKAGES, modules, stages
+
+
+def made(source: str) -> set[str]:
+    return {mutant.source for mutant in mutants(source)}
+
+
+@pytest.mark.parametrize(
+    ("source", "faults"),
+    [
+        ("a < b", {"(a <= b)"}),
+        ("a != b", {"(a == b)"}),
+        ("a + b", {"(a - b)"}),
+        ("a >> b", {"(a << b)"}),
+        ("a and b", {"(a or b)"}),
+        ("not a", {"(a)"}),
+        ("x = 7", {"x = 8"}),
+        ("x = True", {"x = False"}),
+        ("x = max(a, b)", {"x = (min(a, b))"}),
+        ("x = f(a, b)", {"x = (f(b, a))"}),
+        ("f()", {"pass"}),
+        ("x.y = a", {"pass"}),
+        ("x += a", {"pass"}),
+        ("if a:\n    b()", {"pass", "if a:\n    pass"}),
+        ("def f(a=1): return a", {"def f(a=2): return a"}),
+        ("é = 'é' if a == b else c", {"é = 'é' if (a != b) else c"}),
+    ],
+)
+def test_a_fault_changes_one_place(source: str, faults: set[str]) -> None:
+    assert made(source) == faults
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""A docstring of 3 words."""',
+        "def f(a: int | None) -> tuple[int, ...]: return a",
+        "x: Annotated[int, Field(ge=1)] = y",
+        "raise ValueError(f'{a + 1} is not {b - 1}')",
+        "x = f'{a + 1}'",
+        "x = 'a' + b",
+        "x = isinstance(a, b)",
+        "x = a",
+    ],
+)
+def test_what_no_test_need_see_is_left_alone(source: str) -> None:
+    assert made(source) == set()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_mutant_is_python_that_differs(package: str) -> None:
+    for module in modules(ROOT, package)[::5]:
+        source = (ROOT / module).read_text()
+        for mutant in mutants(source)[::10]:
+            assert mutant.source != source
+            ast.parse(mutant.source)
+
+
+def test_a_seed_fixes_the_sample() -> None:
+    packages = ("controller", "hostagent")
+    first, again, other = (sample(seed, 9, packages) for seed in (1, 1, 2))
+    assert first == again != other
+    assert {fault.module.split("/")[0] for fault in first} == set(packages)
+
+
+def test_tests_that_are_named_after_a_module_come_first() -> None:
+    first, *others = stages(ROOT, "fattree/iwrr.py")
+    assert first == ["tests/fattree/test_iwrr.py"]
+    paths = [*first, *(path for stage in others for path in stage)]
+    assert len(paths) == len(set(paths))
+    assert all((ROOT / path).is_file() for path in paths)
+
+
+def test_what_is_listed_as_equivalent_is_still_there() -> None:
+    for file, text, change in equivalent():
+        source = (Path(ROOT) / file).read_text()
+        found = {(mutant.text, mutant.change) for mutant in mutants(source)}
+        assert (text, change) in found, f"{file}: {text}: {change}"
