@@ -41,6 +41,7 @@ Matrix = Literal[
     "file",
 ]
 Detection = Literal["announced", "netlink", "probe"]
+Congestion = Literal["fixed", "swift", "lazy_swift", "mswift"]
 
 
 class Section(BaseModel):
@@ -130,7 +131,7 @@ class Transport(Section):
     """Loss recovery, congestion control and pacing."""
 
     recovery: Literal["erasure", "sack"] = "erasure"
-    congestion: Literal["fixed", "swift", "lazy_swift", "mswift"] = "fixed"
+    congestion: Congestion = "fixed"
     # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
     sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
     # No packet times out sooner, in zero-load RTTs: with one instead of three, rttvar shrinks below

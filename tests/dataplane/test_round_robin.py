@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Simple RR and Switch Pkt: who shares a pointer, how it wraps, when its order is drawn again."""
-=======
 """Simple RR and Switch Pkt: who shares a pointer, how it wraps, when the order is drawn again."""
->>>>>>> 9c27429b848c2d31f8a8c23b4d69fc7a923abf4e
 
 from collections import Counter
 from itertools import pairwise

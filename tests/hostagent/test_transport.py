@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Scenario, Transport
+from fattree.experiment import Congestion, Scenario, Transport
 from hostagent import swift, transport
 from hostagent.rules import rules
 from hostagent.state import NEVER
@@ -162,7 +162,7 @@ def test_sack_completes_whatever_is_lost_or_late(order: list[int], dropped: set[
     assert sender.state.acked == 24 and sender.state.sent == 24
 
 
-def controlled(congestion: str) -> Sender:
+def controlled(congestion: Congestion) -> Sender:
     return Sender(Scenario(transport=Transport(recovery="sack", congestion=congestion)), packets=60)
 
 
@@ -226,7 +226,7 @@ def test_median_is_that_of_the_last_half_window(delays: list[int], window: int) 
 
 
 @pytest.mark.parametrize("congestion", ["swift", "lazy_swift"])
-def test_without_the_median_the_last_delay_counts(congestion: str) -> None:
+def test_without_the_median_the_last_delay_counts(congestion: Congestion) -> None:
     sender = controlled(congestion)
     for delay in (9, 9, 9, 4):
         sender.packets[sender.state.samples].delay_ns = delay
@@ -236,7 +236,7 @@ def test_without_the_median_the_last_delay_counts(congestion: str) -> None:
 
 @pytest.mark.parametrize(("congestion", "late_holes"), [("swift", 1), ("mswift", 5)])
 def test_plain_swift_halves_at_the_first_late_hole_and_lazy_swift_at_the_fifth(
-    congestion: str, late_holes: int
+    congestion: Congestion, late_holes: int
 ) -> None:
     sender = controlled(congestion)
     windows = [sender.state.window]
@@ -276,6 +276,6 @@ def test_a_hole_that_its_second_packet_has_closed_counts(sack: Sender) -> None:
 
 
 @pytest.mark.parametrize("congestion", ["swift", "lazy_swift", "mswift"])
-def test_swift_needs_sack(congestion: str) -> None:
+def test_swift_needs_sack(congestion: Congestion) -> None:
     with pytest.raises(ExperimentError, match=f'"{congestion}" needs transport'):
         rules(Scenario(transport=Transport(congestion=congestion)))

@@ -9,7 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fattree.experiment import Collective, Fabric, LoadBalancer, Scenario, Transport
+from fattree.experiment import (
+    Collective,
+    Congestion,
+    Fabric,
+    LoadBalancer,
+    Scenario,
+    Transport,
+)
 from sim.engine import run
 
 SEEDS = (1, 2, 3)
@@ -28,7 +35,7 @@ class Increase(NamedTuple):
 
 
 def measured(
-    congestion: str, sack_threshold: int, ecn_percent: int, policy: str = "host_pkt_ar"
+    congestion: Congestion, sack_threshold: int, ecn_percent: int, policy: str = "host_pkt_ar"
 ) -> Increase:
     """Return the mean over the seeds."""
     rows = []

@@ -1,6 +1,6 @@
 """The criteria of claims are functions of numbers: tables of cases on both sides of each line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
 from sim.report.statistics import Estimate
 
 
-def runs(increases: dict[str, Sequence[float]], **columns: Any) -> pl.DataFrame:
+def runs(increases: Mapping[str, Sequence[float]], **columns: Any) -> pl.DataFrame:
     """Return a frame of runs: one row a load balancer and seed."""
     rows = [
         {
