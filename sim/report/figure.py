@@ -56,14 +56,12 @@ class Variant:
 # Where the paper's text leaves a choice that moves its figures, both forms are printed.
 VARIANTS = {
     "simple_rr_shared": Variant(
-        "simple_rr", "Simple RR, shared pointer", {"load_balancer__rr_pointer": "shared"}
+        "simple_rr", "Simple RR (shared)", {"load_balancer__rr_pointer": "shared"}
     ),
-    "jsq_stale": Variant(
-        "jsq", "JSQ, readings of 100 ns", {"load_balancer__queue_staleness_ns": 100}
-    ),
+    "jsq_stale": Variant("jsq", "JSQ (100 ns)", {"load_balancer__queue_staleness_ns": 100}),
     "switch_pkt_ar_stale": Variant(
         "switch_pkt_ar",
-        "Switch Pkt AR, readings of 100 ns",
+        "Switch Pkt AR (100 ns)",
         {"load_balancer__queue_staleness_ns": 100},
     ),
 }

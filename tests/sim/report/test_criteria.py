@@ -13,15 +13,17 @@ from sim.figures import (
     converged,
     convergence,
     failure_rate,
+    fsdp,
     growth,
     message_size,
     network_size,
+    ofan_model,
     overload,
     sack,
 )
 from sim.report import schemes
 from sim.report.claims import CLAIMS, combined, decide, sure
-from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
+from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Data, Outcome, Preset, Verdict
 from sim.report.statistics import Estimate
 
 
@@ -407,3 +409,67 @@ def test_c03_flowlets_within_16_per_cent(flowlets: Sequence[float], outcome: Out
         hosts=128,
     )
     assert baseline.near_the_bound(ata, runs({**COARSE, **CLOSE})).verdict == outcome
+
+
+def fsdp_runs(own: float, others: float) -> Data:
+    """Return FSDP's runs: Ofan's increase falls to `own` at 405B, the others' goes to `others`."""
+    increases = {
+        "llama-7b": (0.2, 0.3),
+        "llama-70b": (0.05, 0.3),
+        "llama-405b": (own, others),
+    }
+    frames = [
+        runs(
+            {
+                policy: [value + seed / 10_000 for seed in range(10)]
+                for policy, value in (
+                    ("ofan", ofan),
+                    ("host_pkt_ar", rest),
+                    ("switch_pkt_ar", rest),
+                )
+            },
+            name="fsdp",
+        ).with_columns(pl.lit(model).alias("collective.model"))
+        for model, (ofan, rest) in increases.items()
+    ]
+    queues = {"ofan": 6.0, "host_pkt_ar": 60.0, "switch_pkt_ar": 60.0}
+    frame = pl.concat(frames).with_columns(
+        pl.col("policy").replace_strict(queues).alias("max_queue_packets")
+        + pl.col("seed") * pl.lit(0.01),
+        utilisation_layers=pl.when(pl.col("policy") == "ofan").then([0.9] * 5).otherwise([0.7] * 5),
+    )
+    data = Data(Preset("default"), (), ())
+    data.__dict__["frame"] = pl.concat([frame, frame.with_columns(name=pl.lit("fixed_rate"))])
+    return data
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "outcome"),
+    [(0.005, 0.3, HOLDS), (0.04, 0.3, PARTLY), (0.005, 0.6, PARTLY)],
+)
+def test_c16_the_others_increase_stays(own: float, others: float, outcome: Outcome) -> None:
+    (verdict,) = fsdp.claims(fsdp_runs(own, others))
+    assert verdict.verdict == outcome
+
+
+@pytest.mark.parametrize(
+    ("queues", "outcome"),
+    [
+        ((2.0, 3.0, 3.0, 3.0, 1.0), HOLDS),
+        ((2.3, 2.4, 2.4, 2.05, 1.0), PARTLY),
+    ],
+)
+def test_c20_other_layers_are_further_from_their_model(
+    queues: Sequence[float], outcome: Outcome
+) -> None:
+    rows = [
+        {
+            "seed": seed,
+            "sending": [queue + seed / 1000 for queue in queues],
+            "pointers": [7.75 + seed / 1000, 14.5 + seed / 1000],
+        }
+        for seed in range(10)
+    ]
+    data = Data(Preset("default"), (), ())
+    data.__dict__["frame"] = pl.DataFrame(rows)
+    assert ofan_model.claims(data)[0].verdict == outcome
