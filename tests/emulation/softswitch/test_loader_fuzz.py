@@ -184,5 +184,5 @@ def test_a_table_names_an_action_profile_that_exists(program: Any, bench: Any) -
     act = program.action("act", [])
     program.table("t", {}, [act], act)
     program.root["pipelines"][0]["tables"][0]["action_profile"] = "nobody"
-    with pytest.raises(PipelineError, match="^table 't': no action profile is called 'nobody'$"):
+    with pytest.raises(PipelineError, match=r"^table 't': no action profile is called 'nobody'$"):
         bench(program)
