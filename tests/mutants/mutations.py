@@ -100,7 +100,8 @@ def relevant(node: ast.AST) -> Iterator[ast.AST]:
             skipped = list(node.decorator_list)
         case ast.AnnAssign():
             skipped = [node.annotation]
-        case ast.arg():
+        case ast.arg() | ast.keyword(arg="strict"):
+            # zip's `strict` asserts what holds anyway.
             return
     for child in ast.iter_child_nodes(node):
         if not any(child is each for each in skipped):

@@ -49,6 +49,7 @@ def test_a_fault_changes_one_place(source: str, faults: set[str]) -> None:
         "x = f'{a + 1}'",
         "x = 'a' + b",
         "x = isinstance(a, b)",
+        "x = zip(a, strict=True)",
         "x = a",
     ],
 )
