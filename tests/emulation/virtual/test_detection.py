@@ -78,12 +78,13 @@ def test_probes_disturb_no_data() -> None:
 
 
 def test_the_more_often_probes_are_sent_the_less_is_lost() -> None:
+    # Long enough for packets to be sent all the while.
     event = LinkEvent(link=LINK, down_ns=4_000)
     lost = []
     for interval_us in (1, 3):
         probing = Controller(detection="probe", probe_interval_us=interval_us)
-        lost.append(ran(scenario(probing, event))[1].accounts.lost)
-    _, told = ran(scenario(Controller(), event))
+        lost.append(ran(scenario(probing, event, packets=512))[1].accounts.lost)
+    _, told = ran(scenario(Controller(), event, packets=512))
     assert told.accounts.lost < lost[0] < lost[1]
 
 

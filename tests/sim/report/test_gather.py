@@ -82,8 +82,8 @@ def test_a_seed_with_a_run_missing_is_left_out_of_its_part(tmp_path: Path) -> No
 
 
 def test_pairs_are_of_the_seeds_that_both_have() -> None:
-    first = pl.DataFrame({"seed": [3, 1, 2], "increase": [0.3, 0.1, 0.2]})
-    second = pl.DataFrame({"seed": [2, 1], "increase": [0.1, 0.0]})
+    first = pl.DataFrame({"seed": [3, 1, 2], "sending_increase": [0.3, 0.1, 0.2]})
+    second = pl.DataFrame({"seed": [2, 1], "sending_increase": [0.1, 0.0]})
     found = schemes.paired_by_seed(first, second)
     assert found.count == 2
     assert found.mean == pytest.approx(0.1)
