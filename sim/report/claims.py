@@ -79,9 +79,9 @@ CLAIMS: dict[str, Claim] = {
         "AR, Switch Pkt AR like a square root; Host DR, Ofan constant; CCT follows max queue",
         "fig. growth, thm 1-3",
         "unlimited capacity, thresholds of 800 KB; exponents in mode 1 (8 to 64 packets) and "
-        "beyond, separately, beyond over the last two doublings; the three groups' intervals do"
-        " not overlap and are in order; linear group above 0.8 in mode 1; rank correlation of "
-        "CCT and max queue > 0.9",
+        "beyond (the last doubling), separately; the three groups' intervals do not overlap and "
+        "are in order; linear group above 0.8 in mode 1; rank correlation of CCT and max queue > "
+        "0.9",
         set_by="the paper; margins: us",
     ),
     "C09": Claim(
@@ -148,8 +148,8 @@ CLAIMS: dict[str, Claim] = {
         "Synchronised pairs on aggregation-edge links match the formula; more with Simple RR "
         "than JSQ; probability of one goes to 1 with k",
         "app. C",
-        "at least 300 seeds; formula inside the 95 % interval at k = 4, 6, 8, else say at which"
-        " k not; differ; monotone in k",
+        "at least 300 seeds; formula inside the 95 % interval at k = 4, 6, 8, else say at which "
+        "k not; differ; monotone in k",
         set_by="us",
         least_seeds=300,
     ),
@@ -167,8 +167,8 @@ CLAIMS: dict[str, Claim] = {
         set_by="the paper; margins: us",
     ),
     "C20": Claim(
-        "Ofan, same: edge model holds well, others poorer; expected pointers per edge about k/2"
-        " - 1/4, per aggregation at most k - 1",
+        "Ofan, same: edge model holds well, others poorer; expected pointers per edge about k/2 "
+        "- 1/4, per aggregation at most k - 1",
         "app. F",
         "E>A within 15 %, and every other layer's error larger than E>A's; counts within 2 %",
         set_by="the paper; margins: us",
