@@ -174,7 +174,10 @@ def gap_grows(stale: pl.DataFrame, broken: pl.DataFrame, whole: pl.DataFrame) ->
             f"{100 * converged.mean():.0f} points, a change of {percent(beside)}"
         ),
         paper="the gap only increases under failures",
-        why="" if grown else "Host Flowlet AR leaves a dead path as soon as a timer tells it to.",
+        why=""
+        if grown
+        else "Host Flowlet AR leaves a dead path as soon as a timer tells it to, so "
+        "that failures cost it about as much as others.",
         evidence=(
             f"mean CCT of coarse and packet schemes: {_ccts(whole)} without, {_ccts(broken)} with "
             "failures and G = 0, where every host is paced at ρmax, below the line rate: flows "

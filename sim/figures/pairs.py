@@ -157,7 +157,7 @@ def claims(data: Data) -> list[Verdict]:
             verdict=decide([not printed, *others.values()]),
             ours=ours,
             paper=paper,
-            why=not_so(others) + why(printed),
+            why=f"{not_so(others)} {why(printed)}".strip(),
             seeds=seeds,
         )
     ]
