@@ -88,7 +88,7 @@ def claims(data: Data) -> list[Verdict]:
 
 
 WHY = (
-    "Host Pkt AR freezes from 4 MB on at a fixed rate, too (see message size); MSwift keeps its "
+    "Host Pkt AR freezes beyond 4 MB at a fixed rate, too (see message size); MSwift keeps its "
     "queues shorter, which makes up for some of it."
 )
 

@@ -180,7 +180,7 @@ WHY = (
     "From 78 packets on ACKs come back and hosts interleave them with data: up to 512 packets the "
     "queues of Simple RR and JSQ grow ever slower, then faster again with every doubling. A line "
     "over the plateau and the growth has neither's exponent: steps tell them apart. Host Pkt AR "
-    "freezes from 4 MB on (see message size) and leaves its group."
+    "freezes beyond 4 MB (see message size) and leaves its group."
 )
 
 
