@@ -77,3 +77,15 @@ def test_registers_are_known_by_name() -> None:
     assert OFAN.register("pointers").size == 256
     with pytest.raises(PlanError, match="the program has no register clock"):
         OFAN.register("clock")
+
+
+@pytest.mark.parametrize(
+    ("port", "written"),
+    [(0, b"\0"), (1, b"\1"), (127, b"\x7f"), (128, b"\x80"), (255, b"\xff"), (256, b"\1\0")],
+)
+def test_numbers_are_written_in_the_shortest_form(port: int, written: bytes) -> None:
+    """P4Runtime, "Bytestrings": no leading zeros, and 0 is one byte."""
+    assert written in {value for _, value in OFAN.packet_out(port)}
+    message = p4runtime_pb2.TableEntry()
+    OFAN.fill(message, Entry("routes", (PREFIX,), "to_port", (port,)))
+    assert message.action.action.params[0].value == written

@@ -74,6 +74,7 @@ def test_a_window_in_which_nothing_happens_is_the_last_before_the_next_event(
 
     def served_hosts(work: tuple[SimpleNamespace], end_ps: int) -> int:
         served.append(end_ps)
+        assert len(served) <= windows
         return int(end_ps > next_ps)
 
     monkeypatch.setattr(sim.windows, "next_event", lambda world: next_ps)
