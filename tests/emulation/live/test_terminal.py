@@ -174,6 +174,10 @@ def resize(terminal: int, rows: int, columns: int) -> None:
 @pytest.fixture
 def watched() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Yield `ofan watch` on a terminal of its own, and our end of it."""
+    # Whoever runs tests in parallel gives them COLUMNS, which would win over the terminal.
+    without_a_size = {
+        name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+    }
     ours, theirs = pty.openpty()
     resize(ours, 24, 80)
     command = [sys.executable, "-m", "ofan", "watch", DEMO, "--set", "policies=ofan"]
@@ -182,7 +186,7 @@ def watched() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color"},
+        env={**without_a_size, "TERM": "xterm-256color"},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
