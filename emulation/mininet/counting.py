@@ -100,7 +100,7 @@ def accounts(report: Report, found: Counted, lost_probes: int) -> Accounts:
 
 def complaint(tree: FatTree, flows: Flows, report: Report) -> str:
     """Say which flows are not complete: how many, and the first few."""
-    waiting = [flow for flow, _, done_ps, _ in report.flows if done_ps == NEVER]
+    waiting = [flow for flow, _, _, done_ps, _ in report.flows if done_ps == NEVER]
     names = [
         f"{host_name(tree, int(flows.source[f]))} to {host_name(tree, int(flows.destination[f]))}"
         for f in waiting[:3]

@@ -298,7 +298,7 @@ class Run:
 
         lost_probes = self._fabric.lost_probes() - self._lost_probes
         found = counted(self._fabric.tree, self._before, self._fabric.switches.counters())
-        end_ps = max(done_ps for _, _, done_ps, _ in report.flows)
+        end_ps = max(done_ps for _, _, _, done_ps, _ in report.flows)
 
         return Outcome(
             scenario=self.scenario,
