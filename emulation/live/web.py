@@ -204,8 +204,9 @@ class Events(Door):
         self.hub.viewers += 1
         try:
             await self._stream()
-        # Gone, or it takes nothing any more: there is nobody to answer.
-        except (StreamClosedError, asyncio.TimeoutError):
+        # Gone, or it takes nothing any more: there is nobody to answer. Cancelled: the server goes,
+        # and Tornado would try to send an error page into the stream, and complain that it cannot.
+        except (StreamClosedError, asyncio.TimeoutError, asyncio.CancelledError):
             self.detach().close()
         finally:
             self.hub.viewers -= 1
