@@ -5,6 +5,7 @@ it must not turn red by a draw (`CI=true`, as all CI services set it).
 """
 
 import os
+import signal
 from typing import Any
 
 from hypothesis import settings
@@ -13,6 +14,11 @@ import p4messages
 
 # Tests import messages of their own, some before the packages that would see to this.
 p4messages.install()
+
+# Whoever starts tests in the background of a script has them ignore Ctrl-C, and the processes that
+# tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
