@@ -37,6 +37,8 @@ install_shell() {  # p4runtime-shell pins old libraries, so it lives apart
     make_venv .venv-shell --copies
     say "installing p4runtime-shell into .venv-shell"
     locked .venv-shell requirements-shell.lock
+    # `ofan shell` and `ofan doctor` run this one, wherever they are called.
+    if [ -d .venv ]; then printf '%s\n' "$PWD/.venv-shell/bin/python" >.venv/ofan-shell; fi
 }
 
 install_all() {
@@ -58,7 +60,9 @@ install_all() {
     locked .venv requirements.lock
     # --no-build-isolation: setuptools is locked too, and nothing else builds us.
     .venv/bin/pip install -qq --disable-pip-version-check --no-build-isolation --no-deps -e .
-    rm -f .venv/.installed-*
+    # With sudo these are root: their Python looks for modules here, and nowhere that others can write.
+    sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/ofan .venv/bin/softswitch
+    rm -f .venv/.installed-* .venv/ofan-shell
     install_shell || say "p4runtime-shell could not be installed: \`ofan shell\` is left out, everything else works"
     say "done: .venv/bin/ofan, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
 }

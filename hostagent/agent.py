@@ -4,7 +4,7 @@ It speaks JSON lines over a socket with whoever started it:
 
     {"hosts": [[host, pid, interface], ...]}   opens the sockets, inside namespaces
         -> {"ready": hosts}
-    {"run": scenario, ...}                     builds its part of a run
+    {"run": scenario, ...}                     builds its part of a run; "matrix": its file's text
         -> {"armed": flows}
     {"start_ns": instant}                      runs it
         -> {"finished", "flows", "freezes", "counts"}, when it has ended
@@ -26,9 +26,11 @@ import signal
 import socket
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from heapq import heappop, heappush
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from fattree import traffic
@@ -38,7 +40,7 @@ from fattree.failures import Links
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 from hostagent.build import endpoints
 from hostagent.nic import Counts, Nic, link_times, open_link
-from hostagent.process import die_with_parent, wake_on_time
+from hostagent.process import die_with_parent, give_up_root, wake_on_time
 from hostagent.state import NEVER
 
 # A tenth of a second: how late the end of a run may be noticed when no packet comes any more.
@@ -245,9 +247,12 @@ def serve(channel: Channel) -> None:
         match message:
             case {"hosts": rows}:
                 links = {host: open_link(pid, interface) for host, pid, interface in rows}
+                # Only the sockets needed it. What comes now is arithmetic, on what others send.
+                give_up_root()
                 channel.send({"ready": len(links)})
-            case {"run": scenario, "limit_ps": limit_ps, "quiet_ps": quiet_ps}:
-                run = _armed(Order(Scenario(**scenario), limit_ps, quiet_ps), links, channel)
+            case {"run": scenario, "limit_ps": limit_ps, "quiet_ps": quiet_ps, **more}:
+                with _readable(Scenario(**scenario), more.get("matrix")) as whole:
+                    run = _armed(Order(whole, limit_ps, quiet_ps), links, channel)
             case {"failed": failed} if run is not None:
                 run.converge(frozenset(failed))
             # The agents' clocks are one: all run on one machine.
@@ -255,6 +260,23 @@ def serve(channel: Channel) -> None:
                 run.loop(start_ns)
                 channel.send(run.report())
                 run = None
+
+
+@contextmanager
+def _readable(scenario: Scenario, matrix: str | None) -> Iterator[Scenario]:
+    """Yield the scenario with its connection matrix, if any, in a file that can be read here.
+
+    The user's own, which whoever asks has read, may be in a folder that is closed to others.
+    """
+    if matrix is None:
+        yield scenario
+        return
+
+    with NamedTemporaryFile("w", suffix=".cm", encoding="utf-8") as copy:
+        copy.write(matrix)
+        copy.flush()
+        collective = scenario.collective.model_copy(update={"file": copy.name})
+        yield scenario.model_copy(update={"collective": collective})
 
 
 def _armed(order: Order, links: dict[int, socket.socket], channel: Channel) -> Run | None:

@@ -1,7 +1,8 @@
-"""What a process asks of the kernel: to die with its parent, to wake on time, to move namespace."""
+"""What a process asks of the kernel: how to end, to wake, to move namespace, to be nobody."""
 
 import ctypes
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,24 +10,42 @@ from contextlib import contextmanager
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
+# Who owns nothing; the number is Linux's own for users that it cannot show (user_namespaces(7)).
+NOBODY = 65534
 THIS_NAMESPACE = "/proc/thread-self/ns/net"
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(signal: int) -> None:
-    """Ask the kernel to end this process with `signal` as soon as its parent is gone."""
+def die_with_parent(number: int) -> None:
+    """Ask the kernel to end this process with signal `number` as soon as its parent is gone."""
     parent = os.getppid()
-    libc.prctl(PR_SET_PDEATHSIG, signal)
+    libc.prctl(PR_SET_PDEATHSIG, number)
 
     # A parent that went before the request was made sends nothing any more.
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal)
+        os.kill(os.getpid(), number)
 
 
 def wake_on_time() -> None:
     """Ask the kernel not to put off this thread's timers (by 50 us, normally)."""
     libc.prctl(PR_SET_TIMERSLACK, 1)
+
+
+def give_up_root() -> None:
+    """Become nobody, where this is root; what is open stays open.
+
+    Raises OSError where the kernel refuses.
+    """
+    if os.geteuid() != 0:
+        return
+
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+    # With the user the kernel forgets that we want to end with our parent (prctl(2)).
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def check(what: str, result: int) -> None:

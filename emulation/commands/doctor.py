@@ -1,8 +1,8 @@
 """`ofan doctor`: what this machine can run, found by trying it, and how to get what is missing.
 
 Kernel features are tried inside a network namespace of their own, which vanishes with the probe:
-nothing of the machine's network is touched. No other module of ours is imported, because the
-answer is wanted where they cannot be.
+nothing of the machine's network is touched. No module of ours is imported that needs more than
+Python, because the answer is wanted where the others cannot be.
 """
 
 import json
@@ -13,11 +13,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
+
+from hostagent.isolation import clean_environment, shell_python
 
 PROBE_SECONDS = 20
 # What each is tried with, of little consequence, and what it is for.
@@ -26,8 +27,6 @@ QDISCS = {
     "htb": ("default 1", "link rates and priorities on Mininet"),
     "netem": ("delay 1ms", "link latency on Mininet; without it latency is the software's"),
 }
-# Relative: `ofan shell` looks here first (`emulation.held.cli`).
-SHELL_PYTHON = Path(".venv-shell/bin/python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,12 @@ def run_quietly(*command: str) -> tuple[bool, str]:
     """Run a command; return whether it succeeded and the last line that it wrote."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+            env=clean_environment(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
@@ -166,10 +170,14 @@ def p4c() -> Finding:
 def p4runtime_shell() -> Finding:
     """Find p4runtime-shell, which needs an environment of its own."""
     # Imported, not looked for: an environment that is there may be half built.
-    is_here, said = run_quietly(str(SHELL_PYTHON), "-c", "import p4runtime_sh")
-    found = (
-        str(SHELL_PYTHON) if is_here else said if SHELL_PYTHON.exists() else f"no {SHELL_PYTHON}"
+    python = shell_python()
+    is_here, said = (
+        run_quietly(str(python), "-I", "-c", "import p4runtime_sh")
+        if python
+        else (False, "setup has recorded none")
     )
+
+    found = str(python) if is_here else said
     return Finding("p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make setup")
 
 

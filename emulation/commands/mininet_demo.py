@@ -1,7 +1,6 @@
 """The end of `ofan demo`: Ofan over real veths beside its virtual twin; a command breaks a link."""
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import Failures, LinkEvent, Scenario
 from fattree.experiment_file import load_experiment
 from fattree.units import PS_PER_MS, PS_PER_NS
+from hostagent.isolation import clean_environment, python_command
 
 LINK = "agg0_0-core0_0"
 OVERRIDES = ("policies=ofan", "failures.convergence_rtt=0.5")
@@ -95,7 +95,11 @@ def _commands() -> Iterator[Callable[..., object]]:
         quiet = subprocess.DEVNULL
         started.append(
             subprocess.Popen(
-                [sys.executable, "-m", "ofan", *words], stdin=quiet, stdout=quiet, stderr=quiet
+                python_command("ofan", *words),
+                stdin=quiet,
+                stdout=quiet,
+                stderr=quiet,
+                env=clean_environment(),
             )
         )
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -27,11 +26,10 @@ from emulation.held.messages import (
     StartTraffic,
     StopTraffic,
 )
+from hostagent.isolation import clean_environment, shell_python
 
 # Wide enough for `status`: a pipe has no width, and its reader wants a switch in a line.
 WIDTH_OF_PIPES = 160
-# Built by `make setup`, because p4runtime-shell needs an older protobuf than we do.
-SHELL_PYTHON = Path(".venv-shell", "bin", "python")
 AnswerT = TypeVar("AnswerT")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
@@ -260,7 +258,10 @@ def stop() -> None:
 def shell(switch: str, primary: bool) -> None:
     """Open p4runtime-shell on a switch; it reads, unless it is made primary."""
     target = answer(GetAddress(switch))
-    python = _shell_python()
+    python = shell_python()
+    if python is None:
+        raise click.ClickException("p4runtime-shell is not here: run `make setup`")
+
     # The controller's id is between them (`emulation.mininet.fabric`): the lower one reads only,
     # the higher one takes the switch over (P4Runtime, 5.1).
     election = "1,0" if primary else "0,1"
@@ -273,17 +274,6 @@ def shell(switch: str, primary: bool) -> None:
         election,
     ]
 
-    # p4runtime-shell lives in an environment of its own, which must not see this one's modules.
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-    }
-    os.execve(python, [str(python), "-m", "p4runtime_sh", *arguments], environment)
-
-
-def _shell_python() -> Path:
-    # Where one is called, and where this is a checkout.
-    for folder in (Path.cwd(), Path(__file__).parents[2]):
-        if (folder / SHELL_PYTHON).exists():
-            return folder / SHELL_PYTHON
-
-    raise click.ClickException(f"p4runtime-shell is not here ({SHELL_PYTHON}): run `make setup`")
+    # p4runtime-shell lives in an environment of its own, which must not see this one's modules, and
+    # as root it must not see modules that lie about here either.
+    os.execve(python, [str(python), "-I", "-m", "p4runtime_sh", *arguments], clean_environment())

@@ -3,7 +3,6 @@
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +12,13 @@ from emulation.errors import EmulationError, StartError
 from emulation.mininet.children import ending
 from emulation.mininet.loop import Loop
 from fattree.addressing import host_interface_name, host_name
+from fattree.errors import MatrixError
 from fattree.experiment import Scenario
 from fattree.failures import Links
+from fattree.text_file import read_text
 from fattree.topology import FatTree
 from hostagent.agent import Channel
+from hostagent.isolation import clean_environment, python_command
 from hostagent.nic import Counts
 
 
@@ -85,6 +87,9 @@ class Agents:
 
         Raises EmulationError with an agent's complaint.
         """
+        # Agents are nobody, who may not be able to read the user's files.
+        file = scenario.collective.file
+        matrix = None if file is None else read_text(file, MatrixError)
         for agent in self._agents:
             agent.report = None
             agent.progress = []
@@ -93,6 +98,7 @@ class Agents:
                     "run": json.loads(scenario.model_dump_json()),
                     "limit_ps": limit_ps,
                     "quiet_ps": quiet_ps,
+                    "matrix": matrix,
                 }
             )
 
@@ -207,11 +213,15 @@ def _named(tree: FatTree, hosts: Sequence[int]) -> str:
 @contextmanager
 def _agent() -> Iterator[Agent]:
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "hostagent.agent", str(theirs.fileno())]
+    command = python_command("hostagent.agent", str(theirs.fileno()))
 
     # A session of its own: Ctrl-C is for us, who take everything down in order.
     process = subprocess.Popen(
-        command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+        command,
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        env=clean_environment(),
     )
     theirs.close()
 

@@ -20,6 +20,7 @@ from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in
 from fattree.experiment import Scenario
+from hostagent.isolation import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     # their interfaces, and the folder's lock is the last thing to go.
     with ExitStack() as stack:
         stack.enter_context(_ended_like_an_interrupt())
+        stack.enter_context(clean())
         folder = stack.enter_context(run_folder(setup.folder))
         stack.enter_context(own_namespace())
         loop = Loop()

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from emulation.errors import StartError
+from hostagent.isolation import clean_environment, python_command
 from hostagent.process import die_with_parent
 
 SOFTSWITCH_PROGRAM = "softswitch"
@@ -119,9 +120,13 @@ def children() -> Iterator[Children]:
     """Start the warm parent in this thread's network namespace, and end it and all it started."""
     # Packets keep the bounds of messages; to read none is the end.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "emulation.mininet.children", str(theirs.fileno())]
+    command = python_command("emulation.mininet.children", str(theirs.fileno()))
     process = subprocess.Popen(
-        command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+        command,
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        env=clean_environment(),
     )
     theirs.close()
 

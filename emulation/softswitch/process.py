@@ -19,6 +19,7 @@ from emulation.softswitch.daemon.dataplane import Clock, Dataplane
 from emulation.softswitch.daemon.log import open_log
 from emulation.softswitch.daemon.options import Options, UsageError, parse
 from emulation.softswitch.daemon.ports import open_port
+from emulation.softswitch.daemon.privileges import become
 from emulation.softswitch.daemon.sockets import open_link_events
 from emulation.softswitch.daemon.stats import StatsSocket, snapshot
 from emulation.softswitch.errors import PipelineError, SoftswitchError
@@ -115,6 +116,8 @@ def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitSt
     server = GrpcThread(Servicer(service, dataplane), options.address, options.tls)
     port = server.start()
     stack.callback(server.stop)
+    if options.user is not None:
+        become(options.user)
 
     for name in options.ignored:
         _say(f"softswitch: {name} has no meaning here and is ignored")

@@ -23,6 +23,8 @@ from fattree.units import PS_PER_US
 # The switch has no word for "no limit"; no queue of a run grows to exabytes.
 UNLIMITED_BYTES = 2**62
 ANSWER_SECONDS = 10.0
+# Every Linux has this user, who owns nothing.
+USER = "nobody"
 
 
 def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
@@ -35,6 +37,8 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
         "--gap-bytes": scenario.packets.gap_bytes,
         "--delay-us": round(scenario.latency_ps / PS_PER_US),
         "--stats-socket": stats_socket(folder, name),
+        # Packets, programs and P4Runtime are no work for root.
+        "--user": USER,
         # The draws of a switch depend on the experiment's seed and its number alone, so that a run
         # can be had again, and no two switches draw alike.
         "--seed": int(mix(scenario.seed, component(Stream.SWITCH, switch), 0)),

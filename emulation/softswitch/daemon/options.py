@@ -86,6 +86,7 @@ class Options:
     gap_bytes: Setting = Setting()
     delay_us: Setting = Setting()
     tls: Tls | None = None
+    user: str | None = None
     ignored: tuple[str, ...] = field(default=())
 
 
@@ -131,6 +132,7 @@ def parse(arguments: Sequence[str]) -> Options:
         gap_bytes=_setting(given.gap_bytes),
         delay_us=_setting(given.delay_us),
         tls=_tls(given),
+        user=given.user,
         ignored=tuple(
             name
             for name in (*IGNORED_WITH_VALUE, *IGNORED_FLAGS)
@@ -223,6 +225,7 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--stats-socket", metavar="PATH", help="Unix socket that answers with counters as JSON"
     )
+    group.add_argument("--user", metavar="NAME", help="become this user when all sockets are open")
     group.add_argument("--seed", type=_natural, metavar="N", help="seed of random() in programs")
 
 

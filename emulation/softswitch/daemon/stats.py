@@ -69,7 +69,9 @@ class StatsSocket:
     def close(self) -> None:
         """Remove the socket."""
         self.socket.close()
-        self._path.unlink(missing_ok=True)
+        # Whoever has become another user may no longer remove it; the next one replaces it.
+        with suppress(OSError):
+            self._path.unlink()
 
     def _replace_stale(self) -> None:
         """Remove the socket of a process that is gone; a live one is an error."""

@@ -1,0 +1,87 @@
+"""How our processes start others of ours, so that no file of anybody else's is ever run.
+
+Most of them run as root, in whatever folder their user stands: Python would look there for modules
+first, then in what PYTHONPATH names, and in the home that the environment names. Imports nothing
+but the standard library, as `ofan doctor` needs it where nothing else can be imported.
+"""
+
+import os
+import pwd
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# The folder that our packages are in: a checkout, or where `pip` has put them.
+ROOT = Path(__file__).resolve().parents[1]
+
+# Of an installation, beside its Python: which interpreter has p4runtime-shell (setup.sh).
+SHELL_RECORD = "ofan-shell"
+
+# What a process of ours needs to know of its surroundings; OFAN_ are names of our own.
+KEPT = frozenset({"LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "SUDO_UID", "SUDO_GID"})
+OURS = "OFAN_"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# `-I` leaves out the current folder, PYTHON* variables and the user's own packages. What is left is
+# the installation, and, for a checkout that another one is installed over, the root.
+_START = (
+    "import runpy, sys; root, module = sys.argv[1:3]; del sys.argv[1:3];"
+    "root in sys.path or sys.path.insert(0, root);"
+    "runpy.run_module(module, run_name='__main__', alter_sys=True)"
+)
+
+
+def python_command(module: str, *arguments: str) -> list[str]:
+    """Return the command line that runs a module of this installation, and no file from elsewhere.
+
+    To be started with `clean_environment`.
+    """
+    return [sys.executable, "-I", "-c", _START, str(ROOT), module, *arguments]
+
+
+def clean_environment() -> dict[str, str]:
+    """Return the variables that a process of ours gets."""
+    kept = {
+        name: value for name, value in os.environ.items() if name in KEPT or name.startswith(OURS)
+    }
+
+    # An empty or relative entry stands for a folder that depends on where one is.
+    folders = [name for name in os.environ.get("PATH", PATH).split(":") if os.path.isabs(name)]
+    return {**kept, "PATH": ":".join(folders) or PATH, "HOME": _home()}
+
+
+def _home() -> str:
+    # Of who we are, not of who called: `sudo` may keep the caller's.
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+@contextmanager
+def clean() -> Iterator[None]:
+    """Give this process the clean environment for a while, for what libraries start."""
+    before = dict(os.environ)
+    cleaned = clean_environment()
+    os.environ.clear()
+    os.environ.update(cleaned)
+
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def shell_python() -> Path | None:
+    """Return the interpreter that has p4runtime-shell, as setup recorded it.
+
+    None where there is none.
+    """
+    try:
+        found = Path(Path(sys.prefix, SHELL_RECORD).read_text(encoding="utf-8").strip())
+    except (OSError, UnicodeDecodeError):
+        return None
+
+    return found if found.is_absolute() and found.exists() else None

@@ -1,0 +1,101 @@
+"""What others have left lying about never runs: in the folder, in PYTHONPATH, in HOME."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostagent.isolation import clean_environment, python_command, shell_python
+
+# Modules that Python or our programs import early, some of them before any line of ours.
+NAMES = ("selectors", "json", "socket", "usercustomize", "sitecustomize", "hostagent", "click")
+USER_SITE = f".local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """Return a file that every planted program would make."""
+    return tmp_path / "trapped"
+
+
+@pytest.fixture
+def surroundings(
+    tmp_path: Path, trap: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """Plant programs wherever Python might look, and stand among them."""
+    here = tmp_path / "here"
+    path = tmp_path / "path"
+    home = tmp_path / "home"
+    for folder in (here, path, home / USER_SITE):
+        folder.mkdir(parents=True)
+        for name in NAMES:
+            (folder / f"{name}.py").write_text(
+                f"open({str(trap)!r}, 'a').write({name!r} + ' in {folder.name}\\n')"
+            )
+
+    for program in (here / ".venv-shell" / "bin" / "python", here / "ip", here / "unshare"):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho {program.name} >>{trap}\n")
+        program.chmod(0o755)
+
+    monkeypatch.chdir(here)
+    for name, value in (("HOME", home), ("PYTHONPATH", path), ("PYTHONSTARTUP", here / "json.py")):
+        monkeypatch.setenv(name, str(value))
+
+    monkeypatch.setenv("PATH", f".::{os.environ['PATH']}")
+    yield dict(os.environ)
+
+
+def run(*command: str, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=env, timeout=120
+    )
+    return done.stdout + done.stderr
+
+
+def caught(trap: Path) -> str:
+    return trap.read_text() if trap.exists() else ""
+
+
+def test_the_traps_work(surroundings: dict[str, str], trap: Path) -> None:
+    run(sys.executable, "-m", "hostagent.agent", "0")
+    assert "in here" in caught(trap)
+    assert "in path" in caught(trap)
+
+
+@pytest.mark.parametrize("module", ["hostagent.agent", "emulation.mininet.children", "ofan"])
+def test_no_planted_module_runs_in_a_process_of_ours(
+    surroundings: dict[str, str], trap: Path, module: str
+) -> None:
+    # No such descriptor: the program has been imported, says so and ends.
+    run(*python_command(module, "999"), env=clean_environment())
+    assert caught(trap) == ""
+
+
+def test_doctor_runs_no_interpreter_or_program_of_the_folder(
+    surroundings: dict[str, str], trap: Path
+) -> None:
+    said = run(*python_command("ofan", "doctor"))
+    assert "p4runtime-shell" in said
+    assert caught(trap) == ""
+
+
+def test_the_shell_is_the_one_that_setup_recorded(
+    surroundings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert shell_python() is None
+    (tmp_path / "ofan-shell").write_text("here/.venv-shell/bin/python\n")
+    assert shell_python() is None, "a relative path depends on where one stands"
+    (tmp_path / "ofan-shell").write_text(f"{sys.executable}\n")
+    assert shell_python() == Path(sys.executable)
+
+
+def test_the_environment_has_nothing_of_the_callers(surroundings: dict[str, str]) -> None:
+    clean = clean_environment()
+    assert not [name for name in clean if name.startswith("PYTHON")]
+    assert clean["HOME"] != surroundings["HOME"]
+    assert all(folder.startswith("/") for folder in clean["PATH"].split(":"))
