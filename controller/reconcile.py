@@ -63,20 +63,30 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
     """Return what is known of a switch that holds `entries`, whoever wrote them.
 
     `home` is the plan of the whole fabric; what `plan` wants and is there already keeps its id. Ids
-    that are in use for anything else count as taken, so that nobody gets them before it is gone.
+    that are in use for anything else count as taken, so that nobody gets them before it is gone:
+    those of the first plan, too, where another seed's plan has left its schedules.
     """
     orders = len(home.blocks[0]) if home.blocks else 1
     reserved = len(home.blocks) * orders
     there = _schedules(entries)
 
-    # Ids beyond the first plan's come in blocks of `orders`: one that is in use takes its block.
-    firsts = sorted(
-        {schedule - (schedule - reserved) % orders for schedule in there if schedule >= reserved}
-    )
+    # Ids come in blocks of `orders`: one that is in use takes its block.
     held = {
         first: tuple(there.get(first + order, NOTHING) for order in range(orders))
-        for first in firsts
+        for first in sorted({schedule - schedule % orders for schedule in there})
     }
+
+    # A part of a block of the first plan is one that a controller was about to make or remove when
+    # it died: no route leads there, so it can be completed. Anything else is somebody else's.
+    at_home = {first: held.pop(first) for first in list(held) if first < reserved}
+    foreign = [
+        first
+        for first, content in at_home.items()
+        if any(
+            not part <= _content(planner.schedule(0, uplinks))
+            for part, uplinks in zip(content, home.blocks[first // orders], strict=True)
+        )
+    ]
 
     # Of equal schedules the one to which the block's own route leads is taken: it need not move.
     routed = _routed(entries, plan)
@@ -92,7 +102,7 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
 
     # No plan has a block in a place below 0: these ids count as taken, and what they stand for goes
     # with the next `reconcile`, after the routes that still lead to it.
-    strangers = {(-1 - first, ()): first for first in held}
+    strangers = {(-1 - first, ()): first for first in [*foreign, *held]}
     return Installed(home.blocks, ids | strangers, entries)
 
 
@@ -164,11 +174,12 @@ def assign(
 ) -> list[int]:
     """Return the id of every block's first schedule.
 
-    A block of the first plan has its own id, a block that is installed keeps the one it has, any
-    other gets the lowest that is free now.
+    A block of the first plan has its own id, unless a stranger is there (`adopted`); a block that
+    is installed keeps the one it has, any other gets the lowest that is free now.
     """
     orders = len(blocks[0]) if blocks else 1
     reserved = len(home) * orders
+    strange = {first for (index, _), first in used.items() if index < 0}
 
     # Ids that are in use now count as taken, though some of their schedules are about to go: until
     # then both must be there. The lowest free one is taken, so that ids stay small.
@@ -176,8 +187,9 @@ def assign(
     ids = []
 
     for index, block in enumerate(blocks):
-        if index < len(home) and home[index] == block:
-            ids.append(index * orders)
+        own = index * orders
+        if index < len(home) and home[index] == block and own not in strange:
+            ids.append(own)
         elif (index, block) in used:
             ids.append(used[index, block])
         else:

@@ -1,6 +1,6 @@
 """The host agent: one process that sends and receives for many hosts, through packet sockets.
 
-It speaks JSON lines over a socket with whoever started it:
+It speaks JSON lines with whoever started it, over a socket that is its standard input:
 
     {"hosts": [[host, pid, interface], ...]}   opens the sockets, inside namespaces
         -> {"ready": hosts}
@@ -27,7 +27,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from heapq import heappop, heappush
 from tempfile import NamedTemporaryFile
@@ -122,21 +122,19 @@ class Run:
         """Return the run's time."""
         return (time.monotonic_ns() - self._start_ns) * PS_PER_NS
 
-    def loop(self, start_ns: int) -> None:
-        """Run from an instant until all flows are done and quiet, the limit, or a stop message."""
+    def loop(self, start_ns: int, sockets: select.epoll) -> None:
+        """Run from an instant until all flows are done and quiet, the limit, or a stop message.
+
+        `sockets` waits for those of all hosts.
+        """
         self._start_ns = start_ns
+        for host in self.nics:
+            self._requeue(host)
 
-        with select.epoll() as sockets:
-            for descriptor in self._by_descriptor:
-                sockets.register(descriptor, select.EPOLLIN)
-
-            for host in self.nics:
-                self._requeue(host)
-
-            # What is due goes first: a flood of arrivals must not starve the links.
-            while not self._is_over():
-                self._act()
-                self._wait(sockets)
+        # What is due goes first: a flood of arrivals must not starve the links.
+        while not self._is_over():
+            self._act()
+            self._wait(sockets)
 
     def report(self) -> dict[str, Any]:
         """Return what is known of every flow that begins at these hosts, and the counts of all."""
@@ -208,7 +206,8 @@ class Run:
         seconds = max(0, min(next_ps, LONGEST_SLEEP_PS)) / PS_PER_SECOND
 
         # Two descriptors, of which the epoll stands for the sockets of all hosts. It is select that
-        # sleeps, because epoll_wait counts in milliseconds.
+        # sleeps, because epoll_wait and poll count in milliseconds; it takes no descriptor above
+        # 1023, so both are opened before any host's.
         waited: list[Any] = [sockets, self._channel]
         ready, _, _ = select.select(waited, [], [], 0 if self._channel.has_message else seconds)
 
@@ -243,23 +242,30 @@ def serve(channel: Channel) -> None:
     """Answer messages until the channel ends."""
     links: dict[int, socket.socket] = {}
     run: Run | None = None
-    while message := channel.receive():
-        match message:
-            case {"hosts": rows}:
-                links = {host: open_link(pid, interface) for host, pid, interface in rows}
-                # Only the sockets needed it. What comes now is arithmetic, on what others send.
-                give_up_root()
-                channel.send({"ready": len(links)})
-            case {"run": scenario, "limit_ps": limit_ps, "quiet_ps": quiet_ps, **more}:
-                with _readable(Scenario(**scenario), more.get("matrix")) as whole:
-                    run = _armed(Order(whole, limit_ps, quiet_ps), links, channel)
-            case {"failed": failed} if run is not None:
-                run.converge(frozenset(failed))
-            # The agents' clocks are one: all run on one machine.
-            case {"start_ns": start_ns} if run is not None:
-                run.loop(start_ns)
-                channel.send(run.report())
-                run = None
+    with select.epoll() as sockets, ExitStack() as opened:
+        while message := channel.receive():
+            match message:
+                case {"hosts": rows}:
+                    links = {
+                        host: opened.enter_context(open_link(pid, interface))
+                        for host, pid, interface in rows
+                    }
+                    for link in links.values():
+                        sockets.register(link, select.EPOLLIN)
+
+                    # Only the sockets needed it. What comes now is arithmetic, on what others send.
+                    give_up_root()
+                    channel.send({"ready": len(links)})
+                case {"run": scenario, "limit_ps": limit_ps, "quiet_ps": quiet_ps, **more}:
+                    with _readable(Scenario(**scenario), more.get("matrix")) as whole:
+                        run = _armed(Order(whole, limit_ps, quiet_ps), links, channel)
+                case {"failed": failed} if run is not None:
+                    run.converge(frozenset(failed))
+                # The agents' clocks are one: all run on one machine.
+                case {"start_ns": start_ns} if run is not None:
+                    run.loop(start_ns, sockets)
+                    channel.send(run.report())
+                    run = None
 
 
 @contextmanager
@@ -291,7 +297,7 @@ def _armed(order: Order, links: dict[int, socket.socket], channel: Channel) -> R
 
 
 def main() -> None:
-    """Serve over the socket whose descriptor is the only argument."""
+    """Serve over standard input, which is a socket."""
     # The collector would stop all hosts of this agent at once, in search of cycles that a run
     # hardly makes.
     die_with_parent(signal.SIGKILL)
@@ -299,7 +305,7 @@ def main() -> None:
     gc.disable()
 
     with suppress(ConnectionError):
-        serve(Channel(socket.socket(fileno=int(sys.argv[1]))))
+        serve(Channel(socket.socket(fileno=sys.stdin.fileno())))
 
 
 if __name__ == "__main__":

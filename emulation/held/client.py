@@ -14,8 +14,6 @@ from emulation.held.messages import (
 )
 from emulation.mininet.run_folder import RUN_FOLDER
 
-# Covers what `link` waits for, the convergence of routes.
-ANSWER_SECONDS = 60.0
 AnswerT = TypeVar("AnswerT")
 
 
@@ -26,7 +24,7 @@ class ControlError(Exception):
 def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
     """Return the emulation's answer to a request; raises ControlError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
-        channel.settimeout(ANSWER_SECONDS)
+        channel.settimeout(request.answer_seconds)
         try:
             channel.connect(str(run_folder / SOCKET))
             channel.sendall(request_line(request))
@@ -41,7 +39,9 @@ def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
                 "no emulation is held here: start one with `ofan emulate FILE --hold`"
             ) from None
         except TimeoutError:
-            raise ControlError(f"the emulation gave no answer in {ANSWER_SECONDS:.0f} s") from None
+            raise ControlError(
+                f"the emulation gave no answer in {request.answer_seconds:.0f} s"
+            ) from None
         except ConnectionError:
             raise ControlError("the emulation ended before it answered") from None
 

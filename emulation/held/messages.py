@@ -21,6 +21,8 @@ from emulation.outcomes.changes import Change
 # The name of the control socket in the run folder.
 SOCKET = "control"
 CHUNK_BYTES = 1 << 16
+# Covers what `link` waits for, the convergence of routes.
+ANSWER_SECONDS = 60.0
 # How what is said of a run begins that did not come to its end.
 ENDED = "ended: "
 AnswerT = TypeVar("AnswerT")
@@ -174,6 +176,11 @@ class Request(Generic[AnswerT]):
     __slots__ = ()
     command: ClassVar[str]
 
+    @property
+    def answer_seconds(self) -> float | None:
+        """Return how long its answer may take; None where it comes at the end of a run."""
+        return ANSWER_SECONDS
+
 
 @dataclass(frozen=True, slots=True)
 class SetLink(Request[Installed]):
@@ -233,6 +240,11 @@ class StartTraffic(Request[str]):
     command: ClassVar[str] = "traffic_start"
     message_bytes: int | None = None
     wait: bool = False
+
+    @property
+    def answer_seconds(self) -> float | None:
+        """Return None with `wait`: the emulation itself gives a run up (`mininet.limits`)."""
+        return None if self.wait else ANSWER_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

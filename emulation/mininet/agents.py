@@ -213,15 +213,11 @@ def _named(tree: FatTree, hosts: Sequence[int]) -> str:
 @contextmanager
 def _agent() -> Iterator[Agent]:
     ours, theirs = socket.socketpair()
-    command = python_command("hostagent.agent", str(theirs.fileno()))
+    command = python_command("hostagent.agent")
 
     # A session of its own: Ctrl-C is for us, who take everything down in order.
     process = subprocess.Popen(
-        command,
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        env=clean_environment(),
+        command, stdin=theirs.fileno(), start_new_session=True, env=clean_environment()
     )
     theirs.close()
 

@@ -1,10 +1,13 @@
 """What real processes can carry: which scenarios Mininet refuses, and when it gives a run up."""
 
 from emulation.errors import UnsupportedError
+from emulation.mininet.kernel import MTU
 from fattree import traffic
 from fattree.experiment import Scenario
 from fattree.flows import Flows, generations
+from fattree.policies import Chooser
 from fattree.units import PS_PER_SECOND
+from hostagent.roce import BTH, ICRC, IPV4, UDP
 
 # Software switches of ours carry some 10,000 packets/s a core, BMv2 several times that.
 MOST_PACKETS_PER_SECOND = 300_000
@@ -33,6 +36,13 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " (--network sim)"
         )
 
+    most = largest_payload(scenario)
+    if scenario.packets.payload_bytes > most:
+        raise UnsupportedError(
+            f"packets.payload_bytes = {scenario.packets.payload_bytes}: with their headers packets"
+            f" may have {MTU} bytes here, so the payload at most {most}"
+        )
+
     offered = switch_packets_per_second(scenario)
     if offered > MOST_PACKETS_PER_SECOND:
         raise UnsupportedError(
@@ -47,6 +57,13 @@ def switch_packets_per_second(scenario: Scenario) -> float:
     # Twice: every data packet has its ACK.
     paced = scenario.transport.rate_limit or 1
     return scenario.tree.hosts * 2 * SWITCHES_ON_A_PATH * PS_PER_SECOND / scenario.slot_ps * paced
+
+
+def largest_payload(scenario: Scenario) -> int:
+    """Return the payload bytes of the longest packet that the veth pairs carry."""
+    # What Ethernet adds does not count. Host DR's hosts put a second IPv4 header in front.
+    tunnel = IPV4 if scenario.scheme.chooser is Chooser.WAYPOINT else 0
+    return MTU - tunnel - IPV4 - UDP - BTH - ICRC
 
 
 def _remedy(scenario: Scenario, offered: float) -> str:

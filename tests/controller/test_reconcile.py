@@ -11,9 +11,10 @@ from controller.entries import Call, Change, Entries, Entry, Key, Kind
 from controller.fabric_controller import FabricController, LinkChange
 from controller.parts import Phase
 from controller.pipeline import Pipeline
-from controller.reconcile import assign, updates
+from controller.reconcile import SCHEDULE_TABLES, assign, updates
 from fattree.experiment import Fabric, Scenario
 from fattree.policies import POLICIES
+from tests.controller.test_crashes import described
 
 Place = tuple[str, Key]
 PIPELINES = {name: Pipeline.read(p4src.p4info_path(name)) for name in p4src.programs()}
@@ -186,3 +187,29 @@ def test_default_entries_are_modified_even_at_first() -> None:
     assert updates({}, {("ecn", ()): call}) == [
         (Phase.ADD, (Change(Kind.MODIFY, Entry("ecn", (), *call)),))
     ]
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_schedules_of_another_seed_are_replaced_and_never_modified(slug: str) -> None:
+    other, brain = controller(slug, seed=2), controller(slug, seed=1)
+    other.start()
+    states = [dict(other.entries(switch)) for switch in range(20)]
+    for switch, state in enumerate(states):
+        brain.adopt(switch, dict(state))
+
+    for step in brain.start():
+        for change in applied(states[step.switch], [step.changes]):
+            assert change.kind is not Kind.MODIFY or change.entry.table not in SCHEDULE_TABLES
+            assert is_whole(states[step.switch])
+
+    assert states == [dict(brain.entries(switch)) for switch in range(20)]
+
+    # Once the strangers are gone, the first plan's ids are free: the next change brings it home.
+    links = frozenset({0, 16})
+    brain.on_event(0, LinkChange(down=links))
+    brain.on_event(0, LinkChange(up=links))
+
+    first = controller(slug, seed=1)
+    first.start()
+    for switch in range(20):
+        assert described(brain.entries(switch)) == described(first.entries(switch))

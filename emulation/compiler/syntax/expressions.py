@@ -384,12 +384,14 @@ def _number(cursor: Cursor) -> n.IntLiteral:
     if width == 0 or (signed and width < 1):
         raise CompileError("a number needs at least one bit", token.span)
 
-    # `1s1` is taken, although int<1> holds only 0 and -1.
-    limit = 1 << (width - 1 if signed and width > 1 else width)
-    if width > MAX_WIDTH or value >= limit:
+    if width > MAX_WIDTH or value >= 1 << width:
         raise CompileError(
             f"{value} does not fit in {'int' if signed else 'bit'}<{width}>", token.span
         )
+
+    # A signed number's digits are its bits: 8s0b1010_1010 is -86, and 1s1 is -1 (P4_16, 6.4.3.2).
+    if signed and value >> (width - 1):
+        value -= 1 << width
 
     return n.IntLiteral(token.span, value, width, signed)
 

@@ -59,6 +59,7 @@ CASES = {
     "open brace": (top("struct s_t { bit<8> x; §"), "expected a type, found end of file"),
     "malformed number": (statement("hdr.data.a = §0x;"), "malformed number 0x"),
     "number too wide": (statement("hdr.data.a = §4w16;"), "16 does not fit in bit<4>"),
+    "signed number too wide": (statement("int<4> x = §4s16;"), "16 does not fit in int<4>"),
     "unknown name": (statement("hdr.data.a = §nothing;"), "'nothing' is not declared"),
     "unknown field": (statement("hdr.data.§z = 1;"), "header data_t has no field 'z'"),
     "unknown type": (statement("§foo_t x;"), "unknown type 'foo_t'"),

@@ -1,11 +1,12 @@
 import os
+import resource
 import select
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -46,12 +47,12 @@ def processes(namespace):
         host.terminate()
 
 
-@pytest.fixture
-def agent(processes):
-    """Start an agent that serves both hosts."""
+@contextmanager
+def serving(processes, *arguments):
+    """Start a Python that serves both hosts."""
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "hostagent.agent", str(theirs.fileno())]
-    with closing(ours), subprocess.Popen(command, pass_fds=[theirs.fileno()]) as process:
+    command = [sys.executable, *arguments]
+    with closing(ours), subprocess.Popen(command, stdin=theirs.fileno()) as process:
         theirs.close()
         channel = Channel(ours)
         channel.send({"hosts": [[n, pid, f"{NAMES[n]}-eth0"] for n, pid in enumerate(processes)]})
@@ -59,6 +60,13 @@ def agent(processes):
         yield channel
         ours.close()
         assert process.wait(10) == 0
+
+
+@pytest.fixture
+def agent(processes):
+    """Start an agent that serves both hosts."""
+    with serving(processes, "-m", "hostagent.agent") as channel:
+        yield channel
 
 
 def arm(agent, scenario=SCENARIO, limit_ps=10**13):
@@ -86,6 +94,32 @@ def test_flows_complete_at_the_paced_rate_and_every_packet_is_counted(agent):
 def test_a_second_run_follows_the_first(agent):
     assert run(agent)["finished"]
     assert run(agent)["finished"]
+
+
+CROWDED = """
+import os, resource, socket
+from hostagent.agent import Channel, serve
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (2048, 2048))
+crowd = []
+
+class Late(Channel):
+    def receive(self):
+        while len(crowd) < 1024:
+            crowd.append(open(os.devnull))
+        return super().receive()
+
+serve(Late(socket.socket(fileno=0)))
+"""
+
+
+@pytest.mark.skipif(
+    resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 2048,
+    reason="this machine allows no process 2,048 descriptors",
+)
+def test_hosts_whose_descriptors_select_does_not_take_are_served(processes):
+    with serving(processes, "-c", CROWDED) as agent:
+        assert run(agent)["finished"]
 
 
 def test_a_run_that_is_stopped_reports_what_is_unfinished(agent):
@@ -125,8 +159,8 @@ def test_an_agent_dies_with_its_parent(processes):
     script = """
 import os, socket, subprocess, sys
 ours, theirs = socket.socketpair()
-command = [sys.executable, "-m", "hostagent.agent", str(theirs.fileno())]
-child = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+command = [sys.executable, "-m", "hostagent.agent"]
+child = subprocess.Popen(command, stdin=theirs)
 print(child.pid, flush=True)
 os.read(0, 1)
 """

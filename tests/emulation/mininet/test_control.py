@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 
 from emulation.errors import UnsupportedError
+from emulation.held import messages
 from emulation.held.client import ControlError, ask
 from emulation.held.messages import (
     SOCKET,
@@ -17,6 +18,7 @@ from emulation.held.messages import (
     ListLinks,
     Request,
     SetLink,
+    StartTraffic,
     answer_line,
     read_answer,
     request_line,
@@ -120,6 +122,30 @@ def test_a_client_is_not_left_waiting_when_the_emulation_ends(tmp_path):
                     key.data()
         with pytest.raises(ControlError, match="ended before it answered"):
             future.result(10)
+
+
+def test_the_end_of_a_run_is_waited_for_longer_than_any_other_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(messages, "ANSWER_SECONDS", 0.2)
+    unanswered = []
+    handlers = {StartTraffic: lambda _request, answer: unanswered.append(answer)}
+    with (
+        ThreadPoolExecutor(2) as pool,
+        selectors.DefaultSelector() as selector,
+        control_server(tmp_path, selector, handlers),
+    ):
+        patient = pool.submit(ask, StartTraffic(wait=True), tmp_path)
+        hasty = pool.submit(ask, StartTraffic(), tmp_path)
+        while len(unanswered) < 2 or not hasty.done():
+            for key, _ in selector.select(0.01):
+                key.data()
+
+        with pytest.raises(ControlError, match="gave no answer in"):
+            hasty.result()
+
+        for answer in unanswered:
+            answer("complete")
+
+        assert patient.result(10) == "complete"
 
 
 def test_the_socket_is_private_and_vanishes(tmp_path):

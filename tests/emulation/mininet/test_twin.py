@@ -89,6 +89,11 @@ def proportional_bytes(pid):
             r"try --set fabric.rate_gbps=0\.001 --set transport.rate_limit=0\.0\d+ --set fabric",
         ),
         ({"failures": {"local_repair": True}}, "local_repair"),
+        ({"packets": {"payload_bytes": 8957}}, "packets.payload_bytes = 8957: .* at most 8956$"),
+        (
+            {"policy": "host_dr", "packets": {"payload_bytes": 8937}},
+            "packets.payload_bytes = 8937: .* at most 8936$",
+        ),
     ],
 )
 def test_what_processes_cannot_do_is_refused(change, reason):
