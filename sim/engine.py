@@ -21,7 +21,7 @@ from sim.jit import CACHE
 from sim.network import Network, build, grown
 from sim.results import Ports, Result, Series, by_layer
 from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Constants, Routes, World
-from sim.threads import Crew, advance_side_by_side
+from sim.threads import Crew, advance_side_by_side, kernels
 from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
 
 Int64 = NDArray[np.int64]
@@ -91,7 +91,7 @@ def simulate(
     truncate(world, end_ps)
     cpu_s = time.process_time() - began_s
 
-    return _result(
+    return result_of(
         network, world, end_ps, series=_series(network, samples) if sample_ps else None, cpu_s=cpu_s
     )
 
@@ -163,12 +163,14 @@ def _next_multiple(now_ps: int, step_ps: int) -> int:
 def _advancing(constants: Constants, threads: int) -> Iterator[Leg]:
     """Yield what advances a world: the kernel, or a crew of threads that share it out."""
     if threads == 1:
-        buffers = _buffers(constants)
+        buffers = buffers_of(constants)
         yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
         return
 
-    with closing(Crew([_buffers(constants) for _ in range(threads)])) as crew:
-        yield lambda world, routes, until_ps: advance_side_by_side(world, routes, until_ps, crew)
+    with closing(Crew([buffers_of(constants) for _ in range(threads)])) as crew:
+        yield lambda world, routes, until_ps: advance_side_by_side(
+            world, kernels(routes), until_ps, crew
+        )
 
 
 def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[World, int]:
@@ -181,7 +183,7 @@ def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[Wor
     return world, status
 
 
-def _buffers(constants: Constants) -> Buffers:
+def buffers_of(constants: Constants) -> Buffers:
     """Return room for the keys of a node's packets in one window."""
     # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
     shortest_ps = min(constants.data_slot_ps, constants.ack_slot_ps)
@@ -211,9 +213,10 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
     )
 
 
-def _result(
+def result_of(
     network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float
 ) -> Result:
+    """Return what a finished run has shown, from its world at the end."""
     # Links are numbered ports first, hosts' links behind them (`sim.state`).
     tree = network.scenario.tree
     links = world.links

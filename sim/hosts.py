@@ -6,21 +6,34 @@ has been ready longest when the link is free (simulator model, "Hosts"; decision
 
 from hostagent import labels, transport
 from hostagent.state import NEVER
+from sim.frames import is_own, note_arrival, note_holes, note_receipt, write_frame
 from sim.jit import at, inlined
 from sim.lb.hashing import label_hash
 from sim.lb.schedules import start_or_next
 from sim.queues import append, following, leave, occupy
-from sim.state import ACK, CHUNK, DATA, LAST_DONE, LIVE, LOST, MARKED, UNFINISHED
+from sim.state import (
+    ACK,
+    CHUNK,
+    DATA,
+    LAST_DONE,
+    LIVE,
+    LOST,
+    MARKED,
+    MISDELIVERED,
+    RECEIVED,
+    UNFINISHED,
+)
 
 # Nobody measures the queue of a host's link, so its lists have no cursor, only the far end.
 ONE_READER = 1
 
 
 @inlined
-def serve_host(world, routes, number, start_ps, end_ps):
+def serve_host(world, routes, frames, desk, number, start_ps, end_ps):
     """Receive and send at a host from `start_ps` until before `end_ps`.
 
-    Return how many packets it received or sent.
+    `frames` and `desk` are None where packets have no bytes (`sim.frames`). Return how many packets
+    it received or sent.
     """
     host = world.hosts[at(number)]
     constants = world.constants
@@ -42,12 +55,14 @@ def serve_host(world, routes, number, start_ps, end_ps):
         count += 1
         if send_ps < arrival_ps:
             now_ps = send_ps
-            send(world, routes, number, now_ps)
+            send(world, routes, frames, number, now_ps)
             continue
 
         now_ps = arrival_ps
         slot = link.taken
-        receive(world, number, pool.packets[at(slot)], now_ps)
+        if is_accepted(world, frames, desk, number, slot, start_ps):
+            receive(world, frames, number, pool.packets[at(slot)], now_ps)
+
         link.taken = following(pool, slot)
 
         if (slot + 1) % CHUNK == 0:
@@ -55,7 +70,25 @@ def serve_host(world, routes, number, start_ps, end_ps):
 
 
 @inlined
-def receive(world, number, packet, now_ps):
+def is_accepted(world, frames, desk, number, slot, start_ps):
+    """Return whether a packet is the host's own; its record then says what its bytes do."""
+    packet = world.pool.packets[at(slot)]
+    if frames is None or packet.status & LOST:
+        return True
+
+    note_receipt(desk, packet.time_ps - start_ps)
+    note_arrival(world, frames, desk, world.constants.switches + number, 0, slot)
+    world.counters[RECEIVED] += 1
+    if is_own(world, frames, number, slot):
+        return True
+
+    world.counters[MISDELIVERED] += 1
+    world.counters[LIVE] -= 1
+    return False
+
+
+@inlined
+def receive(world, frames, number, packet, now_ps):
     """Take in one packet: an ACK changes its sender, a data packet becomes an ACK that waits."""
     status = int(packet.status)
     if status & LOST:
@@ -64,11 +97,11 @@ def receive(world, number, packet, now_ps):
         world.counters[LIVE] -= 1
         receive_ack(world, number, packet, now_ps)
     else:
-        receive_data(world, number, packet, now_ps)
+        receive_data(world, frames, number, packet, now_ps)
 
 
 @inlined
-def receive_data(world, number, packet, now_ps):
+def receive_data(world, frames, number, packet, now_ps):
     """Count a data packet and queue its ACK, which echoes label, number and mark (decision 1)."""
     flow = int(packet.flow)
     psn = int(packet.psn)
@@ -99,6 +132,7 @@ def receive_data(world, number, packet, now_ps):
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     # In place of SACK's bitmap: the log up to here says what has arrived by now.
     ack.log = flows.received[at(flow)]
+    note_holes(world, frames, ack, psn)
     host.acks += 1
 
     # Complete at this end: flows from here may follow, while the sender hears of it later.
@@ -199,7 +233,7 @@ def start_flow(world, number, flow, now_ps):
 
 
 @inlined
-def send(world, routes, number, now_ps):
+def send(world, routes, frames, number, now_ps):
     """Let the host's link take the next packet: data and ACKs alternate while both wait.
 
     Appendix B's mode 2. Data come first.
@@ -207,10 +241,10 @@ def send(world, routes, number, now_ps):
     host = world.hosts[at(number)]
     if host.acks > 0 and not (host.ready_ps <= now_ps and host.last_was_ack):
         host.last_was_ack = 1
-        send_ack(world, routes, number, now_ps)
+        send_ack(world, routes, frames, number, now_ps)
     else:
         host.last_was_ack = 0
-        send_data(world, routes, number, now_ps)
+        send_data(world, routes, frames, number, now_ps)
 
 
 @inlined
@@ -227,7 +261,7 @@ def put(world, number, is_ack, now_ps):
 
 
 @inlined
-def send_ack(world, routes, number, now_ps):
+def send_ack(world, routes, frames, number, now_ps):
     """Send the ACK that has waited longest."""
     # From the host's list to its link's: only the time is known later.
     host = world.hosts[at(number)]
@@ -244,11 +278,12 @@ def send_ack(world, routes, number, now_ps):
     if (waiting + 1) % CHUNK == 0:
         leave(pool, waiting, world.counters)
 
-    direct(world, routes, ack, ACK)
+    is_routed = direct(world, routes, ack, ACK)
+    write_frame(world, frames, slot, ack, ACK, is_routed)
 
 
 @inlined
-def send_data(world, routes, number, now_ps):
+def send_data(world, routes, frames, number, now_ps):
     """Send a packet of the flow that has been ready longest."""
     flow = int(world.heap[at(world.hosts[at(number)].heap_first)])
     flows = world.flows
@@ -262,7 +297,8 @@ def send_data(world, routes, number, now_ps):
     psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
     world.counters[LIVE] += 1
-    packet = world.pool.packets[at(put(world, number, DATA, now_ps))]
+    slot = put(world, number, DATA, now_ps)
+    packet = world.pool.packets[at(slot)]
     packet.flow = flow
     packet.psn = psn
     packet.pod = constant.pod
@@ -271,15 +307,19 @@ def send_data(world, routes, number, now_ps):
     packet.status = DATA
     packet.label = label
     packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
-    direct(world, routes, packet, DATA)
+    is_routed = direct(world, routes, packet, DATA)
+    write_frame(world, frames, slot, packet, DATA, is_routed)
 
 
 @inlined
 def direct(world, routes, packet, kind):
-    """Host DR: name the waypoint at the pointer of (source, destination, class) and advance it."""
+    """Host DR: name the waypoint at the pointer of (source, destination, class) and advance it.
+
+    Return whether there is one.
+    """
     # Other load balancers have no waypoints, nor have pairs under one edge, with nothing to choose.
     if len(routes.waypoints) == 0:
-        return
+        return False
 
     # An ACK belongs to its flow's pair too, with a cell of its own.
     pair = world.flows.table[int(packet.flow)].pair
@@ -288,13 +328,14 @@ def direct(world, routes, packet, kind):
     length = routes.waypoint_offset[row + 1] - first
 
     if length == 0:
-        return
+        return False
 
     cell = int(world.pointers.host_cells[pair, kind])
     at = start_or_next(cell, int(routes.waypoint_start[pair, kind]), length)
     world.pointers.host_cells[pair, kind] = 1 if at + 1 == length else at + 2
     packet.route_agg = routes.waypoints[first + at, 0]
     packet.route_core = routes.waypoints[first + at, 1]
+    return True
 
 
 @inlined

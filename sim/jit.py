@@ -23,7 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNEL_MODULES = (
     *(f"fattree/{name}.py" for name in ("draws", "policies", "topology", "units")),
     *(f"hostagent/{name}.py" for name in ("state", "transport", "labels", "swift")),
-    *(f"sim/{name}.py" for name in ("jit", "state", "queues", "switches", "hosts", "windows")),
+    *(
+        f"sim/{name}.py"
+        for name in ("jit", "state", "queues", "frames", "switches", "hosts", "windows", "programs")
+    ),
     *(f"sim/lb/{path.name}" for path in sorted((ROOT / "sim" / "lb").glob("*.py"))),
 )
 

@@ -16,7 +16,7 @@ from fattree.addressing import host_ip
 from fattree.draws import Stream, component, mix
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
-from fattree.failures import Timeline, timeline
+from fattree.failures import Links, Timeline, timeline
 from fattree.flows import Flows as Traffic
 from fattree.flows import offsets
 from fattree.forwarding import LEVELS, Forwarding, scenario_forwarding
@@ -97,13 +97,68 @@ def build(scenario: Scenario) -> Network:
         for table, phase in zip(tables, phases, strict=True)
     )
 
-    world = _world(scenario, flows, events, pairs=pairs, table=tables[0], groups=groups)
+    world = _world(
+        scenario,
+        flows,
+        events,
+        pairs,
+        constants=_constants(scenario),
+        switches=_switches(scenario, tables[0], groups),
+        cells=int(2 * groups.sum()),
+    )
     return Network(
         scenario,
         flows,
         world,
         routes=epochs,
         events=events,
+    )
+
+
+def build_for_program(scenario: Scenario) -> Network:
+    """Return the arrays of a scenario whose switches run a program: hosts, links, and no choices.
+
+    Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
+    FabricError.
+    """
+    flows = traffic.flows(scenario)
+    events = timeline(scenario, flows)
+    pairs = _Pairs.of(scenario.tree, flows)
+    # A packet's departure is an event at its switch, so only the link's latency lies between two.
+    constants = _constants(scenario)
+    constants = constants._replace(window_ps=min(scenario.latency_ps, LONGEST_WINDOW_PS))
+    switches = records(scenario.tree.switches, SWITCH)
+    routes = waypoint_routes(scenario, flows, events.first_routes)
+
+    return Network(
+        scenario,
+        flows,
+        _world(scenario, flows, events, pairs, constants=constants, switches=switches, cells=0),
+        routes=(Epoch(0, routes),),
+        events=events,
+    )
+
+
+def waypoint_routes(scenario: Scenario, flows: Traffic, failed: Links) -> Routes:
+    """Return the routes of Host DR's hosts that avoid failed links; of other schemes, none."""
+    pairs = _Pairs.of(scenario.tree, flows)
+    row, start, offset, steps = _waypoints(
+        scenario, LinkState.without(scenario.tree, failed), pairs
+    )
+    empty = np.zeros(0, dtype=np.int64)
+
+    return Routes(
+        groups=empty.astype(np.int32),
+        first_group=empty,
+        group_schedule=empty,
+        group_start=np.zeros((0, 2), dtype=np.int32),
+        schedule_offset=empty,
+        slots=empty.astype(np.uint8),
+        weights=np.zeros((0, scenario.tree.half), dtype=np.uint8),
+        waypoint_row=row,
+        waypoint_start=start,
+        waypoint_offset=offset,
+        waypoints=steps,
     )
 
 
@@ -163,11 +218,12 @@ def _world(
     flows: Traffic,
     events: Timeline,
     pairs: "_Pairs",
-    table: Forwarding,
-    groups: Int64,
+    *,
+    constants: Constants,
+    switches: Records,
+    cells: int,
 ) -> World:
     tree = scenario.tree
-    constants = _constants(scenario)
     counters = np.zeros(COUNTERS, dtype=np.int64)
     counters[UNFINISHED] = len(flows)
 
@@ -192,11 +248,11 @@ def _world(
         ledgers=ledgers,
         inputs=_inputs(tree),
         outages=_place_outages(tree, events, links, ledgers),
-        switches=_switches(scenario, table, groups),
+        switches=switches,
         hosts=hosts,
         heap=np.zeros(len(flows), dtype=np.int32),
         flows=_flows(scenario, flows, traffic.gaps(scenario, flows, rho), pairs),
-        pointers=_pointers(int(2 * groups.sum()), pairs),
+        pointers=_pointers(cells, pairs),
         hash_low=low,
         hash_high=high,
         counters=counters,

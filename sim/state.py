@@ -28,9 +28,13 @@ LOST = 4
 
 # Counters of a run: the height of the stack of spare chunks; packets that are neither delivered nor
 # dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
-# path; the time up to which everything has been served.
-SPARE, LIVE, UNFINISHED, LAST_DONE, UNROUTABLE, CLOCK = range(6)
-COUNTERS = 6
+# path; the time up to which everything has been served. Of programs alone (`sim.programs`): packets
+# that switches have taken in, that hosts have received, that hosts could not take for their own,
+# and what programs asked for that nobody serves here.
+SPARE, LIVE, UNFINISHED, LAST_DONE, UNROUTABLE, CLOCK, HOPS, RECEIVED, MISDELIVERED, UNSERVED = (
+    range(10)
+)
+COUNTERS = 10
 
 # A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as
 # in 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP
@@ -65,10 +69,14 @@ HEADER = np.dtype(
 
 # A directed link, a cache line long. Its wire is taken until `free_ps`; `occupancy` is what waits
 # or is being sent, as of the last settling, so never too small; `byte_ps` the integral of the
-# queue; its next outage begins at `down_ps`. Slots have 32 bits: 64 GiB of packets.
+# queue; its next outage begins at `down_ps`; `depth` the packets in it, where a program asks. Slots
+# have 32 bits: 64 GiB of packets.
 LINK = np.dtype(
     [(name, np.int64) for name in ("free_ps", "occupancy", "down_ps", "max_bytes", "byte_ps")]
-    + [(name, np.int32) for name in ("taken", "tail", "cursor", "data_packets", "ack_packets")],
+    + [
+        (name, np.int32)
+        for name in ("taken", "tail", "cursor", "data_packets", "ack_packets", "depth")
+    ],
     align=True,
 )
 

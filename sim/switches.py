@@ -31,13 +31,27 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
 
     Return how many packets that were.
     """
-    keys = buffers.keys
-
     # A large fabric lies in no cache. Its nodes are served in order, so the next one's memory is
     # asked for now, and arrives while this one is served.
     if switch + 1 < world.constants.switches:
         foresee(world, switch + 1)
 
+    count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=buffers)
+
+    # Nothing that is forwarded comes back here within the window, so the keys stay complete.
+    for position in range(count):
+        key = keys[at(position)]
+        forward(world, routes, switch, now_ps=start_ps + (key >> TIME_BITS), slot=key & SLOT_MASK)
+
+    # Only now: a chunk that is handed back may be overwritten by the next packet.
+    release(world, switch, buffers.ends)
+    return count
+
+
+@inlined
+def arrivals(world, switch, start_ps, end_ps, buffers):
+    """Return how many packets arrive before `end_ps`, and their keys in order."""
+    keys = buffers.keys
     count = gather(world, switch, start_ps, end_ps=end_ps, keys=keys, ends=buffers.ends)
     if count > FEW:
         scatter(
@@ -51,15 +65,7 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
         keys = buffers.sorted_keys
 
     insertion_sort(keys, count)
-
-    # Nothing that is forwarded comes back here within the window, so the keys stay complete.
-    for position in range(count):
-        key = keys[at(position)]
-        forward(world, routes, switch, now_ps=start_ps + (key >> TIME_BITS), slot=key & SLOT_MASK)
-
-    # Only now: a chunk that is handed back may be overwritten by the next packet.
-    release(world, switch, buffers.ends)
-    return count
+    return count, keys
 
 
 @inlined

@@ -9,19 +9,22 @@ owner each. Which chunks hold a packet changes with the number of threads, and n
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from sim.state import (
     CLOCK,
     COUNTERS,
+    HOPS,
     LAST_DONE,
     LIVE,
+    MISDELIVERED,
+    RECEIVED,
     SPARE,
     UNFINISHED,
     UNROUTABLE,
-    Buffers,
+    UNSERVED,
     Routes,
     World,
 )
@@ -32,7 +35,32 @@ from sim.windows import chunks_needed, serve_hosts, serve_switches, through_wind
 ROW = 64
 
 Span: TypeAlias = tuple[int, int]
-Serve: TypeAlias = Callable[[World, Buffers, Span], int]
+# A part of the world, the thread's own buffers, and which nodes.
+Serve: TypeAlias = Callable[[World, Any, Span], int]
+
+
+class Nodes(NamedTuple):
+    """The kernels that serve hosts and switches of a part until before a time."""
+
+    hosts: Callable[[World, Any, Span, int], int]
+    switches: Callable[[World, Any, Span, int], int]
+    # Whether there is room for all that a window needs beside chunks.
+    has_room: Callable[[World], bool] = lambda _: True
+
+
+def kernels(routes: Routes) -> Nodes:
+    """Return the kernels of the built-in load balancers."""
+
+    def hosts(part: World, _: Any, span: Span, end_ps: int) -> int:
+        return int(serve_hosts(part, routes, first=span[0], last=span[1], end_ps=end_ps))
+
+    def switches(part: World, buffers: Any, span: Span, end_ps: int) -> int:
+        served = serve_switches(
+            part, routes, first=span[0], last=span[1], end_ps=end_ps, buffers=buffers
+        )
+        return int(served)
+
+    return Nodes(hosts, switches)
 
 
 class Crew:
@@ -41,7 +69,7 @@ class Crew:
     `buffers` has one set a thread, which makes it the number of threads.
     """
 
-    def __init__(self, buffers: list[Buffers]) -> None:
+    def __init__(self, buffers: list[Any]) -> None:
         self.buffers = buffers
         # Kernels run without the GIL, so threads are enough and nothing has to be copied.
         self._others = ThreadPoolExecutor(max(1, len(buffers) - 1))
@@ -65,11 +93,11 @@ class _Shared(NamedTuple):
 
     world: World
     parts: list[World]
-    routes: Routes
+    nodes: Nodes
     crew: Crew
 
 
-def advance_side_by_side(world: World, routes: Routes, until_ps: int, crew: Crew) -> int:
+def advance_side_by_side(world: World, nodes: Nodes, until_ps: int, crew: Crew) -> int:
     """Do what `sim.windows.advance` does, with the threads of a crew.
 
     In between, `world` is whole.
@@ -77,7 +105,7 @@ def advance_side_by_side(world: World, routes: Routes, until_ps: int, crew: Crew
     parts = _split(world, len(crew.buffers))
     try:
         status = through_windows(
-            _Shared(world, parts, routes, crew),
+            _Shared(world, parts, nodes, crew),
             until_ps,
             has_room=_has_room,
             serve_all_hosts=_serve_all_hosts,
@@ -105,6 +133,9 @@ def _has_room(shared: _Shared) -> bool:
     Which part takes them is not known before, so each must have enough for all. Stacks are evened
     out only when one runs low: chunks wander, as they go to the thread that serves their reader.
     """
+    if not shared.nodes.has_room(shared.world):
+        return False
+
     needed = int(chunks_needed(shared.world))
     least = min(int(part.counters[SPARE]) for part in shared.parts)
     return least >= needed or _spread(shared.parts, len(shared.parts)) >= needed
@@ -112,13 +143,12 @@ def _has_room(shared: _Shared) -> bool:
 
 def _serve_all_hosts(shared: _Shared, end_ps: int) -> int:
     """Serve all hosts until before `end_ps`; return how many packets they handled."""
-    world, parts, routes, crew = shared
+    world, parts, nodes, crew = shared
     for part in parts[1:]:
         part.counters[CLOCK] = world.counters[CLOCK]
 
-    def hosts(part: World, _: Buffers, span: Span) -> int:
-        first, last = span
-        return int(serve_hosts(part, routes, first=first, last=last, end_ps=end_ps))
+    def hosts(part: World, buffers: Any, span: Span) -> int:
+        return nodes.hosts(part, buffers, span, end_ps)
 
     served = crew.serve(parts, hosts, 0, world.constants.hosts)
     _add_up(parts)
@@ -133,15 +163,11 @@ def _serve_all_switches(shared: _Shared, end_ps: int) -> int:
     neighbours never work at the same time. Whoever comes first, what a packet does at a switch
     depends on arrivals and on the switch's own ports alone: that makes threads deterministic.
     """
-    world, parts, routes, crew = shared
+    world, parts, nodes, crew = shared
     constants = world.constants
 
-    def switches(part: World, buffers: Buffers, span: Span) -> int:
-        first, last = span
-        served = serve_switches(
-            part, routes, first=first, last=last, end_ps=end_ps, buffers=buffers
-        )
-        return int(served)
+    def switches(part: World, buffers: Any, span: Span) -> int:
+        return nodes.switches(part, buffers, span, end_ps)
 
     edges, aggs, cores = 0, constants.edges, 2 * constants.edges
     served = crew.serve(parts, switches, aggs, cores)
@@ -158,7 +184,7 @@ def _add_up(parts: list[World]) -> None:
     for part in parts[1:]:
         # A part's own count may be negative (packets that arrived here were sent there): only the
         # sum means something.
-        for name in (LIVE, UNFINISHED, UNROUTABLE):
+        for name in (LIVE, UNFINISHED, UNROUTABLE, HOPS, RECEIVED, MISDELIVERED, UNSERVED):
             counters[name] += part.counters[name]
             part.counters[name] = 0
 

@@ -11,11 +11,21 @@ from hostagent.state import NEVER
 from sim.hosts import serve_host, start_flow
 from sim.jit import inlined, kernel
 from sim.queues import following, settle
-from sim.state import ACK, CHUNK, CLOCK, LAST_DONE, LIVE, SPARE, UNFINISHED
+from sim.state import (
+    ACK,
+    CHUNK,
+    CLOCK,
+    LAST_DONE,
+    LIVE,
+    MISDELIVERED,
+    SPARE,
+    UNFINISHED,
+    UNSERVED,
+)
 from sim.switches import serve_switch
 
 # How `through_windows` ends.
-REACHED, FINISHED, STARVED, STUCK = range(4)
+REACHED, FINISHED, STARVED, STUCK, BROKEN = range(5)
 
 
 @kernel
@@ -46,8 +56,8 @@ def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switche
 
     `work` begins with the world; what else is in it is between the three functions, which see to
     one thread (`advance`, compiled) or to several (`sim.threads`, interpreted). Return REACHED,
-    FINISHED, STARVED (the pool may be too small for the next window) or STUCK (nothing is left to
-    do).
+    FINISHED, STARVED (the pool may be too small for the next window), STUCK (nothing is left to
+    do) or BROKEN (a program has done what it may not).
     """
     world = work[0]
     counters = world.counters
@@ -66,6 +76,9 @@ def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switche
 
         served += serve_all_switches(work, end_ps)
         counters[CLOCK] = end_ps
+
+        if counters[MISDELIVERED] | counters[UNSERVED]:
+            return BROKEN
 
         if is_finished:
             return FINISHED
@@ -119,7 +132,13 @@ def serve_hosts(world, routes, first, last, end_ps):
     served = 0
     for host in range(first, last):
         served += serve_host(
-            world, routes, number=host, start_ps=world.counters[CLOCK], end_ps=end_ps
+            world,
+            routes,
+            None,
+            None,
+            number=host,
+            start_ps=world.counters[CLOCK],
+            end_ps=end_ps,
         )
 
     return served

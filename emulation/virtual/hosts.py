@@ -4,6 +4,8 @@ A host's link has no queue: its flows pull, so that a packet is made when the li
 (design, decision 3).
 """
 
+from collections.abc import Sequence
+
 from emulation.outcomes.outcome import FlowResult
 from emulation.virtual.events import ARRIVE, SEND, Push
 from fattree import traffic
@@ -140,12 +142,20 @@ class Hosts:
     @property
     def complaint(self) -> str:
         """Return which flows are not complete."""
-        waiting = [flow for flow, done_ps in enumerate(self.done_ps) if done_ps == NEVER]
-        named = ", ".join(_flow_name(self._tree, self._plans[flow]) for flow in waiting[:3])
-        more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+        waiting = [
+            (plan.source, plan.destination)
+            for plan, done_ps in zip(self._plans, self.done_ps, strict=True)
+            if done_ps == NEVER
+        ]
+        return complaint(self._tree, waiting)
 
-        return f"{len(waiting)} flows are not complete: {named}{more}"
 
+def complaint(tree: FatTree, waiting: Sequence[tuple[int, int]]) -> str:
+    """Say which flows, by their ends, are not complete."""
+    named = ", ".join(
+        f"{host_name(tree, source)} to {host_name(tree, destination)}"
+        for source, destination in waiting[:3]
+    )
+    more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
 
-def _flow_name(tree: FatTree, plan: FlowPlan) -> str:
-    return f"{host_name(tree, plan.source)} to {host_name(tree, plan.destination)}"
+    return f"{len(waiting)} flows are not complete: {named}{more}"

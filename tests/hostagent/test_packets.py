@@ -1,5 +1,6 @@
 """Patched frames against packets that Scapy builds one by one, and the parser against anything."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,3 +151,18 @@ def test_the_parser_survives_any_corruption(data: st.DataObject) -> None:
 def test_packet_numbers_unwrap_around_their_neighbour(near: int, ahead: int) -> None:
     full = max(near + ahead, 0)
     assert roce.unwrapped_psn(full & 0xFFFFFF, near) == full
+
+
+@pytest.mark.parametrize("payload", [4096, 3])
+def test_the_beginnings_of_many_flows_are_those_of_their_frames(payload: int) -> None:
+    others = Ends(0x02000A070F04, 0x02000A000103, 0x0A070F04, 0x0A000103)
+    flows = [ENDS, others, BACK]
+    columns = [np.array(column) for column in zip(*flows, strict=True)]
+    found = packets.beginnings(columns, payload, 58)
+    for flow, ends in enumerate(flows):
+        data = DataFrames(ends, flow, payload).frame(0, 0)
+        back = Ends(ends.destination_mac, ends.source_mac, ends.destination_ip, ends.source_ip)
+        ack = AckFrames(back, flow).frame(0, 0, False, 0)
+        assert found.frames[flow, 0].tobytes() == data[:-4][:58].ljust(58, b"\0")
+        assert found.frames[flow, 1].tobytes() == ack[:58]
+        assert (found.data_length, found.ack_length) == (len(data), len(ack))

@@ -68,4 +68,4 @@ def test_a_folder_that_others_may_have_filled_is_refused(
 
 
 def test_every_module_of_kernels_names_the_cache() -> None:
-    assert import_closure("sim/windows.py") == set(KERNEL_MODULES)
+    assert import_closure("sim/programs.py") == set(KERNEL_MODULES)

@@ -10,7 +10,7 @@ from fattree.experiment import Collective, Fabric, Scenario
 from hostagent.state import NEVER
 from sim.engine import advanced
 from sim.network import Network, build
-from sim.state import CHUNK, CLOCK, LIVE, SPARE, Records, World
+from sim.state import CHUNK, CLOCK, LIVE, MISDELIVERED, SPARE, UNSERVED, Records, World
 from sim.windows import REACHED, STUCK, chunks_needed, through_windows
 
 SLOW_GBPS = 10
@@ -69,7 +69,9 @@ def test_a_window_in_which_nothing_happens_is_the_last_before_the_next_event(
     monkeypatch: pytest.MonkeyPatch, next_ps: int, ended: int, windows: int, clock: int
 ) -> None:
     world = SimpleNamespace(counters=[1] * 64, constants=SimpleNamespace(window_ps=10))
-    world.counters[CLOCK] = 0
+    for name in (CLOCK, MISDELIVERED, UNSERVED):
+        world.counters[name] = 0
+
     served: list[int] = []
 
     def served_hosts(work: tuple[SimpleNamespace], end_ps: int) -> int:

@@ -1,0 +1,145 @@
+"""The switches of a scenario in virtual time, and the real controller that writes to them."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Protocol
+
+from controller.convergence import Convergence
+from controller.driver import Driver
+from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.local_repair import LocalAgent
+from controller.session import InProcess, Session
+from emulation.programs.switch_program import CPU_PORT, SwitchProgram
+from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
+from emulation.softswitch.switch import Switch
+from emulation.virtual.events import Clock, Kind
+from emulation.virtual.network import SwitchDraws
+from fattree import failures, traffic
+from fattree.addressing import device_id, switch_name
+from fattree.experiment import Scenario
+from fattree.failures import Links
+
+# The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
+QUEUE_LENGTHS = "queue_bytes"
+
+
+class Writer(Protocol):
+    """What takes a controller's changes of one switch."""
+
+    def write(self, changes: Any) -> None:
+        """Apply a batch of changes."""
+
+
+class Control:
+    """Switches with their sessions, and the controller of all of them.
+
+    `start` brings the switches to the first plan; from then on links may change. Raises FabricError
+    and ControllerError for scenarios that cannot be built.
+    """
+
+    def __init__(self, scenario: Scenario, program: SwitchProgram, clock: Clock) -> None:
+        self.scenario = scenario
+        self.clock = clock
+        self.switches = [
+            _switch(scenario, switch, clock) for switch in range(scenario.tree.switches)
+        ]
+        self.sessions = [
+            _session(scenario, number, switch, program)
+            for number, switch in enumerate(self.switches)
+        ]
+        self._writers: list[Writer] = [
+            LocalAgent(session) if scenario.failures.local_repair else session
+            for session in self.sessions
+        ]
+
+        # A controller that is told of failures begins with the routes of those at time 0; one that
+        # probes has to find them out.
+        self.line = failures.timeline(scenario, traffic.flows(scenario))
+        self._first_routes = self.line.first_routes if self.is_announced else frozenset()
+        self.controller = FabricController(scenario, program.pipeline, self._first_routes)
+
+    def start(
+        self,
+        at: Callable[[int, Kind, Callable[[], object]], None],
+        tell_hosts: Callable[[Links], object],
+    ) -> None:
+        """Write the first plan, tell hosts, and let links change when the scenario says so.
+
+        `at` lets something happen at a time.
+        """
+        self._driver = Driver(
+            self.controller,
+            clock=self.clock,
+            at=lambda time_ps, action: at(time_ps, Kind.CONTROL, action),
+            write=self._write,
+            tell_hosts=tell_hosts,
+        )
+        self._driver.start()
+        tell_hosts(self._first_routes)
+
+        for change in self.line.changes:
+            # `first_routes` is what the controller has been given; it must not hear of it twice.
+            is_known = change.time_ps == 0 and bool(self._first_routes)
+            event = LinkChange(change.down, change.up)
+            at(change.time_ps, Kind.LINK, partial(self.links_change, event, is_known))
+
+    @property
+    def installations(self) -> list[Convergence]:
+        """Return what has become of the changes that the controller knows of."""
+        return self._driver.installations
+
+    @property
+    def is_announced(self) -> bool:
+        """Return whether the network tells the controller of its failures."""
+        return self.scenario.controller.detection == "announced"
+
+    def links_change(self, change: LinkChange, is_known: bool = False) -> None:
+        """Let switches, and in an announced world the controller, know of changed links."""
+        self._driver.note(change.down | change.up)
+        for link in sorted(change.down | change.up):
+            for end in self.scenario.tree.link_ends(link):
+                writer = self._writers[end.switch]
+                if isinstance(writer, LocalAgent):
+                    writer.set_port(end.port, link in change.up)
+
+        if self.is_announced and not is_known:
+            self.change_links(change)
+
+    def change_links(self, change: LinkChange) -> None:
+        """Tell the controller of changed links; what it decides takes effect when it is due."""
+        self._driver.learn(change)
+
+    def forget(self, switch: int, port: int, size: int) -> None:
+        """Take a tail drop out of the program's queue length at once.
+
+        The packet never comes to egress, so that the program itself, as on BMv2, finds out when the
+        queue is next empty; the run model knows no such error.
+        """
+        # Ingress added it when it sent the packet to the port (include/queue_stats.p4).
+        pipeline = self.switches[switch].pipeline
+        assert pipeline is not None
+        for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
+            if array.name == QUEUE_LENGTHS:
+                cells[port] -= size
+
+    def _write(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self._writers[step.switch].write(step.changes)
+
+
+def _switch(scenario: Scenario, number: int, clock: Clock) -> Switch:
+    draws = SwitchDraws(scenario.seed, number)
+    cpu_port = CPU_PORT if scenario.controller.detection == "probe" else None
+    return Switch(
+        device_id(number), clock, random=draws, ports=scenario.tree.ports(number), cpu_port=cpu_port
+    )
+
+
+def _session(scenario: Scenario, number: int, switch: Switch, program: SwitchProgram) -> Session:
+    transport = InProcess(P4RuntimeService(switch), StatusError)
+    name = switch_name(scenario.tree, number)
+    session = Session(transport, program.pipeline, device_id(number), name)
+    session.open()
+    session.push(program.bmv2_json)
+
+    return session

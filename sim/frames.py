@@ -1,0 +1,387 @@
+"""The bytes of packets, where switches run a program: hosts write them, and read what came of them.
+
+A packet's slot has a block of bytes beside its record: how long the frame is, when and behind how
+many it was queued, the beginning of the frame, and what the program remembers of it between ingress
+and egress. No more of a frame is kept than programs can look at; behind it the data are zeros.
+Everything here does nothing where `frames` is None: then the packets are records and nothing else.
+
+    block = [length, queued at, queued behind, beginning of the frame ..., state ...]
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.topology import Tier
+from sim.jit import at, inlined
+from sim.state import ACK, MARKED, Bytes, Int32, Int64
+
+# Words of 8 bytes in a block, and where the frame begins.
+LENGTH, QUEUED_AT, QUEUED_BEHIND = range(3)
+FRAME = 3
+# The same in bytes.
+FRAME_AT = 8 * FRAME
+
+# Where the fields of `hostagent.packets` begin, from the IPv4 header on (`hostagent.roce`).
+ETHERNET = 14
+IPV4 = 20
+TUNNEL = 4
+UDP = 17
+UDP_AT = 20
+UDP_LENGTH_AT = 24
+BTH_AT = 28
+FLAGS_AT = 32
+FLOW_AT = 33
+PSN_AT = 37
+MSN_AT = 40
+OPCODES = (0x04, 0x11)
+ROCE_PORT = 4791
+CE = 3
+BECN = 0x40
+# What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
+# bitmap's words above the lowest packet that is missing.
+WORD_BITS = 32
+WORDS_SHIFT = 24
+LOWEST_MASK = (1 << WORDS_SHIFT) - 1
+
+# Which of `Desk.log`'s columns is what; the kept bytes follow.
+LOG_TIME, LOG_PLACE, LOG_PACKET, LOG_ACK, LOG_LENGTH = range(5)
+LOG_FRAME = 5
+LEAVE_KIND = 0
+ARRIVE_KIND = 3
+KIND_SHIFT = 40
+NODE_SHIFT = 8
+
+
+class Frames(NamedTuple):
+    """All blocks, as words and as bytes, and what hosts need to fill them.
+
+    A block has `stride` bytes from `address` on, its state begins at `state_at`. Of a frame `kept`
+    bytes are kept, never the last `hidden` ones (the ICRC). `templates` has for every flow the
+    beginning of its data packets, then of its ACKs, in words; `lengths` those of plain frames.
+    `lowest` and `highest` are what a SACK receiver misses and has. `sample_ps` is how often queues
+    are looked at, 0 for never.
+    """
+
+    words: Int64
+    octets: Bytes
+    address: int
+    stride: int
+    kept: int
+    hidden: int
+    state_at: int
+    templates: Int64
+    data_length: int
+    ack_length: int
+    agg_ips: Int64
+    core_ips: Int64
+    host_ips: Int64
+    lowest: Int32
+    highest: Int32
+    sample_ps: int
+
+
+class Program(NamedTuple):
+    """Where a compiled program is: C functions, and for each switch what they are given first.
+
+    `forget` takes (context, port, bytes) when a queue drops what ingress has sent there.
+    """
+
+    ingress: int
+    egress: int
+    forget: int
+    contexts: Int64
+
+
+class Desk(NamedTuple):
+    """A thread's room for a switch that runs a program, and what it notes for whoever asks.
+
+    As `sim.state.Buffers`; then the ports' next departures, a state and a frame under way (and
+    their addresses), `longest` queue by (sample, layer), when hosts received something within the
+    window, and events for a digest. `marks` says how many of the last two there are.
+    """
+
+    keys: Int64
+    sorted_keys: Int64
+    buckets: Int64
+    ends: Int64
+    heap: Int64
+    state: Int64
+    state_address: int
+    out: Int64
+    out_octets: Bytes
+    out_address: int
+    longest: Int64
+    receipts: Int64
+    log: NDArray[Any]
+    marks: Int64
+
+
+# What `Desk.marks` holds: how many receipts and events there are, and when the window began.
+RECEIPTS, EVENTS, WINDOW = range(3)
+MARKS = 3
+
+
+@inlined
+def block(frames, slot):
+    """Return the first byte of a slot's block."""
+    return np.int64(slot) * frames.stride
+
+
+@inlined
+def shown(frames, length):
+    """Return how many bytes of a frame of this length are kept."""
+    return min(frames.kept, length - frames.hidden)
+
+
+@inlined
+def write_frame(world, frames, slot, packet, kind, is_routed):
+    """Let a host write a packet: its flow's template, and what differs from packet to packet."""
+    if frames is not None:
+        first = block(frames, slot)
+        words = frames.words
+        octets = frames.octets
+        row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
+        there = (first >> 3) + FRAME
+        for word in range(frames.kept >> 3):
+            words[at(there + word)] = frames.templates[at(row + word)]
+
+        ip = first + FRAME_AT + ETHERNET
+        label = int(packet.label)
+        octets[at(ip + UDP_AT)] = label >> 8
+        octets[at(ip + UDP_AT + 1)] = label & 0xFF
+        write_24(octets, ip + PSN_AT, int(packet.psn))
+        length = frames.data_length
+        if kind == ACK:
+            length = frames.ack_length + write_acknowledged(world, octets, ip, packet)
+
+        if is_routed:
+            wrap(world, frames, first, packet, kind, length)
+            length += IPV4
+
+        words[at((first >> 3) + LENGTH)] = length
+
+
+@inlined
+def write_24(octets, where, number):
+    """Write 24 bits, the most significant first."""
+    octets[at(where)] = (number >> 16) & 0xFF
+    octets[at(where + 1)] = (number >> 8) & 0xFF
+    octets[at(where + 2)] = number & 0xFF
+
+
+@inlined
+def write_16(octets, where, number):
+    """Write 16 bits, the most significant first."""
+    octets[at(where)] = (number >> 8) & 0xFF
+    octets[at(where + 1)] = number & 0xFF
+
+
+@inlined
+def read_16(octets, where):
+    """Read 16 bits, the most significant first."""
+    return (np.int64(octets[at(where)]) << 8) | np.int64(octets[at(where + 1)])
+
+
+@inlined
+def write_acknowledged(world, octets, ip, packet):
+    """Write an ACK's mark and MSN; return the length of its bitmap, which lengthens the packet."""
+    if packet.status & MARKED:
+        octets[at(ip + FLAGS_AT)] |= BECN
+
+    if not world.constants.is_sack:
+        write_24(octets, ip + MSN_AT + 1, int(packet.log))
+        return 0
+
+    holes = np.int64(packet.hash)
+    write_24(octets, ip + MSN_AT + 1, holes & LOWEST_MASK)
+    more = 4 * (holes >> WORDS_SHIFT)
+    if more > 0:
+        write_16(octets, ip + UDP_LENGTH_AT, read_16(octets, ip + UDP_LENGTH_AT) + more)
+        # RFC 1624: the checksum's complement is the sum of the words, of which one has grown.
+        write_16(octets, ip + 2, read_16(octets, ip + 2) + more)
+        write_16(octets, ip + 10, 0xFFFF ^ carried((0xFFFF ^ read_16(octets, ip + 10)) + more))
+
+    return more
+
+
+@inlined
+def carried(total):
+    """Return a ones' complement sum in 16 bits."""
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+
+    return total
+
+
+@inlined
+def wrap(world, frames, first, packet, kind, length):
+    """Put a packet into IP-in-IP towards its waypoint (`hostagent.packets.wrap`)."""
+    octets = frames.octets
+    ip = first + FRAME_AT + ETHERNET
+    constants = world.constants
+    constant = world.flows.table[at(packet.flow)]
+    sender = int(constant.destination) if kind == ACK else int(constant.source)
+    here = np.int64(frames.host_ips[at(sender)])
+    half = constants.half
+
+    # From behind, as both places overlap.
+    moved = frames.kept - ETHERNET - IPV4
+    for byte in range(moved - 1, -1, -1):
+        octets[at(ip + IPV4 + byte)] = octets[at(ip + byte)]
+
+    # Within a pod the waypoint is an agg, else a core.
+    if constant.source_pod == constant.pod:
+        pod = int(constant.pod)
+        there = np.int64(frames.agg_ips[at(pod * half + int(packet.route_agg))])
+    else:
+        there = np.int64(frames.core_ips[at(int(packet.route_agg) * half + int(packet.route_core))])
+
+    mark = np.int64(octets[at(ip + IPV4 + 1)]) & CE
+    total = length - ETHERNET + IPV4
+    write_16(octets, ip, 0x4500 | mark)
+    write_16(octets, ip + 2, total)
+    write_16(octets, ip + 4, 0)
+    write_16(octets, ip + 6, 0x4000)
+    write_16(octets, ip + 8, (64 << 8) | TUNNEL)
+    write_16(octets, ip + 12, here >> 16)
+    write_16(octets, ip + 14, here)
+    write_16(octets, ip + 16, there >> 16)
+    write_16(octets, ip + 18, there)
+    addresses = (here >> 16) + (here & 0xFFFF) + (there >> 16) + (there & 0xFFFF)
+    rest = (0x4500 | mark) + total + 0x4000 + ((64 << 8) | TUNNEL)
+    write_16(octets, ip + 10, 0xFFFF ^ carried(addresses + rest))
+
+
+@inlined
+def note_holes(world, frames, ack, psn):
+    """SACK: keep beside an ACK the lowest packet that is missing, and how long its bitmap is."""
+    # Alone, so that numba leaves out what follows where there are no frames.
+    if frames is None:
+        return
+
+    if world.constants.is_sack:
+        flows = world.flows
+        flow = np.int64(ack.flow)
+        constant = flows.table[at(flow)]
+        frames.highest[at(flow)] = max(int(frames.highest[at(flow)]), psn)
+        lowest = int(frames.lowest[at(flow)])
+        while lowest < constant.packets and flows.is_received[at(constant.log + lowest)]:
+            lowest += 1
+
+        frames.lowest[at(flow)] = lowest
+        # Bit 0 of a bitmap is the lowest that is missing, so it has one only beyond that.
+        bits = int(frames.highest[at(flow)]) - lowest + 1
+        words = (bits + WORD_BITS - 1) // WORD_BITS if bits > 1 else 0
+        ack.hash = (words << WORDS_SHIFT) | lowest
+
+
+@inlined
+def is_own(world, frames, number, slot):
+    """Return whether a frame is what its host believes: its own, of this flow, with this number.
+
+    Label and mark are then taken over from the bytes to the record.
+    """
+    if frames is not None:
+        octets = frames.octets
+        packet = world.pool.packets[at(slot)]
+        first = block(frames, slot)
+        length = frames.words[at((first >> 3) + LENGTH)]
+        ip = first + FRAME_AT + ETHERNET
+        if octets[at(ip)] == 0x45 and octets[at(ip + 9)] == TUNNEL:
+            ip += IPV4
+
+        kind = int(packet.status) & ACK
+        if not is_roce(octets, first, ip, length, OPCODES[kind]):
+            return False
+
+        constant = world.flows.table[at(packet.flow)]
+        believed = int(constant.source) if kind == ACK else int(constant.destination)
+        address = (read_16(octets, ip + 16) << 16) | read_16(octets, ip + 18)
+        flow = (np.int64(octets[at(ip + FLOW_AT)]) << 16) | read_16(octets, ip + FLOW_AT + 1)
+        psn = (np.int64(octets[at(ip + PSN_AT)]) << 16) | read_16(octets, ip + PSN_AT + 1)
+        if (
+            believed != number
+            or address != frames.host_ips[at(number)]
+            or flow != np.int64(packet.flow) & 0xFFFFFF
+            or psn != np.int64(packet.psn) & 0xFFFFFF
+        ):
+            return False
+
+        packet.label = read_16(octets, ip + UDP_AT)
+        if kind == ACK:
+            is_marked = octets[at(ip + FLAGS_AT)] & BECN != 0
+        else:
+            is_marked = octets[at(ip + 1)] & CE == CE
+
+        packet.status = kind | (MARKED if is_marked else 0)
+
+    return True
+
+
+@inlined
+def is_roce(octets, first, ip, length, opcode):
+    """Return whether a frame is one of ours, as `hostagent.roce.parse` does."""
+    total = read_16(octets, ip + 2)
+    return (
+        read_16(octets, first + FRAME_AT + 12) == 0x0800
+        and octets[at(ip)] == 0x45
+        and octets[at(ip + 9)] == UDP
+        and read_16(octets, ip + 6) & 0x3FFF == 0
+        and read_16(octets, ip + UDP_AT + 2) == ROCE_PORT
+        and total == IPV4 + read_16(octets, ip + UDP_LENGTH_AT)
+        and total <= length - (ip - first - FRAME_AT)
+        and octets[at(ip + BTH_AT)] == opcode
+    )
+
+
+@inlined
+def note_receipt(desk, moment_ps):
+    """Remember when a host received something: the run may have ended before."""
+    if desk is not None:
+        desk.receipts[at(desk.marks[RECEIPTS])] = moment_ps
+        desk.marks[RECEIPTS] += 1
+
+
+@inlined
+def note_arrival(world, frames, desk, node, port, slot):
+    """Log that a packet arrives, with all its bytes."""
+    if frames is not None:
+        packet = world.pool.packets[at(slot)]
+        note(frames, desk, packet.time_ps, ARRIVE_KIND, node, port, slot, packet)
+
+
+@inlined
+def note(frames, desk, time_ps, kind, node, port, slot, packet):
+    """Write an event into the log, if there is one."""
+    if len(desk.log) > 0:
+        row = desk.log[desk.marks[EVENTS]]
+        desk.marks[EVENTS] += 1
+        word = block(frames, slot) >> 3
+        row[LOG_TIME] = time_ps
+        row[LOG_PLACE] = (kind << KIND_SHIFT) | (node << NODE_SHIFT) | port
+        row[LOG_PACKET] = (np.int64(packet.flow) << 32) | np.int64(packet.psn)
+        row[LOG_ACK] = (np.int64(packet.log) << 32) | np.int64(packet.hash)
+        row[LOG_LENGTH] = (
+            (np.int64(frames.words[word + LENGTH]) << 32)
+            | (np.int64(packet.status) << 16)
+            | np.int64(packet.label)
+        )
+        for each in range(frames.kept >> 3):
+            row[LOG_FRAME + each] = frames.words[word + FRAME + each]
+
+
+@inlined
+def layer_of(tier, is_up):
+    """Return a queue's place in SWITCH_LAYERS."""
+    if tier == EDGE:
+        return 0 if is_up else 4
+    if tier == AGG:
+        return 1 if is_up else 3
+
+    return 2
+
+
+EDGE = int(Tier.EDGE)
+AGG = int(Tier.AGG)

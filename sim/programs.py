@@ -1,0 +1,551 @@
+"""What a switch does in one window where a P4 program forwards: arrivals and departures, in order.
+
+Ingress runs when a packet has arrived, egress when its last bit has left. Both see the switch's
+registers, so they happen in the order of time: at equal times packets leave (by port) before others
+arrive (by port), as on the virtual network (design, decision 8). A packet that leaves at t reaches
+the next node at t + latency, and so no window may be longer than that.
+"""
+
+import ctypes
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+from fattree.units import PS_PER_US
+from sim.frames import (
+    CE,
+    ETHERNET,
+    FRAME,
+    FRAME_AT,
+    LEAVE_KIND,
+    LENGTH,
+    QUEUED_AT,
+    QUEUED_BEHIND,
+    RECEIPTS,
+    WINDOW,
+    block,
+    layer_of,
+    note,
+    note_arrival,
+    shown,
+)
+from sim.hosts import serve_host
+from sim.jit import at, inlined, kernel
+from sim.queues import append, following, is_lost, leave, occupy
+from sim.state import ACK, CHUNK, CLOCK, HOPS, LIVE, LOST, SPARE, UNROUTABLE, UNSERVED
+from sim.switches import SLOT_BITS, SLOT_MASK, TIME_BITS, arrivals, foresee, release
+from sim.windows import chunks_needed, through_windows
+
+# A departure in a heap: the time within the window above the port.
+PORT_BITS = 7
+PORT_MASK = (1 << PORT_BITS) - 1
+FAR = 1 << 62
+LOW_32 = (1 << 32) - 1
+DROPPED = -1
+WORD = ir.IntType(64)
+
+
+def call(address: int, *arguments: int) -> int:
+    """Call a C function of 64-bit integers (addresses are such, too) that returns one."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
+    return int(kind(int(address))(*map(int, arguments)))
+
+
+@intrinsic
+def _call(_typing, address, arguments):
+    def generate(context, builder, signature, values):
+        where, given = values
+        each = [
+            context.cast(builder, builder.extract_value(given, i), kind, types.int64)
+            for i, kind in enumerate(signature.args[1])
+        ]
+        kind = ir.FunctionType(WORD, [WORD] * len(each))
+        where = context.cast(builder, where, signature.args[0], types.int64)
+        return builder.call(builder.inttoptr(where, kind.as_pointer()), each)
+
+    return types.int64(address, arguments), generate
+
+
+@overload(call, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_call(address, *arguments):
+    return lambda address, *arguments: _call(address, arguments)
+
+
+@kernel
+def advance_program(world, routes, until_ps, frames, program, desk):
+    """Run from the clock to `until_ps` in one thread; return how that ended."""
+    return through_windows(
+        (world, routes, frames, program, desk),
+        until_ps,
+        has_room=has_room,
+        serve_all_hosts=serve_all_hosts,
+        serve_all_switches=serve_all_switches,
+    )
+
+
+@inlined
+def has_room(work):
+    """Return whether the next window's chunks are there, and a place for its samples."""
+    world, _, frames, _, desk = work
+    return world.counters[SPARE] >= chunks_needed(world) and has_samples(world, frames, desk)
+
+
+@inlined
+def has_samples(world, frames, desk):
+    """Return whether the queues of the next window have a place."""
+    if frames.sample_ps == 0:
+        return True
+
+    end_ps = world.counters[CLOCK] + world.constants.window_ps
+    return end_ps // frames.sample_ps + 1 < len(desk.longest)
+
+
+@inlined
+def serve_all_hosts(work, end_ps):
+    """Serve all hosts until before `end_ps`; return how many packets they handled."""
+    world, routes, frames, _, desk = work
+    return serve_programmed_hosts(
+        world,
+        routes,
+        frames,
+        desk,
+        first=np.int64(0),
+        last=world.constants.hosts,
+        end_ps=end_ps,
+    )
+
+
+@inlined
+def serve_all_switches(work, end_ps):
+    """Serve all switches until before `end_ps`; return how many packets they handled."""
+    world, _, frames, program, desk = work
+    return serve_programmed_switches(
+        world,
+        frames,
+        program,
+        desk,
+        first=np.int64(0),
+        last=world.constants.switches,
+        end_ps=end_ps,
+    )
+
+
+@kernel
+def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
+    """Serve hosts `first` to `last` - 1 from the clock until before `end_ps`.
+
+    Return how many packets they received or sent.
+    """
+    served = 0
+    start_ps = world.counters[CLOCK]
+    desk.marks[RECEIPTS] = 0
+    desk.marks[WINDOW] = start_ps
+    for host in range(first, last):
+        served += serve_host(
+            world, routes, frames, desk, number=host, start_ps=start_ps, end_ps=end_ps
+        )
+
+    return served
+
+
+@kernel
+def serve_programmed_switches(world, frames, program, desk, first, last, end_ps):
+    """Serve switches `first` to `last` - 1 from the clock until before `end_ps`.
+
+    Return how many packets arrived or left.
+    """
+    served = 0
+    start_ps = world.counters[CLOCK]
+    for switch in range(first, last):
+        served += serve_switch(
+            world, frames, program, desk, switch, start_ps=start_ps, end_ps=end_ps
+        )
+
+    return served
+
+
+@inlined
+def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
+    """Let packets arrive at a switch and leave it from `start_ps` until before `end_ps`.
+
+    Return how many did.
+    """
+    if switch + 1 < world.constants.switches:
+        foresee(world, switch + 1)
+
+    count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=desk)
+    waiting = departures(world, desk, switch, start_ps, end_ps)
+    sample_at = first_sample(frames, start_ps, end_ps)
+    served = count
+    position = 0
+
+    while True:
+        leaves_at = desk.heap[0] >> PORT_BITS if waiting > 0 else FAR
+        arrives_at = keys[at(position)] >> TIME_BITS if position < count else FAR
+
+        if leaves_at < FAR and leaves_at <= min(arrives_at, sample_at):
+            waiting = let_leave(
+                world, frames, program, desk, switch, start_ps, end_ps, waiting=waiting
+            )
+            served += 1
+        elif sample_at < FAR and sample_at <= arrives_at:
+            sample(world, desk, switch, (start_ps + sample_at) // frames.sample_ps)
+            sample_at += frames.sample_ps
+            if start_ps + sample_at >= end_ps:
+                sample_at = FAR
+        elif arrives_at < FAR:
+            key = keys[at(position)]
+            position += 1
+            waiting = let_arrive(
+                world, frames, program, desk, switch, start_ps, end_ps, waiting=waiting, key=key
+            )
+        else:
+            break
+
+    release(world, switch, desk.ends)
+    return served
+
+
+@inlined
+def first_sample(frames, start_ps, end_ps):
+    """Return when, from `start_ps` on, queues are first looked at, FAR if not before `end_ps`."""
+    if frames.sample_ps == 0:
+        return FAR
+
+    after_ps = (start_ps + frames.sample_ps - 1) // frames.sample_ps * frames.sample_ps - start_ps
+    return after_ps if start_ps + after_ps < end_ps else FAR
+
+
+@inlined
+def let_leave(world, frames, program, desk, switch, start_ps, end_ps, waiting):
+    """Let the first of `waiting` ports send its packet; return how many then wait in the heap."""
+    heap = desk.heap
+    port = heap[0] & PORT_MASK
+    now_ps = start_ps + (heap[0] >> PORT_BITS)
+    next_ps = depart(world, frames, program, desk, switch, port, now_ps, now_ps)
+    if next_ps < end_ps:
+        heap[0] = ((next_ps - start_ps) << PORT_BITS) | port
+    else:
+        waiting -= 1
+        heap[0] = heap[at(waiting)]
+
+    sift_down(heap, waiting)
+    return waiting
+
+
+@inlined
+def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, key):
+    """Let a packet arrive; return how many ports then wait in the heap."""
+    now_ps = start_ps + (key >> TIME_BITS)
+    # A key is (time, port, slot).
+    came_by = (key >> SLOT_BITS) & PORT_MASK
+    port, departure_ps = arrive(
+        world, frames, program, desk, switch, came_by, now_ps, key & SLOT_MASK
+    )
+    if departure_ps < end_ps:
+        desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
+        sift_up(desk.heap, waiting)
+        waiting += 1
+
+    return waiting
+
+
+@inlined
+def departures(world, desk, switch, start_ps, end_ps):
+    """Put the first departure of each port before `end_ps` on the heap; return how many."""
+    constants = world.constants
+    waiting = 0
+    for port in range(constants.k):
+        link = world.links[at(switch * constants.k + port)]
+        if link.cursor != link.tail:
+            departure_ps = world.pool.packets[at(link.cursor)].time_ps - constants.latency_ps
+            if departure_ps < end_ps:
+                desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
+                waiting += 1
+                sift_up(desk.heap, waiting - 1)
+
+    return waiting
+
+
+@inlined
+def sift_up(heap, place):
+    """Move the entry at a place towards the top until its parent comes before it."""
+    entry = heap[at(place)]
+    while place > 0:
+        parent = (place - 1) >> 1
+        if heap[at(parent)] <= entry:
+            break
+
+        heap[at(place)] = heap[at(parent)]
+        place = parent
+
+    heap[at(place)] = entry
+
+
+@inlined
+def sift_down(heap, size):
+    """Move the top entry away from the top until it comes before its children."""
+    entry = heap[0]
+    place = 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and heap[at(child + 1)] < heap[at(child)]:
+            child += 1
+
+        if entry <= heap[at(child)]:
+            break
+
+        heap[at(place)] = heap[at(child)]
+        place = child
+
+    heap[at(place)] = entry
+
+
+@inlined
+def sample(world, desk, switch, index):
+    """Note the longest queue of each of a switch's layers now."""
+    constants = world.constants
+    tier = min(switch // constants.edges, 2)
+    for port in range(constants.k):
+        layer = layer_of(tier, port >= constants.half)
+        occupancy = world.links[at(switch * constants.k + port)].occupancy
+        if occupancy > desk.longest[index, layer]:
+            desk.longest[index, layer] = occupancy
+
+
+@inlined
+def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
+    """Run ingress for a packet and queue it.
+
+    Return its port and, where it is the first there, its departure, else FAR.
+    """
+    constants = world.constants
+    counters = world.counters
+    packet = world.pool.packets[at(slot)]
+    counters[HOPS] += 1
+    note_arrival(world, frames, desk, switch, came_by + 1, slot)
+
+    first = block(frames, slot)
+    length = frames.words[at((first >> 3) + LENGTH)]
+    size = constants.ack_bytes if packet.status & ACK else constants.data_bytes
+    asked = call(
+        program.ingress,
+        program.contexts[at(switch)],
+        frames.address + first + FRAME_AT,
+        shown(frames, length),
+        length,
+        came_by + 1,
+        size,
+        now_ps,
+        desk.state_address,
+    )
+    if asked != 0:
+        counters[UNSERVED] |= asked
+
+    # The first words of a state: (egress_spec, multicast group), (priority, growth).
+    port = (desk.state[0] & LOW_32) - 1
+    if desk.state[0] >> 32 != 0 or port < 0 or port >= constants.k:
+        counters[UNROUTABLE] += 1
+        counters[LIVE] -= 1
+        return port, FAR
+
+    return port, enqueue(world, frames, program, desk, switch, port, now_ps, slot)
+
+
+@inlined
+def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
+    """Queue a packet that ingress has sent to a port, or drop it where it does not fit.
+
+    Return its departure where nothing is before it, else FAR.
+    """
+    pool = world.pool
+    constants = world.constants
+    counters = world.counters
+    number = switch * constants.k + port
+    link = world.links[at(number)]
+    ledger = world.ledgers[at(number)]
+    packet = pool.packets[at(slot)]
+    is_ack = int(packet.status) & ACK
+    size = constants.ack_bytes if is_ack else constants.data_bytes
+    occupancy = link.occupancy + size
+
+    if constants.capacity > 0 and occupancy > constants.capacity:
+        ledger.dropped += 1
+        counters[LIVE] -= 1
+        if program.forget != 0:
+            call(program.forget, program.contexts[at(switch)], port + 1, size)
+
+        return FAR
+
+    is_first = link.cursor == link.tail
+    start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
+    is_gone = start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps)
+    queued_at = append(pool, link, 2, counters)
+    pool.packets[at(queued_at)] = packet
+    queued = pool.packets[at(queued_at)]
+    queued.time_ps = departure_ps + constants.latency_ps
+    if is_gone:
+        queued.status |= LOST
+        ledger.lost += 1
+
+    words = frames.words
+    here = block(frames, slot) >> 3
+    there = block(frames, queued_at) >> 3
+    words[at(there + LENGTH)] = words[at(here + LENGTH)]
+    words[at(there + QUEUED_AT)] = now_ps
+    words[at(there + QUEUED_BEHIND)] = link.depth
+    for word in range(FRAME, FRAME + (frames.kept >> 3)):
+        words[at(there + word)] = words[at(here + word)]
+
+    state = there + (frames.state_at >> 3)
+    for word in range(len(desk.state)):
+        words[at(state + word)] = desk.state[at(word)]
+
+    link.depth += 1
+    link.occupancy = occupancy
+    link.max_bytes = max(link.max_bytes, occupancy)
+    link.byte_ps += size * (departure_ps - now_ps)
+
+    return departure_ps if is_first else FAR
+
+
+@inlined
+def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
+    """Run egress for the packet that leaves a port at `now_ps`; programs see the time `clock_ps`.
+
+    Return when the next one will leave, FAR if there is none.
+    """
+    pool = world.pool
+    constants = world.constants
+    number = switch * constants.k + port
+    link = world.links[at(number)]
+    slot = np.int64(link.cursor)
+    packet = pool.packets[at(slot)]
+    size = constants.ack_bytes if packet.status & ACK else constants.data_bytes
+    link.occupancy -= size
+    link.depth -= 1
+
+    first = block(frames, slot)
+    words = frames.words
+    here = first >> 3
+    length = words[at(here + LENGTH)]
+    urgency = words[at(here + (frames.state_at >> 3) + 1)]
+    queued_ps = words[at(here + QUEUED_AT)]
+    grown = call(
+        program.egress,
+        program.contexts[at(switch)],
+        frames.address + first + FRAME_AT,
+        shown(frames, length),
+        length,
+        frames.address + first + frames.state_at,
+        port + 1,
+        urgency & LOW_32,
+        size + (urgency >> 32),
+        0,
+        0,
+        clock_ps,
+        queued_ps // PS_PER_US,
+        words[at(here + QUEUED_BEHIND)],
+        (now_ps - queued_ps) // PS_PER_US,
+        link.depth,
+        desk.out_address,
+    )
+
+    if grown < 0:
+        # It leaves the link empty for its time, and vanishes where it would have arrived.
+        if grown < DROPPED:
+            world.counters[UNSERVED] |= DROPPED - 1 - grown
+        if not packet.status & LOST:
+            world.counters[UNROUTABLE] += 1
+            packet.status |= LOST
+    else:
+        was_marked = frames.octets[at(first + FRAME_AT + ETHERNET + 1)] & CE == CE
+        if not was_marked and desk.out_octets[ETHERNET + 1] & CE == CE:
+            world.ledgers[at(number)].marked += 1
+
+        take_over(frames, desk, first, length, grown)
+        note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
+
+    link.cursor = following(pool, slot)
+    if (slot + 1) % CHUNK == 0:
+        leave(pool, slot, world.counters)
+
+    if link.cursor == link.tail:
+        return FAR
+
+    return pool.packets[at(link.cursor)].time_ps - constants.latency_ps
+
+
+@inlined
+def take_over(frames, desk, first, length, grown):
+    """Put a frame that egress has written into its block; zeros follow where it has shrunk."""
+    words = frames.words
+    here = (first >> 3) + FRAME
+    for word in range(frames.kept >> 3):
+        words[at(here + word)] = desk.out[at(word)]
+
+    if grown != length:
+        words[at((first >> 3) + LENGTH)] = grown
+        written = min(shown(frames, length) + grown - length, frames.kept)
+        for byte in range(written, frames.kept):
+            frames.octets[at(first + FRAME_AT + byte)] = 0
+
+
+@kernel
+def in_flight(world, end_ps):
+    """Return how many packets are on their way at the end, hosts' receipts after it left out."""
+    constants = world.constants
+    packets = world.pool.packets
+    ports = constants.switches * constants.k
+    count = 0
+    for number in range(len(world.links)):
+        link = world.links[at(number)]
+        slot = np.int64(link.taken)
+        while slot != link.tail:
+            packet = packets[at(slot)]
+            sent_ps = packet.time_ps - constants.latency_ps
+            sent_ps -= constants.ack_ps if packet.status & ACK else constants.data_ps
+            # What a host has sent after the end has not been sent.
+            if not packet.status & LOST and (number < ports or sent_ps <= end_ps):
+                count += 1
+
+            slot = following(world.pool, slot)
+
+    return count
+
+
+@kernel
+def depart_now(world, frames, program, desk, now_ps):
+    """Let all packets leave whose last bit has left by `now_ps`, which the clock has reached."""
+    constants = world.constants
+    for switch in range(constants.switches):
+        for port in range(constants.k):
+            link = world.links[at(switch * constants.k + port)]
+            if link.cursor != link.tail:
+                departure_ps = world.pool.packets[at(link.cursor)].time_ps - constants.latency_ps
+                if departure_ps <= now_ps:
+                    depart(world, frames, program, desk, switch, port, departure_ps, now_ps)
+
+
+@kernel
+def drain(world, frames, program, desk, now_ps):
+    """Let all that waits leave after the end, in order, for what egress does to it.
+
+    Programs see the time of the end. Neither the packets nor the ports are good for anything
+    afterwards.
+    """
+    for switch in range(world.constants.switches):
+        waiting = departures(world, desk, switch, now_ps, FAR)
+        while waiting > 0:
+            port = desk.heap[0] & PORT_MASK
+            leaves_ps = now_ps + (desk.heap[0] >> PORT_BITS)
+            next_ps = depart(world, frames, program, desk, switch, port, leaves_ps, now_ps)
+            if next_ps < FAR:
+                desk.heap[0] = ((next_ps - now_ps) << PORT_BITS) | port
+            else:
+                waiting -= 1
+                desk.heap[0] = desk.heap[at(waiting)]
+
+            sift_down(desk.heap, waiting)

@@ -1,0 +1,133 @@
+"""The simulator's windows around P4 programs against the virtual network: every field, every event.
+
+The programs are the switches' Python pipelines behind the functions of a compiled program, so that
+this is about windows, queues, hosts and bytes; what is compiled has tests of its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from emulation.errors import EmulationError
+from emulation.outcomes.outcome import Outcome
+from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.native import NativeFabric
+from fattree.experiment import (
+    Collective,
+    Fabric,
+    Failures,
+    LinkEvent,
+    LoadBalancer,
+    Packets,
+    Scenario,
+    Transport,
+)
+from fattree.policies import POLICIES
+from tests.emulation.virtual.python_machine import PythonMachine
+
+SMALL = Collective(message_bytes=24 * 4096)
+BREAKS = (
+    LinkEvent(link="agg0_0-core0_0", down_ns=1500),
+    LinkEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),
+)
+FAILING = {
+    f"G = {rtts:g} RTT": Failures(events=BREAKS, convergence_rtt=rtts)
+    for rtts in (0, 2, float("inf"))
+}
+TIGHT = Fabric(k=4, queue_bytes=10_000)
+
+
+def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
+    return Scenario(
+        policy=policy, **{"fabric": Fabric(k=4), "collective": SMALL, "seed": 5, **settings}
+    )
+
+
+def native(wanted: Scenario, threads: int = 1) -> Outcome:
+    return NativeFabric(wanted, compile_for=PythonMachine, threads=threads).run()
+
+
+def assert_same(ours: Outcome, theirs: Outcome) -> None:
+    for field in fields(Outcome):
+        if field.name != "cpu_seconds":
+            assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
+
+
+def ended(run: Callable[[], Outcome]) -> Outcome | str:
+    """Return an outcome, or which flows a run that cannot end says are not complete."""
+    try:
+        return run()
+    except EmulationError as error:
+        return str(error).partition(" us, ")[2]
+
+
+@pytest.mark.parametrize("failures", [Failures(), *FAILING.values()], ids=["no failure", *FAILING])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures) -> None:
+    wanted = scenario(policy, failures=failures)
+    theirs = ended(VirtualFabric(wanted).run)
+    ours = ended(lambda: native(wanted))
+    if isinstance(theirs, str) or isinstance(ours, str):
+        assert ours == theirs
+    else:
+        assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": "jsq", "fabric": TIGHT, "transport": Transport(recovery="sack")},
+        {
+            "policy": "rsq",
+            "fabric": TIGHT,
+            "transport": Transport(recovery="sack", congestion="mswift"),
+        },
+        {"policy": "rsq", "fabric": TIGHT},
+        {
+            "policy": "host_dr",
+            "fabric": TIGHT,
+            "transport": Transport(recovery="sack"),
+            "failures": FAILING["G = 2 RTT"],
+        },
+        {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
+        {"failures": FAILING["G = 2 RTT"].model_copy(update={"local_repair": True})},
+        {
+            "policy": "host_pkt_ar",
+            "load_balancer": LoadBalancer(ecn_percent=2),
+            "collective": Collective(message_bytes=64 * 4096),
+        },
+        {"packets": Packets(payload_bytes=256)},
+        {"fabric": Fabric(k=2)},
+        {"fabric": Fabric(k=4, latency_ns=10_000)},
+        {"fabric": Fabric(k=4, latency_ns=0.001)},
+    ],
+    ids=[
+        "drops and SACK",
+        "drops and MSwift",
+        "drops",
+        "waypoints and SACK",
+        "ring",
+        "local repair",
+        "REPS and marks",
+        "tiny packets",
+        "k = 2",
+        "slow links",
+        "fast links",
+    ],
+)
+def test_other_settings_have_the_same_events(settings: dict[str, Any]) -> None:
+    wanted = scenario(**settings)
+    assert_same(native(wanted), VirtualFabric(wanted).run())
+
+
+@pytest.mark.parametrize("policy", ["ofan", "host_dr", "jsq"])
+def test_threads_change_nothing(policy: str) -> None:
+    wanted = scenario(policy, failures=FAILING["G = 2 RTT"])
+    theirs = VirtualFabric(wanted).run()
+    fabric = NativeFabric(wanted, compile_for=PythonMachine, has_digest=False, threads=3)
+    ours = fabric.run()
+    assert ours.digest == ""
+    for name in ("flows", "ports", "samples", "accounts", "end_ps", "hops"):
+        assert getattr(ours, name) == getattr(theirs, name), name
