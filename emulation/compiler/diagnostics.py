@@ -19,12 +19,16 @@ TAB_WIDTH = 4
 class Source:
     """Preprocessed text.
 
-    `origin[i]` is the (file, 1-based line) that line i of `text` came from.
+    `origin[i]` is the (file, 1-based line) that line i of `text` came from; `markers` are the line
+    markers of each file, by which another program says where it took the text from.
     """
 
     text: str
     origin: list[tuple[str, int]]
     files: dict[str, list[str]] = field(default_factory=dict)
+    # The same lines with their comments blanked, as the preprocessor saw them.
+    code: dict[str, list[str]] = field(default_factory=dict)
+    markers: dict[str, list[Marker]] = field(default_factory=dict)
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -49,10 +53,29 @@ class Source:
         lines = self.files.get(file, [])
         # Text that no file holds is shown as it was preprocessed.
         original = lines[line - 1] if 0 < line <= len(lines) else expanded
+        code = self.code.get(file, lines)
+        seen = code[line - 1] if 0 < line <= len(code) else original
+        column = _original_column(expanded, seen, offset - start) + 1
+        name, number = named(self.markers, file, line)
 
-        return Location(
-            file, line, _original_column(expanded, original, offset - start) + 1, original
-        )
+        return Location(name, number, column, original)
+
+
+class Marker(NamedTuple):
+    """`# line "file"`: what the lines below are called."""
+
+    at: int
+    line: int
+    file: str
+
+
+def named(markers: dict[str, list[Marker]], file: str, line: int) -> tuple[str, int]:
+    """Return the file and line that the last marker above a place gives it."""
+    above = [marker for marker in markers.get(file, ()) if marker.at < line]
+    if not above:
+        return file, line
+
+    return above[-1].file or file, above[-1].line + line - above[-1].at - 1
 
 
 def _original_column(expanded: str, original: str, column: int) -> int:

@@ -1,4 +1,8 @@
-"""The C preprocessor that P4 prescribes, by the library pcpp, with every line's origin kept."""
+"""The C preprocessor that P4 prescribes, by the library pcpp, with every line's origin kept.
+
+pcpp gets the text without comments, of which one in a macro would swallow what follows it, and
+with its strings of several lines taken apart (`strings`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,8 @@ from typing import Any
 
 import pcpp
 
-from emulation.compiler.diagnostics import CompileError, Location, Source
+from emulation.compiler.diagnostics import CompileError, Location, Marker, Source, named
+from emulation.compiler.strings import prepare, spliced, whole
 
 P4INCLUDE = Path(__file__).parent / "p4include"
 
@@ -19,14 +24,25 @@ P4INCLUDE = Path(__file__).parent / "p4include"
 ARCHITECTURES = ("psa", "pna", "ebpf_model", "ubpf_model", "xdp_model", "tna", "t2na", "dpdk")
 
 
+MAX_EXPANSION = 200_000
+"""Tokens that the macros between two directives may add: some double with every definition."""
+
+MAX_INCLUDES = 100
+"""Files inside each other."""
+
+
 def preprocess(
-    text: str, name: str, include_dirs: Sequence[str | Path], defines: Mapping[str, str]
+    text: str,
+    name: str,
+    include_dirs: Sequence[str | Path],
+    defines: Mapping[str, str],
+    undefines: Sequence[str] = (),
 ) -> Source:
     """Run the preprocessor over the text of file `name`.
 
     Raises CompileError at the directive that is wrong.
     """
-    preprocessor = _Preprocessor(include_dirs, defines)
+    preprocessor = _Preprocessor(include_dirs, defines, undefines)
     # pcpp searches this path for quoted includes only, before those given with -I.
     preprocessor.temp_path.insert(0, os.path.dirname(os.path.abspath(name)))
     preprocessor.parse(text, name)
@@ -46,14 +62,38 @@ def preprocess(
             origin.append((file, line + extra))
             lines.append(more)
 
-    return Source("\n".join(lines), origin, preprocessor.files)
+    return Source(
+        "\n".join(lines), origin, preprocessor.files, preprocessor.code, preprocessor.markers
+    )
+
+
+def with_markers(source: Source) -> str:
+    """Return preprocessed text whose markers say where each of its lines came from."""
+    lines: list[str] = []
+    expected: tuple[str, int] | None = None
+
+    for text, origin in zip(source.text.split("\n"), source.origin, strict=False):
+        file, line = named(source.markers, *origin)
+        if not text.strip():
+            continue
+
+        # A few blank lines are shorter than a marker, as the C preprocessor has it.
+        gap = line - expected[1] if expected and expected[0] == file else -1
+        lines += [""] * gap if 0 <= gap <= MAX_GAP else [f'# {line} "{file}"']
+        lines.append(text.rstrip())
+        expected = (file, line + 1)
+
+    return "\n".join(lines) + "\n"
+
+
+MAX_GAP = 7
 
 
 def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, str]]:
     """Yield (file, line, text) of every token that survives."""
     try:
         while token := preprocessor.token():
-            yield getattr(token, "source", None) or name, token.lineno, token.value
+            yield getattr(token, "source", None) or name, token.lineno, whole(token.value)
     except CompileError:
         raise
     # pcpp evaluates `#if` itself and raises whatever Python does there.
@@ -64,11 +104,18 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
-    """pcpp with errors raised, file texts remembered, and comments kept, which hold the columns."""
+    """pcpp with errors raised, file texts remembered, line markers read, and bounds."""
 
-    def __init__(self, include_dirs: Sequence[str | Path], defines: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        include_dirs: Sequence[str | Path],
+        defines: Mapping[str, str],
+        undefines: Sequence[str] = (),
+    ) -> None:
         super().__init__()
         self.files: dict[str, list[str]] = {}
+        self.code: dict[str, list[str]] = {}
+        self.markers: dict[str, list[Marker]] = {}
         for folder in (*include_dirs, P4INCLUDE):
             self.add_path(str(folder))
 
@@ -76,19 +123,43 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         for key, value in {"__TARGET_BMV2__": "1", **defines}.items():
             self.define(f"{key} {value}")
 
+        for key in undefines:
+            self.macros.pop(key, None)
+
     def place(self, file: str, line: int) -> Location:
         """Return the start of a line as a location."""
         lines = self.files.get(file, [])
-        return Location(file, line, 1, lines[line - 1] if 0 < line <= len(lines) else "")
+        shown = lines[line - 1] if 0 < line <= len(lines) else ""
+        return Location(*named(self.markers, file, line), 1, shown)
 
     def parsegen(self, text: str, source: str | None = None, abssource: str | None = None) -> Any:
         name = _display_name(abssource) if abssource else source or ""
         self.files[name] = text.splitlines()
+        prepared = prepare(spliced(text))
+        self.code[name] = prepared.seen
+        if self.include_depth > MAX_INCLUDES:
+            raise CompileError(
+                "files include each other without an end", location=self.place(name, 1)
+            )
+
         # pcpp names files in its tokens relative to a search path; messages have names of our own.
         if abssource:
             self.rewrite_paths = [(re.escape(abssource) + "$", lambda _: name)]
 
-        return super().parsegen(text, name, abssource)
+        return super().parsegen("\n".join(prepared.fed), name, abssource)
+
+    def expand_macros(self, tokens: list[Any], expanding_from: Sequence[str] = ()) -> list[Any]:
+        """Expand the macros in a list of tokens; a CompileError where they have no end."""
+        before = len(tokens)
+        expanded: list[Any] = super().expand_macros(tokens, list(expanding_from))
+        # Inner expansions come first, so it is found before much has been made.
+        if len(expanded) - before > MAX_EXPANSION:
+            where = expanded[0]
+            raise CompileError(
+                "this macro expands to too much", location=self.place(where.source, where.lineno)
+            )
+
+        return expanded
 
     def on_error(self, file: str, line: int, msg: str) -> None:
         raise CompileError(msg, location=self.place(file, line))
@@ -124,25 +195,35 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
         return super().on_file_open(is_system_include, includepath)
 
-    # True keeps a comment in the output: without it, columns behind it would move.
-    def on_comment(self, tok: Any) -> bool:
-        return True
-
     def on_directive_unknown(
         self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any
     ) -> Any:
         """Raise what `#error` says, or that C has no such directive; `#warning` passes."""
-        text = "".join(
-            token.value for token in toks if not token.value.startswith(("//", "/*"))
-        ).strip()
-        if directive.value == "warning":
+        if directive.value == "warning" or self._marker(directive, toks):
             return True
+
+        text = "".join(token.value for token in toks).strip()
 
         message = f"#error {text}"
         if directive.value != "error":
             message = f"unknown directive #{directive.value}"
 
         raise CompileError(message, location=self.place(directive.source, directive.lineno))
+
+    def _marker(self, directive: Any, toks: Any) -> bool:
+        """Take `#line 5 "file"` or `# 5 "file" 1`; say whether it is such a directive."""
+        words = [directive, *(token for token in toks if token.value.strip())]
+        if directive.value == "line":
+            del words[0]
+
+        if not words or not words[0].value.isdigit():
+            return False
+
+        file = words[1].value.strip('"') if len(words) > 1 else ""
+        self.markers.setdefault(directive.source, []).append(
+            Marker(directive.lineno, int(words[0].value), file)
+        )
+        return True
 
 
 def _display_name(path: str) -> str:

@@ -92,7 +92,7 @@ class _Writer:
             )
 
         for digest in self.switch.digests:
-            self.symbols.add("digest", self._digest_name(digest), None, digest.span)
+            self.symbols.add("digest", digest.name, None, digest.span)
 
         for header in self._controller_headers():
             span = self.switch.program.spans[header]
@@ -112,12 +112,6 @@ class _Writer:
             for action in found.values()
             if action.source is not None and not has_annotation(action.source.annotations, "hidden")
         ]
-
-    def _digest_name(self, digest: ir.Digest) -> str:
-        if isinstance(digest.type, ty.Struct):
-            return struct_name(digest.type)
-
-        return f"digest_{self.switch.digests.index(digest)}"
 
     def _controller_headers(self) -> list[ty.Struct]:
         return [
@@ -168,7 +162,12 @@ class _Writer:
 
             setattr(properties, key, number(token).value)
 
-        annotate(self.info.pkg_info, annotations, ("pkginfo", "platform_property"))
+        self._annotate(self.info.pkg_info, annotations, ("pkginfo", "platform_property"))
+
+    def _annotate(
+        self, message: object, annotations: Annotations, skip: Iterable[str] = ()
+    ) -> None:
+        annotate(message, annotations, self.switch.program.structured, skip)
 
     def _preamble(
         self,
@@ -181,7 +180,7 @@ class _Writer:
         preamble.id = self.symbols.id_of(kind, name)
         preamble.name = name
         preamble.alias = self.symbols.aliases[name]
-        annotate(preamble, annotations, skip)
+        self._annotate(preamble, annotations, skip)
 
     def _type_name(self, type_: ty.Type, message: p4info_pb2.MatchField) -> None:
         """Name the type of a field if it is a `type` declaration, and describe it."""
@@ -201,7 +200,7 @@ class _Writer:
 
         for entry, action in zip(source.actions, table.actions, strict=True):
             reference = made.action_refs.add(id=self.symbols.id_of("action", action.name))
-            annotate(reference, entry.annotations)
+            self._annotate(reference, entry.annotations)
             reference.scope = _scope(entry.annotations, entry.span)
 
         self._default_action(made, table)
@@ -230,7 +229,7 @@ class _Writer:
         made.name = key.name
         made.bitwidth = control_plane_width(type_)
         made.match_type = MATCH_TYPES[key.match_kind]
-        annotate(made, key.source.annotations)
+        self._annotate(made, key.source.annotations)
         self._type_name(type_, made)
 
     def _default_action(self, made: p4info_pb2.Table, table: ir.Table) -> None:
@@ -271,7 +270,7 @@ class _Writer:
             item = made.params.add(
                 id=at, name=param_name(param), bitwidth=control_plane_width(param.type)
             )
-            annotate(item, param.annotations)
+            self._annotate(item, param.annotations)
             self._type_name(param.type, item)
 
     # Extern objects
@@ -389,7 +388,7 @@ class _Writer:
                 continue
 
             item = made.metadata.add(id=at, name=field_name, bitwidth=control_plane_width(type_))
-            annotate(item, notes.get(field_name, ()))
+            self._annotate(item, notes.get(field_name, ()))
             self._type_name(type_, item)
 
     def _value_set(self, value_set: ir.ValueSet) -> None:
@@ -414,7 +413,7 @@ class _Writer:
     def _digests(self) -> None:
         done: set[str] = set()
         for digest in self.switch.digests:
-            name = self._digest_name(digest)
+            name = digest.name
             # One digest may be sent in several places.
             if name in done:
                 continue

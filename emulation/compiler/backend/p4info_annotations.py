@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from p4.config.v1 import p4info_pb2, p4types_pb2
 
 from emulation.compiler.diagnostics import CompileError
+from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import (
     find_annotation,
     int_annotation,
@@ -14,16 +15,22 @@ from emulation.compiler.semantics.annotations import (
     write_annotation,
 )
 from emulation.compiler.semantics.scope import fail
-from emulation.compiler.syntax.lexer import Kind, Token, number, string
+from emulation.compiler.semantics.typed import Literal, Pair
+from emulation.compiler.syntax.lexer import Token
 from emulation.compiler.syntax.nodes import Annotation, Annotations
 
+Structured = Mapping[int, tuple[Pair, ...]]
+"""What structured annotations say, by their place in the text."""
 
-def annotate(message: object, annotations: Annotations, skip: Iterable[str] = ()) -> None:
+
+def annotate(
+    message: object, annotations: Annotations, structured: Structured, skip: Iterable[str] = ()
+) -> None:
     """Add annotations and documentation; `@name` and `@id` have places of their own."""
     target: p4info_pb2.Preamble = message
     for item in annotations:
         if item.structured:
-            _structured(item, target.structured_annotations.add())
+            _structured(item, structured[item.span.start], target.structured_annotations.add())
         elif item.name not in ("name", "id", "brief", "description", *skip):
             target.annotations.append(write_annotation(item))
 
@@ -62,24 +69,27 @@ def pairs(note: Annotation) -> list[tuple[str, Token]]:
     return [(tokens[at].text, tokens[at + 2]) for at in range(0, len(tokens), 4)]
 
 
-def _structured(item: Annotation, made: p4types_pb2.StructuredAnnotation) -> None:
-    """Write `@name[...]`: a list of literals or of pairs."""
+def _structured(
+    item: Annotation, pairs_of: tuple[Pair, ...], made: p4types_pb2.StructuredAnnotation
+) -> None:
+    """Write `@name[...]`: a list of values or of pairs."""
     made.name = item.name
-    if len(item.tokens) > 1 and item.tokens[1].text == "=":
-        for key, token in pairs(item):
-            _literal(token, made.kv_pair_list.kv_pairs.add(key=key).value)
-    else:
-        for token in item.tokens[::2]:
-            _literal(token, made.expression_list.expressions.add())
+    for key, value in pairs_of:
+        _literal(
+            value,
+            made.kv_pair_list.kv_pairs.add(key=key).value
+            if key
+            else made.expression_list.expressions.add(),
+        )
 
 
-def _literal(token: Token, made: p4types_pb2.Expression) -> None:
-    match token.kind:
-        case Kind.NUMBER:
-            made.int64_value = number(token).value
-        case Kind.STRING:
-            made.string_value = string(token)
-        case _ if token.text in ("true", "false"):
-            made.bool_value = token.text == "true"
+def _literal(value: Literal, made: p4types_pb2.Expression) -> None:
+    match value.type, value.value:
+        case ty.Simple("bool"), number_:
+            made.bool_value = bool(number_)
+        case _, str(text):
+            made.string_value = text
+        case _, number_ if -(1 << 63) <= number_ < 1 << 63:
+            made.int64_value = number_
         case _:
-            fail("a structured annotation holds literals only", token.span)
+            fail("P4Info keeps numbers of 64 bits", value.span)

@@ -76,6 +76,9 @@ def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> 
         case ir.StackAt(_, ty.Stack(element)), ir.StackAt():
             kind = "assign_union_stack" if element.kind == "header_union" else "assign_header_stack"
             frame.emit(ir.Primitive(kind, (target, value), span))
+        case ir.StackAt(_, _, elements), ir.StructAt(_, _, items):
+            for place, item in zip(elements, items, strict=True):
+                assign(place, item, span, frame)
         case _:
             fail("the target cannot do this assignment", span)
 

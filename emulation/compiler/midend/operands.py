@@ -188,11 +188,11 @@ def slice_of(value: ir.Value, high: int, low: int) -> ir.Value:
     if low == 0 and ty.width_of(value.type) == type_.width and not is_signed(value.type):
         return value
 
-    shifted = ir.Compute(">>", value, number(low, ty.INT), value.type) if low else value
     # Nothing stands above, so the shift alone does it.
     if high == ty.width_of(value.type) - 1 and not is_signed(value.type):
-        return shifted
+        return ir.Compute(">>", value, number(low, ty.INT), type_)
 
+    shifted = ir.Compute(">>", value, number(low, ty.INT), value.type) if low else value
     return reduce_to(shifted, type_)
 
 

@@ -258,7 +258,8 @@ def _symbol_call(
 
 
 def _table_apply(node: n.Call, table: t.Table, context: Context) -> t.Expression:
-    if context.place != "control":
+    # A key is evaluated where its table is applied, which is in the block as well.
+    if context.place not in ("control", "key"):
         fail("tables can be applied in the apply block of a control only", node.span)
 
     if node.args:

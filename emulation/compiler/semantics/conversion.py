@@ -48,10 +48,11 @@ def try_coerce(value: Expression, target: Type) -> Expression | None:
         case Aggregate(), _:
             return _coerce_aggregate(value, target)
 
+    # A number without a width takes any type made of bits, but is no member of an enum.
     if (
         value.type == ty.INT
         and isinstance(ty.underlying(target), ty.Bits)
-        and not isinstance(target, ty.NewType | ty.Enum)
+        and not isinstance(target, ty.Enum)
     ):
         return _from_int(value, target)
 

@@ -132,7 +132,7 @@ class Globals:
 class Context:
     """Where the checker is.
 
-    `place` is `top`, `control`, `parser`, `action`, `function` or `table`. `checker` types
+    `place` is `top`, `control`, `parser`, `action`, `function`, `table` or `key`. `checker` types
     expressions. It is passed in because everything needs it and it needs everything: an expression
     holds types (casts) and calls, a type holds expressions (`bit<W + 1>`).
     """

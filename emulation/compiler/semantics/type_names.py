@@ -6,7 +6,7 @@ from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, GenericStruct, TypeName, fail
 from emulation.compiler.semantics.values import constant_int
 from emulation.compiler.syntax import nodes as n
-from emulation.compiler.syntax.expressions import MAX_WIDTH
+from emulation.compiler.syntax.expressions import MAX_VARBIT, MAX_WIDTH
 
 _SIMPLE = {
     kind.name: kind
@@ -40,12 +40,10 @@ def resolve_type(node: n.TypeExpression, context: Context) -> ty.Type:
 
 
 def _sized(name: str, width: n.Expression, context: Context) -> ty.Type:
-    bits = constant_int(
-        width, context, what="a width", low=0 if name == "varbit" else 1, high=MAX_WIDTH
-    )
     if name == "varbit":
-        return ty.Varbit(bits)
+        return ty.Varbit(constant_int(width, context, what="a width", low=0, high=MAX_VARBIT))
 
+    bits = constant_int(width, context, what="a width", low=1, high=MAX_WIDTH)
     return ty.Bits(bits, signed=name == "int")
 
 

@@ -537,11 +537,16 @@ class ParserBlock:
 InstanceType = Extern | Control | ParserBlock | BlockDefinition
 
 
+Pair = tuple[str, Literal]
+"""A key of a structured annotation, empty in a list, and its value."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A checked program: `main`, and what the control plane can see without it.
 
-    `spans` are those of struct declarations.
+    `spans` are those of struct declarations; `structured` holds what the structured annotations
+    say, by their place in the text.
     """
 
     main: Instance
@@ -550,6 +555,7 @@ class Program:
     headers: tuple[Struct, ...]
     enums: tuple[Enum, ...]
     spans: dict[Struct, Span] = field(default_factory=dict)
+    structured: dict[int, tuple[Pair, ...]] = field(default_factory=dict)
 
 
 RESULT = TableResult()

@@ -23,7 +23,10 @@ def annotation_list(cursor: Cursor) -> n.Annotations:
             )
 
         tokens, structured = _annotation_body(cursor)
-        found.append(n.Annotation(cursor.since(start), name.text, tokens, structured))
+        item = n.Annotation(cursor.since(start), name.text, tokens, structured)
+        found.append(item)
+        # By its place: what the parser tries twice is found twice.
+        cursor.annotations[item.span.start] = item
 
     return tuple(found)
 

@@ -8,6 +8,7 @@ from typing import NoReturn, TypeVar
 
 from emulation.compiler.diagnostics import CompileError, Span
 from emulation.compiler.syntax.lexer import Kind, Token
+from emulation.compiler.syntax.nodes import Annotation
 
 T = TypeVar("T")
 
@@ -23,6 +24,8 @@ class Cursor:
     position: int = 0
     type_names: set[str] = field(default_factory=set)
     depth: int = 0
+    # All of the program, by their place in the text.
+    annotations: dict[int, Annotation] = field(default_factory=dict)
 
     @property
     def token(self) -> Token:

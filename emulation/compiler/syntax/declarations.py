@@ -28,7 +28,8 @@ def parse(source: Source) -> n.Program:
         if not cursor.accept(";"):
             declarations.append(_top_level(cursor))
 
-    return n.Program(cursor.since(start), tuple(declarations))
+    annotations = tuple(cursor.annotations[at] for at in sorted(cursor.annotations))
+    return n.Program(cursor.since(start), tuple(declarations), annotations)
 
 
 def _top_level(cursor: Cursor) -> n.Declaration:

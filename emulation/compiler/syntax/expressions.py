@@ -397,7 +397,10 @@ def _number(cursor: Cursor) -> n.IntLiteral:
 
 
 MAX_WIDTH = 2048
-"""Widest field that the target takes; p4c refuses more as well."""
+"""Widest number that the target takes; p4c refuses more as well."""
+
+MAX_VARBIT = 1 << 16
+"""Longest varbit, in bits: no packet has more than a header of this length."""
 
 
 def _braces(cursor: Cursor) -> n.Expression:

@@ -578,4 +578,7 @@ Declaration = (
 
 @dataclass(frozen=True, slots=True)
 class Program(Node):
+    """A whole program; `annotations` are all of it, wherever they stand."""
+
     declarations: tuple[Declaration, ...]
+    annotations: Annotations = ()

@@ -35,7 +35,7 @@ def decode_arguments(spec: ActionSpec, action: Action) -> tuple[int, ...]:
             f"action {spec.name!r} takes the parameters {sorted(wanted)}, found {sorted(given)}"
         )
 
-    return tuple(decode(given[p.id], p.bits, f"{spec.name}: {p.name}") for p in spec.parameters)
+    return tuple(p.decode(given[p.id], f"{spec.name}: {p.name}") for p in spec.parameters)
 
 
 def encode_action(table: TableInfo, choice: Choice, action: Action) -> None:
@@ -50,7 +50,7 @@ def encode_action(table: TableInfo, choice: Choice, action: Action) -> None:
 
     action.action_id = spec.id
     for parameter, value in zip(spec.parameters, choice[1], strict=True):
-        action.params.add(param_id=parameter.id, value=encode(value))
+        action.params.add(param_id=parameter.id, value=parameter.encode(value))
 
 
 def decode_table_action(

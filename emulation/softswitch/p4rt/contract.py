@@ -14,6 +14,8 @@ from p4.config.v1 import p4info_pb2
 
 from emulation.softswitch.codegen.program import Array, FieldList, KeyField
 from emulation.softswitch.errors import Code, EntryError, PipelineError
+from emulation.softswitch.p4rt.bytestrings import decode, encode
+from emulation.softswitch.p4rt.translation import Names, Translations
 from emulation.softswitch.pipeline import Pipeline
 from emulation.softswitch.profiles import ActionProfile
 from emulation.softswitch.tables import Table, needs_priority
@@ -26,11 +28,23 @@ SCOPE = p4info_pb2.ActionRef
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A run-time parameter of an action."""
+    """A run-time parameter of an action, or a field of a controller header.
+
+    `names` are the strings of a translated type.
+    """
 
     id: int
     name: str
     bits: int
+    names: Names | None = None
+
+    def decode(self, value: bytes, what: str) -> int:
+        """Return the number that a controller means."""
+        return self.names.number(value, what) if self.names else decode(value, self.bits, what)
+
+    def encode(self, number: int) -> bytes:
+        """Return a number as the controller knows it."""
+        return self.names.text(number) if self.names else encode(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +57,10 @@ class ActionSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchSpec:
-    """One field of a match key: its P4Info id, its kind (exact, lpm, ...) and its width."""
+class MatchSpec(Parameter):
+    """One field of a match key, with its kind (exact, lpm, ...)."""
 
-    id: int
-    name: str
-    kind: str
-    bits: int
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,41 +135,53 @@ class ValueSetInfo:
 
 @dataclass(frozen=True, slots=True)
 class DigestInfo:
-    """A digest: the learn list of the pipeline that feeds it."""
+    """A digest: the learn lists of the pipeline that feed it, one for each place that sends it."""
 
     id: int
     name: str
-    learn_id: int
+    learn_ids: tuple[int, ...]
     is_struct: bool
     is_tuple: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PacketHeader:
-    """The controller header of packet-ins or packet-outs: (metadata id, name, width in bits)."""
+    """The controller header of packet-ins or packet-outs."""
 
-    fields: tuple[tuple[int, str, int], ...]
+    fields: tuple[Parameter, ...]
 
     @property
     def bytes(self) -> int:
         """The length of the header in front of the frame."""
-        return (sum(bits for _, _, bits in self.fields) + 7) // 8
+        return (sum(field.bits for field in self.fields) + 7) // 8
 
 
 class Contract:
     """What a controller may do with one pipeline."""
 
-    def __init__(self, p4info: p4info_pb2.P4Info, pipeline: Pipeline) -> None:
+    def __init__(
+        self,
+        p4info: p4info_pb2.P4Info,
+        pipeline: Pipeline,
+        translations: Translations | None = None,
+    ) -> None:
         self.p4info = p4info
         self.pipeline = pipeline
+        self._translations = translations or Translations()
         # P4Info may give a translated parameter another width than it has in the device (18.1).
         bits = {action.name: action.parameter_bits for action in pipeline.program.actions.values()}
         self.actions = {
-            action.preamble.id: _action(action, bits.get(action.preamble.name))
+            action.preamble.id: self._action(action, bits.get(action.preamble.name))
             for action in p4info.actions
         }
 
-        self.profiles = {item.preamble.id: self._profile(item) for item in p4info.action_profiles}
+        # One that no table uses need not be in the device config: nothing could be done with it.
+        names = {profile.name for profile in pipeline.program.profiles()}
+        self.profiles = {
+            item.preamble.id: self._profile(item)
+            for item in p4info.action_profiles
+            if item.table_ids or item.preamble.name in names
+        }
         self.tables = {table.preamble.id: self._table(table) for table in p4info.tables}
         self.counters = self._arrays(
             p4info.counters, pipeline.program.counters, pipeline.counters, "counter"
@@ -179,7 +202,8 @@ class Contract:
         self.digests = {item.preamble.id: self._digest(item) for item in p4info.digests}
         # A program without these headers can still send packets: they are payload only.
         headers = {
-            item.preamble.name: _packet_header(item) for item in p4info.controller_packet_metadata
+            item.preamble.name: self._packet_header(item)
+            for item in p4info.controller_packet_metadata
         }
         self.packet_in = headers.get("packet_in", PacketHeader(()))
         self.packet_out = headers.get("packet_out", PacketHeader(()))
@@ -191,6 +215,94 @@ class Contract:
     def profile(self, profile_id: int) -> ProfileSpec:
         """Return an action profile or raise NOT_FOUND."""
         return known(self.profiles, profile_id, "action profile")
+
+    def _names(self, declared: Any, bits: int, where: str) -> Names | None:
+        """Return the strings of a translated type."""
+        if declared.bitwidth:
+            return None
+
+        names = self._translations.of(declared.type_name.name, bits, self.p4info)
+        if names is None:
+            raise PipelineError(f"{where} has neither a width nor a type of strings")
+
+        return names
+
+    def _action(self, declared: p4info_pb2.Action, bits: tuple[int, ...] | None) -> ActionSpec:
+        """Return an action.
+
+        `bits` are the widths of its parameters in the device config, None where it is not there.
+        """
+        name = declared.preamble.name
+        # An action that the device config does not have is never run; P4Info's widths will do.
+        widths = bits or tuple(item.bitwidth for item in declared.params)
+        if len(widths) != len(declared.params):
+            raise PipelineError(
+                f"action {name!r}: the parameters of the P4Info are not those of the device config"
+            )
+
+        where = f"a parameter of action {name!r}"
+        parameters = (
+            Parameter(
+                item.id, item.name, _width(item, width, where), self._names(item, width, where)
+            )
+            for item, width in zip(declared.params, widths, strict=True)
+        )
+
+        return ActionSpec(declared.preamble.id, name, tuple(parameters))
+
+    def _key(
+        self, name: str, declared: Iterable[p4info_pb2.MatchField], fields: tuple[KeyField, ...]
+    ) -> tuple[MatchSpec, ...]:
+        listed = list(declared)
+        if len(listed) != len(fields):
+            raise PipelineError(
+                f"table {name!r}: the key of the P4Info is not the key of the device config"
+            )
+
+        where = f"the key of table {name!r}"
+        return tuple(
+            self._match_field(item, _width(item, field.bits, where), where)
+            for item, field in zip(listed, fields, strict=True)
+        )
+
+    def _match_field(
+        self, declared: p4info_pb2.MatchField, bits: int, where: str = "a value set"
+    ) -> MatchSpec:
+        kind = p4info_pb2.MatchField.MatchType.Name(declared.match_type).lower()
+        # Value sets have no types by name.
+        names = self._names(declared, bits, where) if declared.HasField("type_name") else None
+        # 18.1: strings have no order and no bits.
+        if names and kind not in ("exact", "optional"):
+            raise PipelineError(f"{where}: a string cannot be matched by kind {kind}")
+
+        return MatchSpec(declared.id, declared.name, bits, names, kind)
+
+    def _packet_header(self, declared: p4info_pb2.ControllerPacketMetadata) -> PacketHeader:
+        widths = self._header_widths([item.name for item in declared.metadata])
+        where = f"metadata of {declared.preamble.name!r}"
+        fields = (
+            Parameter(
+                item.id,
+                item.name,
+                item.bitwidth or widths.get(item.name, 0),
+                self._names(item, widths.get(item.name, 0), where),
+            )
+            for item in declared.metadata
+        )
+
+        return PacketHeader(tuple(fields))
+
+    def _header_widths(self, names: list[str]) -> dict[str, int]:
+        """Return the widths of the fields of the header with these fields.
+
+        P4Info gives none for strings, and does not say which header of the device config it means.
+        """
+        for header in self.pipeline.program.headers:
+            widths = {field.name: field.bits for field in header.fields}
+            if all(name in widths for name in names):
+                return widths
+
+        return {}
 
     def _table(self, declared: p4info_pb2.Table) -> TableInfo:
         name = declared.preamble.name
@@ -210,7 +322,7 @@ class Contract:
         return TableInfo(
             id=declared.preamble.id,
             name=name,
-            key=_key(name, declared.match_fields, runtime.spec.key),
+            key=self._key(name, declared.match_fields, runtime.spec.key),
             actions={action.id: action for action, _ in references},
             numbers={action.id: numbers[action.name] for action, _ in references},
             # Scopes restrict where an action may stand: @tableonly and @defaultonly.
@@ -269,20 +381,23 @@ class Contract:
         name = declared.preamble.name
         pairs = zip(self.pipeline.program.value_sets, self.pipeline.value_sets, strict=True)
         _, runtime = _named(pairs, name, "value set", key=lambda pair: pair[0].name)
-        key = tuple(_match_field(field, field.bitwidth) for field in declared.match)
+        key = tuple(self._match_field(field, field.bitwidth) for field in declared.match)
 
         return ValueSetInfo(declared.preamble.id, name, key, size=declared.size, runtime=runtime)
 
     def _digest(self, declared: p4info_pb2.Digest) -> DigestInfo:
         name = declared.preamble.name
         lists: Iterable[FieldList] = self.pipeline.program.learn_lists.values()
-        learn = _named(lists, name, "digest", key=lambda item: item.name)
+        learn_ids = tuple(item.id for item in lists if item.name == name)
+        if not learn_ids:
+            raise PipelineError(f"the device config has no digest {name!r}")
+
         shape = declared.type_spec.WhichOneof("type_spec")
 
         return DigestInfo(
             declared.preamble.id,
             name,
-            learn_id=learn.id,
+            learn_ids=learn_ids,
             is_struct=shape == "struct",
             is_tuple=shape == "tuple",
         )
@@ -304,35 +419,13 @@ def _named(items: Iterable[T], name: str, what: str, key: Any) -> T:
     raise PipelineError(f"the device config has no {what} {name!r}")
 
 
-def _action(declared: p4info_pb2.Action, bits: tuple[int, ...] | None) -> ActionSpec:
-    """Return an action.
-
-    `bits` are the widths of its parameters in the device config, None where it is not there.
-    """
-    name = declared.preamble.name
-    # An action that the device config does not have is never run; P4Info's widths will do.
-    widths = bits or tuple(item.bitwidth for item in declared.params)
-    if len(widths) != len(declared.params):
-        raise PipelineError(
-            f"action {name!r}: the parameters of the P4Info are not those of the device config"
-        )
-
-    where = f"a parameter of action {name!r}"
-    parameters = (
-        Parameter(item.id, item.name, _width(item, width, where))
-        for item, width in zip(declared.params, widths, strict=True)
-    )
-
-    return ActionSpec(declared.preamble.id, name, tuple(parameters))
-
-
 def _width(declared: Any, bits: int, where: str) -> int:
     """Return how many bits a value has in the device.
 
-    Translation by P4Runtime is the identity, to numbers only.
+    Translation by P4Runtime to numbers is the identity; strings have no width.
     """
     if not declared.bitwidth:
-        raise PipelineError(f"{where} is translated to a string, which is not supported")
+        return bits
 
     if declared.bitwidth != bits and not declared.type_name.name:
         raise PipelineError(
@@ -341,27 +434,6 @@ def _width(declared: Any, bits: int, where: str) -> int:
 
     # Both sides must be able to hold the value.
     return min(bits, int(declared.bitwidth))
-
-
-def _key(
-    name: str, declared: Iterable[p4info_pb2.MatchField], fields: tuple[KeyField, ...]
-) -> tuple[MatchSpec, ...]:
-    listed = list(declared)
-    if len(listed) != len(fields):
-        raise PipelineError(
-            f"table {name!r}: the key of the P4Info is not the key of the device config"
-        )
-
-    where = f"the key of table {name!r}"
-    return tuple(
-        _match_field(item, _width(item, field.bits, where))
-        for item, field in zip(listed, fields, strict=True)
-    )
-
-
-def _match_field(declared: p4info_pb2.MatchField, bits: int) -> MatchSpec:
-    kind = p4info_pb2.MatchField.MatchType.Name(declared.match_type).lower()
-    return MatchSpec(declared.id, declared.name, kind, bits)
 
 
 def _install_mutability(declared: p4info_pb2.Table, table: Table) -> None:
@@ -376,14 +448,3 @@ def _direct(resources: Iterable[Any], table: p4info_pb2.Table) -> Any:
     # A table refers to its direct counter and meter by one list of ids.
     wanted = {*table.direct_resource_ids}
     return next((resource for resource in resources if resource.preamble.id in wanted), None)
-
-
-def _packet_header(declared: p4info_pb2.ControllerPacketMetadata) -> PacketHeader:
-    for item in declared.metadata:
-        if not item.bitwidth:
-            raise PipelineError(
-                f"metadata {item.name!r} of {declared.preamble.name!r} is translated,"
-                " which is not supported"
-            )
-
-    return PacketHeader(tuple((item.id, item.name, item.bitwidth) for item in declared.metadata))

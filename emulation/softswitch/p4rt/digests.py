@@ -41,7 +41,9 @@ class Digests:
         self._wall_ns = wall_ns
         self._send = send
         self._states: dict[int, DigestState] = {}
-        self._by_learn_id = {info.learn_id: info for info in contract.digests.values()}
+        self._by_learn_id = {
+            number: info for info in contract.digests.values() for number in info.learn_ids
+        }
         self._next_list = 1
 
     def write(self, kind: int, message: p4runtime_pb2.DigestEntry) -> None:

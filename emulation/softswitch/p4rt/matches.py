@@ -54,7 +54,7 @@ def _decode_field(spec: MatchSpec, field: FieldMatch | None, where: str) -> tupl
 
     match found:
         case "exact":
-            return decode(field.exact.value, spec.bits, where), 0
+            return spec.decode(field.exact.value, where), 0
         case "lpm":
             return _decode_prefix(spec, field, where)
         case "ternary":
@@ -62,7 +62,7 @@ def _decode_field(spec: MatchSpec, field: FieldMatch | None, where: str) -> tupl
         case "range":
             return _decode_range(spec, field, where)
         case "optional":
-            return decode(field.optional.value, spec.bits, where), (1 << spec.bits) - 1
+            return spec.decode(field.optional.value, where), (1 << spec.bits) - 1
 
     raise _invalid(f"{where}: match kind {spec.kind} is not supported")
 
@@ -115,7 +115,7 @@ def _decode_range(spec: MatchSpec, field: FieldMatch, where: str) -> tuple[int, 
 def _encode_field(spec: MatchSpec, first: int, second: int, field: FieldMatch) -> None:
     match spec.kind:
         case "exact":
-            field.exact.value = encode(first)
+            field.exact.value = spec.encode(first)
         case "lpm":
             field.lpm.value = encode(first)
             field.lpm.prefix_len = second
@@ -124,7 +124,7 @@ def _encode_field(spec: MatchSpec, first: int, second: int, field: FieldMatch) -
         case "range":
             field.range.low, field.range.high = encode(first), encode(second)
         case "optional":
-            field.optional.value = encode(first)
+            field.optional.value = spec.encode(first)
 
 
 def _invalid(message: str) -> EntryError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from p4.v1 import p4runtime_pb2
 
 from emulation.softswitch.errors import Code, EntryError
-from emulation.softswitch.p4rt.bytestrings import decode, encode
 from emulation.softswitch.p4rt.contract import PacketHeader
 
 
@@ -23,9 +22,10 @@ def encode_packet_in(header: PacketHeader, frame: bytes) -> p4runtime_pb2.Packet
     # The controller header is bit fields: they need not lie on bytes.
     rest = int.from_bytes(frame[:size], "big")
     low = size * 8
-    for number, _, bits in header.fields:
-        low -= bits
-        packet.metadata.add(metadata_id=number, value=encode(rest >> low & (1 << bits) - 1))
+    for field in header.fields:
+        low -= field.bits
+        value = rest >> low & (1 << field.bits) - 1
+        packet.metadata.add(metadata_id=field.id, value=field.encode(value))
 
     return packet
 
@@ -33,7 +33,7 @@ def encode_packet_in(header: PacketHeader, frame: bytes) -> p4runtime_pb2.Packet
 def decode_packet_out(header: PacketHeader, packet: p4runtime_pb2.PacketOut) -> bytes:
     """Return the frame that the program receives on the CPU port."""
     given = {item.metadata_id: item.value for item in packet.metadata}
-    wanted = {number for number, _, _ in header.fields}
+    wanted = {field.id for field in header.fields}
     if len(given) != len(packet.metadata) or given.keys() != wanted:
         raise EntryError(
             Code.INVALID_ARGUMENT,
@@ -41,9 +41,10 @@ def decode_packet_out(header: PacketHeader, packet: p4runtime_pb2.PacketOut) -> 
         )
 
     value = 0
-    for number, name, bits in header.fields:
-        value = value << bits | decode(given[number], bits, f"packet-out metadata {name!r}")
+    for field in header.fields:
+        what = f"packet-out metadata {field.name!r}"
+        value = value << field.bits | field.decode(given[field.id], what)
 
     # The program's header is whole bytes; what the metadata leaves over is zeros at its end.
-    padding = header.bytes * 8 - sum(bits for _, _, bits in header.fields)
+    padding = header.bytes * 8 - sum(field.bits for field in header.fields)
     return (value << padding).to_bytes(header.bytes, "big") + bytes(packet.payload)

@@ -21,11 +21,13 @@ from emulation.softswitch.p4rt.action_profiles import ActionProfiles
 from emulation.softswitch.p4rt.arbitration import Arbitration, Client, Send
 from emulation.softswitch.p4rt.arrays import Arrays
 from emulation.softswitch.p4rt.contract import Add, Contract
+from emulation.softswitch.p4rt.device_config import bmv2_json
 from emulation.softswitch.p4rt.digests import Digests
 from emulation.softswitch.p4rt.packet_io import decode_packet_out, encode_packet_in
 from emulation.softswitch.p4rt.replication import ReplicationEngine, ValueSets
 from emulation.softswitch.p4rt.status import StatusError, error_of
 from emulation.softswitch.p4rt.table_entries import TableEntries
+from emulation.softswitch.p4rt.translation import Translations
 from emulation.softswitch.pipeline import Pipeline
 from emulation.softswitch.switch import Replication, Switch
 
@@ -132,6 +134,8 @@ class P4RuntimeService:
         self.arbitration = Arbitration(switch.device_id)
         self._loaded: Loaded | None = None
         self._saved: Loaded | None = None
+        # Of the switch, not of a pipeline: names keep their numbers.
+        self._translations = Translations()
         switch.on_packet_in = self._packet_in
         switch.on_digest = self._digest
 
@@ -322,8 +326,8 @@ class P4RuntimeService:
             raise StatusError(Code.INVALID_ARGUMENT, str(error)) from None
 
     def _load(self, config: Config) -> Loaded:
-        pipeline = self.switch.verify(config.p4_device_config)
-        contract = Contract(config.p4info, pipeline)
+        pipeline = self.switch.verify(bmv2_json(config.p4_device_config))
+        contract = Contract(config.p4info, pipeline, self._translations)
         entries = TableEntries(contract, self.switch.clock)
         digests = Digests(contract, self.switch.clock, self._wall_ns, self._send_digests)
         profiles = ActionProfiles(contract)

@@ -300,3 +300,55 @@ def test_unreadable_files_are_one_error(tmp_path: Path, content: bytes | None) -
 
     with pytest.raises(CompileError, match="program"):
         compile_file(program)
+
+
+def test_line_markers_rename_what_follows() -> None:
+    marked = statement("hdr.data.a = §meta.flag;").replace(
+        "hdr.data.a = §", '\n# 40 "original.p4" 1\n    hdr.data.a = '
+    )
+    with pytest.raises(CompileError) as caught:
+        compile_source(marked, "marked.p4")
+    where = caught.value.location
+    assert (where.file, where.line, where.column) == ("original.p4", 40, 18)
+    assert where.text == "    hdr.data.a = meta.flag;"
+
+
+def test_line_directives_keep_the_file_where_they_name_none() -> None:
+    marked = statement("\n#line 7\n\n    hdr.data.a = meta.flag;")
+    with pytest.raises(CompileError) as caught:
+        compile_source(marked, "marked.p4")
+    assert caught.value.location[:2] == ("marked.p4", 8)
+
+
+def test_columns_survive_comments_and_strings_of_several_lines() -> None:
+    text = statement('log_msg("one\n\ntwo"); hdr.data.a = /* why */ meta.flag; // end')
+    with pytest.raises(CompileError) as caught:
+        compile_source(text, "columns.p4")
+    where = caught.value.location
+    assert where.text[where.column - 1 :].startswith("meta.flag; // end")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "".join(f"#define M{i} M{i + 1} M{i + 1}\n" for i in range(40)) + "#define M40 1\nM0",
+            "this macro expands to too much",
+        ),
+        (
+            "#define TWICE(x) x x\nconst bit<8> a = " + "TWICE(" * 40 + "1" + ")" * 40 + ";",
+            "this macro expands to too much",
+        ),
+    ],
+)
+def test_macros_that_double_end_with_an_error(text: str, message: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_source(text, "bomb.p4")
+    assert caught.value.message == message
+
+
+def test_a_file_that_includes_itself_ends_with_an_error(tmp_path: Path) -> None:
+    (tmp_path / "self.p4").write_text('#include "self.p4"\n')
+    with pytest.raises(CompileError) as caught:
+        compile_file(tmp_path / "self.p4")
+    assert caught.value.message == "files include each other without an end"

@@ -36,6 +36,21 @@ def entry(kind: int, port: int) -> p4.Entity:
     return entity
 
 
+def wrapped(json: bytes) -> bytes:
+    """As p4runtime_lib sends it: `reassign` (field 2), then the JSON as `device_data` (field 3)."""
+    length = bytes([len(json) & 0x7F | 0x80, len(json) >> 7 & 0x7F | 0x80, len(json) >> 14])
+    return b"\x10\x01\x1a" + length + json
+
+
+def test_the_json_may_come_in_a_p4_device_config(program: Any, control: Any) -> None:
+    c = control(program)
+    c.set_pipeline(wrapped(changed(program)))
+    assert c.bench.send(b"\x05") == [(2, b"\x05")]
+    request = p4.GetForwardingPipelineConfigRequest(device_id=1)
+    # What is read is what was set.
+    assert c.service.get_pipeline(request).config.p4_device_config == wrapped(changed(program))
+
+
 def changed(program: Any) -> bytes:
     """The same program with another default port."""
     program.root["pipelines"][0]["tables"][0]["default_entry"]["action_data"] = ["0x2"]

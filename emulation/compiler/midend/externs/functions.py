@@ -20,6 +20,7 @@ from emulation.compiler.midend.layout import STANDARD_METADATA
 from emulation.compiler.midend.operands import number
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.annotations import string_annotation
 from emulation.compiler.semantics.scope import fail
 
 
@@ -78,8 +79,12 @@ def _digest(call: Call) -> None:
     )
 
     type_ = call.arg(1).type
-    name = type_.name if isinstance(type_, ty.Struct) else "digest"
     digests = call.frame.builder.switch.digests
+    # The control plane's name: that of the struct, as its @name may say.
+    name = f"digest_{len(digests)}"
+    if isinstance(type_, ty.Struct):
+        name = string_annotation(type_.annotations, "name") or type_.name
+
     digests.append(ir.Digest(name, type_, fields, call.span))
     # Learn lists are numbered from 1.
     call.emit("generate_digest", call.value(0), number(len(digests), ty.Bits(32)))

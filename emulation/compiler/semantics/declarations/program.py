@@ -25,6 +25,7 @@ from emulation.compiler.semantics.declarations.signatures import (
 from emulation.compiler.semantics.expressions import check
 from emulation.compiler.semantics.scope import Context, Globals, Scope, TypeName, fail
 from emulation.compiler.semantics.statements import declare_constant
+from emulation.compiler.semantics.structured import check_structured
 from emulation.compiler.syntax import nodes as n
 
 CORE_ERRORS = (
@@ -59,7 +60,8 @@ def check_program(program: n.Program) -> t.Program:
         tuple(found.enums),
     )
 
-    return t.Program(found.main, *lists, found.spans)
+    structured = check_structured(program.annotations, context)
+    return t.Program(found.main, *lists, found.spans, structured)
 
 
 def _error_order(name: str) -> int:

@@ -6,7 +6,6 @@ from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import string_annotation
 from emulation.compiler.semantics.scope import Context, fail
-from emulation.compiler.semantics.tables.properties import find_property
 from emulation.compiler.semantics.values import check_value
 from emulation.compiler.syntax import nodes as n
 
@@ -84,15 +83,10 @@ def _member_name(base: n.Expression, name: str, context: Context) -> str | None:
     return f"{prefix}.{name}" if prefix else None
 
 
-def check_kinds(node: n.Table, keys: tuple[t.Key, ...]) -> None:
-    """Check what the match kinds demand of each other and of the table."""
+def check_kinds(keys: tuple[t.Key, ...]) -> None:
+    """Check what the match kinds demand of each other."""
     kinds = [key.match_kind for key in keys]
     # BMv2 takes one prefix per table.
     if kinds.count("lpm") > 1:
         second = [key for key in keys if key.match_kind == "lpm"][1]
         fail("a table can have one lpm key only", second.span)
-
-    if "selector" in kinds and find_property(node, "implementation") is None:
-        fail(
-            "a selector key needs the property 'implementation'", keys[kinds.index("selector")].span
-        )

@@ -22,8 +22,8 @@ def check_table(node: n.Table, context: Context) -> t.Table:
     """Type a table."""
     # Keys and arguments may not apply tables or call actions.
     context = context.nested(place="table")
-    keys = tuple(check_key(key, context) for key in node.key)
-    check_kinds(node, keys)
+    keys = tuple(check_key(key, context.nested(place="key")) for key in node.key)
+    check_kinds(keys)
     actions = check_actions(node, context)
     default = find_property(node, "default_action")
     properties = {item.name: item for item in node.properties}

@@ -2,7 +2,7 @@
 @pragma_like(1, "two", three + four)
 @prose(that's (all) `there` is)
 @structured[1, "two", true]
-@keys[colour="red", size=3]
+@keys[colour="red", size=1 + 2]
 header extra_t { @odd bit<8> value; }
 #include "include/begin.p4"
 

@@ -1,0 +1,166 @@
+"""What the C preprocessor must not see: comments, and strings of several lines.
+
+Comments become blanks, so that all the rest keeps its line and column. C knows no strings of
+several lines, but P4 does, and programs have `#if` in the middle of them: every line of such a
+string becomes a string of its own, with a mark that `whole` takes away again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+# Control characters that no program has.
+_BEGIN, _MIDDLE, _END = "\x01", "\x02", "\x03"
+
+_TOKEN = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|(?P<line>//.*)|(?P<comment>/\*)|(?P<open>")')
+_STRING_END = re.compile(r'(?:\\.|[^"\\])*"')
+_DIRECTIVE = re.compile(
+    r"[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif|define|undef|include|line|[0-9]+)\b"
+)
+# A quote elsewhere is a mistake, or text that an `#if 0` hides, and must not swallow what follows.
+_MAY_OPEN = ("(", "[", ",", "=", "+", "{")
+_CONTINUED = re.compile(r"(?:[^\n]*\\[ \t]*\r?\n)+[^\n]*")
+_CONTINUATION = re.compile(r"\\[ \t]*\r?\n")
+
+
+def spliced(text: str) -> str:
+    """Join lines that end in a backslash, even in the middle of a name, and make up for them."""
+    return _CONTINUED.sub(
+        lambda found: _CONTINUATION.sub("", found[0]) + "\n" * len(_CONTINUATION.findall(found[0])),
+        text,
+    )
+
+
+def whole(token: str) -> str:
+    """Return a token of the preprocessor as it stands in the program."""
+    match token[1:2]:
+        case "\x01":
+            return '"' + token[2:-1]
+        case "\x02":
+            return token[2:-1]
+        case "\x03":
+            return token[2:]
+        case _:
+            return token
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A text line by line: `fed` is for the preprocessor, `seen` the same without marks."""
+
+    fed: list[str] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+
+
+def prepare(text: str) -> Prepared:
+    """Blank the comments of a text and mark its strings of several lines."""
+    scanner = _Scanner()
+    lines = text.split("\n")
+    for line in lines:
+        scanner.line(line)
+
+    # What is never closed is left to the lexer, which says where it begins.
+    if scanner.inside == "comment":
+        row, fed, seen = scanner.opened
+        rest = lines[row][seen:]
+        scanner.made.fed[row:] = [scanner.made.fed[row][:fed] + rest, *lines[row + 1 :]]
+
+    return scanner.made
+
+
+@dataclass(slots=True)
+class _Scanner:
+    made: Prepared = field(default_factory=Prepared)
+    inside: str = ""
+    # Row and columns (fed, seen) of a comment that is open.
+    opened: tuple[int, int, int] = (0, 0, 0)
+    _fed: str = ""
+    _seen: str = ""
+    # The row of a directive in which a comment is open.
+    _directive: int | None = None
+
+    def line(self, line: str) -> None:
+        self._fed = self._seen = ""
+        if self.inside == "string" and _DIRECTIVE.match(line):
+            self._add(line)
+        else:
+            at = 0
+            while at < len(line):
+                at = self._piece(line, at)
+
+        # A comment does not end a directive: what stands behind it belongs to the line above.
+        if self._directive is not None and self._directive < len(self.made.fed):
+            self.made.fed[self._directive] += self._fed
+            self._fed = ""
+
+        if self.inside != "comment":
+            self._directive = None
+
+        self.made.fed.append(self._fed)
+        self.made.seen.append(self._seen)
+
+    def _add(self, text: str, mark: str = "") -> None:
+        self._fed += f'"{mark}{text}"' if mark else text
+        self._seen += text
+
+    def _piece(self, line: str, at: int) -> int:
+        """Take what stands at a column; return the one behind it."""
+        match self.inside:
+            case "string":
+                return self._string(line, at)
+            case "comment":
+                return self._comment(line, at)
+            case _:
+                return self._code(line, at)
+
+    def _string(self, line: str, at: int) -> int:
+        found = _STRING_END.match(line, at)
+        if found is None:
+            self._add(line[at:], _MIDDLE)
+            return len(line)
+
+        self.inside = ""
+        # The mark stands for the quote that the token has anyway.
+        self._fed += f'"{_END}{found[0][:-1]}"'
+        self._seen += found[0]
+        return found.end()
+
+    def _comment(self, line: str, at: int) -> int:
+        end = line.find("*/", at)
+        if end < 0:
+            self._add(" " * (len(line) - at))
+            return len(line)
+
+        self.inside = ""
+        self._add(" " * (end + 2 - at))
+        return end + 2
+
+    def _code(self, line: str, at: int) -> int:
+        found = _TOKEN.search(line, at)
+        if found is None:
+            self._add(line[at:])
+            return len(line)
+
+        self._add(line[at : found.start()])
+        match found.lastgroup:
+            case "string":
+                self._add(found[0])
+            case "line":
+                self._add(" " * len(found[0]))
+            case "comment":
+                self.inside = "comment"
+                if line.lstrip().startswith("#"):
+                    self._directive = len(self.made.fed)
+
+                self.opened = (len(self.made.fed), len(self._fed), len(self._seen))
+                self._add("  ")
+            case _ if self._seen.rstrip().endswith(_MAY_OPEN):
+                self.inside = "string"
+                self._fed += f'"{_BEGIN}{line[found.end() :]}"'
+                self._seen += line[found.start() :]
+                return len(line)
+            case _:
+                self._add('"')
+
+        return found.end()
