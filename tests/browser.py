@@ -34,15 +34,18 @@ def found(names: tuple[str, ...]) -> str | None:
     return next((path for path in map(shutil.which, names) if path), None)
 
 
+# On whatever costs time before the browser is asked for.
+needs_browser = pytest.mark.skipif(
+    not (found(BROWSERS) and found(DRIVERS)),
+    reason="no Chromium with its driver here (Debian: apt install chromium chromium-driver)",
+)
+
+
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    """Yield a browser with a profile of its own; skip where there is none."""
+    """Yield a browser with a profile of its own; for tests with the mark `needs_browser`."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     program, driver = found(BROWSERS), found(DRIVERS)
-    if not (program and driver):
-        pytest.skip(
-            "no Chromium with its driver here (Debian: apt install chromium chromium-driver)"
-        )
     options = webdriver.ChromeOptions()
     options.binary_location = program
     for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):

@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import sim
@@ -15,6 +15,7 @@ from sim.results import Ports
 from tests import naive
 from tests.parity.scenarios import HORIZON_PS, scenarios
 
+MOST_TRANSMISSIONS = 20_000
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -64,16 +65,19 @@ def of_sim(result: sim.Result) -> dict[str, Any]:
 
 def assert_same(scenario: Scenario) -> None:
     try:
-        expected = of_naive(naive.run(scenario, HORIZON_PS))
-    except naive.Refused:
-        with pytest.raises(FabricError):
-            sim.run(scenario, horizon_ps=HORIZON_PS)
+        result = sim.run(scenario, horizon_ps=HORIZON_PS)
+    except FabricError:
+        with pytest.raises(naive.Refused):
+            naive.run(scenario, HORIZON_PS)
         return
-    except TimeoutError:
-        with pytest.raises(sim.UnfinishedError):
-            sim.run(scenario, horizon_ps=HORIZON_PS)
+    except sim.UnfinishedError:
+        with pytest.raises(TimeoutError):
+            naive.run(scenario, HORIZON_PS)
         return
-    assert of_sim(sim.run(scenario, horizon_ps=HORIZON_PS)) == expected
+
+    # Fewer than 1 in 200 send into dead links all the while: minutes for the plain model.
+    assume(result.transmissions.sum() <= MOST_TRANSMISSIONS)
+    assert of_sim(result) == of_naive(naive.run(scenario, HORIZON_PS))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -86,6 +90,6 @@ def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.Data
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @given(st.data())
-@settings(LENIENT, max_examples=60)
-def test_many_more_scenarios_are_the_same(policy: str, data: st.DataObject) -> None:
+@settings(LENIENT, max_examples=72)
+def test_a_thousand_more_scenarios_are_the_same(policy: str, data: st.DataObject) -> None:
     assert_same(data.draw(scenarios(policy)))

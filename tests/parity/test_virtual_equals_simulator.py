@@ -128,8 +128,12 @@ def unfinished(run: Callable[[], object], refusal: type[Exception]) -> str:
 def test_every_load_balancer_completes_64_packets_the_same_whatever_g_is(
     policy: str, failures: Failures
 ) -> None:
-    wanted = scenario(policy, collective=Collective(message_bytes=64 * 4096), failures=failures)
-    if policy in FIXED_PATHS and failures.convergence_rtt == float("inf"):
+    never = policy in FIXED_PATHS and failures.convergence_rtt == float("inf")
+    # What cannot end sends until the horizon, which grows with the message.
+    packets = 8 if never else 64
+    collective = Collective(message_bytes=packets * 4096)
+    wanted = scenario(policy, collective=collective, failures=failures)
+    if never:
         virtual = unfinished(VirtualFabric(wanted).run, EmulationError)
         assert virtual == unfinished(lambda: sim.run(wanted), sim.UnfinishedError)
         return

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
-from tests.browser import browser  # noqa: F401
+from tests.browser import browser, needs_browser  # noqa: F401
 from tests.emulation.live.conftest import Served
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_browser]
 
 LINK, OTHERS = "agg2_0-core0_0", ("agg2_0-core0_1", "agg2_1-core1_0", "agg2_1-core1_1")
 RUN = Scenario(

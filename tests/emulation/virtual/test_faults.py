@@ -22,6 +22,7 @@ from fattree.failures import cut_off
 from fattree.topology import FatTree
 from fattree.units import NS_PER_SECOND
 from fattree.wecmp import LinkState
+from sim.store import Store
 
 EXPERIMENT = """
 name = "faults"
@@ -29,6 +30,15 @@ name = "faults"
 k = 4
 [collective]
 message_bytes = 65_536
+"""
+SWEEP = """
+name = "full"
+policies = ["host_pkt", "ofan"]
+seeds = 50
+[fabric]
+k = 4
+[sweep]
+"collective.message_bytes" = [4096, 65_536]
 """
 INTERRUPTED, BAD_INPUT = 130, 2
 
@@ -83,14 +93,20 @@ def test_a_full_disk_loses_no_result_and_leaves_no_half_folder(
 
 @pytest.mark.slow
 def test_a_full_disk_ends_a_sweep_with_what_is_finished_kept(tmp_path: Path) -> None:
-    sweep = Path(__file__).resolve().parents[3] / "experiments" / "sweep.toml"
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(SWEEP)
     words = ("sim", "sweep", str(sweep), "--jobs", "1", "--store", str(tmp_path / "runs.sqlite"))
     limited = ofan(*words, most_bytes=60_000)
     _, err = limited.communicate()
     assert limited.returncode == BAD_INPUT and "Traceback" not in err
+    with Store(tmp_path / "runs.sqlite") as store:
+        assert 0 < len(store.runs()) < 200
+
     again = ofan(*words)
     again.communicate()
     assert again.returncode == 0
+    with Store(tmp_path / "runs.sqlite") as store:
+        assert len(store.runs()) == 200
 
 
 @pytest.mark.slow

@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from ofan import cli
 from sim.report.claims import CLAIMS
 from tests.browser import browser as chromium  # noqa: F401
+from tests.browser import needs_browser
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 @pytest.fixture(scope="module")
