@@ -36,7 +36,7 @@ NEIGHBOURS = {
     "emulation/softswitch": (
         PROGRAMS,
         VIRTUAL,
-        "tests/emulation/compiler/test_cases.py",
+        "tests/emulation/compiler/test_language_cases.py",
         "tests/emulation/stf",
     ),
 }
@@ -83,7 +83,7 @@ def files(root: Path, name: str) -> list[str]:
     """Return the test files of a folder, or the one file."""
     path = root / name
     found = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
-    return [each.relative_to(root).as_posix() for each in found if each.exists()]
+    return [each.relative_to(root).as_posix() for each in found]
 
 
 def imports(source: str, dotted: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutants.__main__ import ROOT, equivalent, sample
 from tests.mutants.mutations import mutants
-from tests.mutants.relevance import PACKAGES, modules, stages
+from tests.mutants.relevance import NEIGHBOURS, PACKAGES, ROOMS, modules, stages
 
 
 def made(source: str) -> set[str]:
@@ -79,6 +79,11 @@ def test_tests_that_are_named_after_a_module_come_first() -> None:
     paths = [*first, *(path for stage in others for path in stage)]
     assert len(paths) == len(set(paths))
     assert all((ROOT / path).is_file() for path in paths)
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    named = {name for names in (*ROOMS.values(), *NEIGHBOURS.values()) for name in names}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_what_is_listed_as_equivalent_is_still_there() -> None:
