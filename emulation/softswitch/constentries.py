@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from emulation.softswitch.codegen.program import Action, Json, KeyField, Program, TableSpec, hex_int
 from emulation.softswitch.errors import EntryError, PipelineError
-from emulation.softswitch.tables import NO_ACTION, Match, Record, Table
+from emulation.softswitch.tables import Match, Table
 
 
 def install_constants(program: Program, tables: Sequence[Table]) -> None:
@@ -16,11 +16,8 @@ def install_constants(program: Program, tables: Sequence[Table]) -> None:
         try:
             if spec.default_action is not None:
                 data = _arguments(program.actions[spec.default_action], spec.default_data)
-                table.default[0] = (spec.default_action, data, Record((), 0))
-            else:
-                table.default[0] = (NO_ACTION, (), Record((), 0))
+                table.declare_default(spec.default_action, data)
 
-            table.initial_default = table.default[0]
             _install_entries(program, table)
         except EntryError as error:
             raise PipelineError(f"table {spec.name!r}: {error}") from None

@@ -51,10 +51,10 @@ class Bucket:
 class Meter:
     """One cell: GREEN until it is configured."""
 
-    __slots__ = ("_by_bytes", "_committed", "_peak", "colors", "rates")
+    __slots__ = ("_committed", "_peak", "by_bytes", "colors", "rates")
 
     def __init__(self, by_bytes: bool) -> None:
-        self._by_bytes = by_bytes
+        self.by_bytes = by_bytes
         self.configure(None)
         self.clear()
 
@@ -70,7 +70,7 @@ class Meter:
 
     def execute(self, now_ps: int, length: int) -> int:
         """Return the colour of a packet of `length` bytes and count it under that colour."""
-        color = self._color(now_ps, length if self._by_bytes else 1)
+        color = self._color(now_ps, length if self.by_bytes else 1)
         count = self.colors[color]
         count[0] += 1
         count[1] += length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from emulation.softswitch import arithmetic, hashes
 from emulation.softswitch.codegen import names
@@ -13,14 +13,18 @@ from emulation.softswitch.codegen.assembly import Assembly, assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.codegen.program import Program
 from emulation.softswitch.constentries import install_constants
-from emulation.softswitch.errors import corruption_is_reported
+from emulation.softswitch.errors import PipelineError, corruption_is_reported
 from emulation.softswitch.meters import Meter
+from emulation.softswitch.native.engine import NativeFunctions, NativeProgram, native_program
+from emulation.softswitch.native.memory import Memory
 from emulation.softswitch.profiles import ActionProfile
-from emulation.softswitch.tables import Table
+from emulation.softswitch.tables import PythonIndex, Table
 from emulation.softswitch.trace import Walk
 from emulation.softswitch.valuesets import ValueSetState
 
 Random = Callable[[int, int], int]
+# Which engine runs a program: machine code where it can, or the one that is named.
+Engine: TypeAlias = Literal["auto", "native", "python"]
 DROP_PORT = 511
 # A program cannot reach anything else: its JSON comes from whoever may set the pipeline.
 BUILTINS = {"len": len, "min": min, "max": max, "int": int, "bool": bool, "range": range}
@@ -53,33 +57,89 @@ class Pipeline:
         drop_port: int = DROP_PORT,
         walk: Walk | None = None,
         has_port: Callable[[int], bool] = lambda _port: True,
+        engine: Engine = "auto",
     ) -> None:
-        self.program, self._assembly, self._code = _translate(source, walk is not None)
+        self._source = source
         self._walk = walk
         self._is_up = is_up
         self._has_port = has_port
+        self.native: NativeProgram | None = None
+        self.memory: Memory | None = None
+        self.reason = ""
 
         with corruption_is_reported():
+            self._choose(engine)
             self._build(random, is_up, drop_port)
 
+    def _choose(self, engine: Engine) -> None:
+        """Take machine code where that is asked for and possible; else say why not."""
+        if self._walk is not None:
+            found: NativeProgram | str = "only the Python engine traces packets"
+        elif engine == "python":
+            found = "asked for"
+        else:
+            found = native_program(self._source)
+
+        if isinstance(found, NativeProgram):
+            self.native = found
+        elif engine == "native":
+            raise PipelineError(f"--engine native: {found}")
+        else:
+            self.reason = found
+
     def _build(self, random: Random, is_up: Callable[[int], bool], drop_port: int) -> None:
-        self.tables = [Table(spec) for spec in self.program.tables()]
-        self.profiles = [
-            ActionProfile(profile.size, is_up, self._has_port)
-            for profile in self.program.profiles()
-        ]
+        if self.native is not None:
+            self.program = self.native.program
+            self.memory = Memory(
+                self.program,
+                self.native.translation.places,
+                drop_port,
+                is_up=is_up,
+                has_port=self._has_port,
+            )
+        else:
+            self.program, self._assembly, self._code = _translate(
+                self._source, self._walk is not None
+            )
 
-        self.registers = [[0] * array.size for array in self.program.registers]
-        self.counters = [[[0, 0] for _ in range(array.size)] for array in self.program.counters]
-        self.meters = [
-            [Meter(array.kind == "bytes") for _ in range(array.size)]
-            for array in self.program.meters
-        ]
+        specs = self.program.tables()
+        if self.memory is not None:
+            self.registers: Sequence[Any] = self.memory.registers
+            self.counters: Sequence[Any] = self.memory.counters
+            self.meters: Sequence[Sequence[Meter]] = self.memory.meters
+            self.profiles: Sequence[ActionProfile] = self.memory.profiles
+            self.value_sets: Sequence[ValueSetState] = self.memory.value_sets
+            self.tables = [
+                Table(spec, index) for spec, index in zip(specs, self.memory.indexes, strict=True)
+            ]
+        else:
+            self.registers = [[0] * array.size for array in self.program.registers]
+            self.counters = [[[0, 0] for _ in range(array.size)] for array in self.program.counters]
+            self.meters = [
+                [Meter(array.kind == "bytes") for _ in range(array.size)]
+                for array in self.program.meters
+            ]
 
-        self.value_sets = [ValueSetState() for _ in self.program.value_sets]
+            self.profiles = [
+                ActionProfile(profile.size, is_up, self._has_port)
+                for profile in self.program.profiles()
+            ]
+
+            self.value_sets = [ValueSetState() for _ in self.program.value_sets]
+            self.tables = [Table(spec, PythonIndex(spec)) for spec in specs]
+
         self.log: Callable[[str], None] = lambda _text: None
         install_constants(self.program, self.tables)
-        self.ingress, self.egress = self._compile(random, drop_port)
+        self.ingress, self.egress = self._functions(random, drop_port)
+
+    def _functions(
+        self, random: Random, drop_port: int
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        if self.native is None or self.memory is None:
+            return self._compile(random, drop_port)
+
+        functions = NativeFunctions(self.native, self.memory, random, self._log)
+        return functions.ingress, functions.egress
 
     def _compile(
         self, random: Random, drop_port: int
@@ -126,9 +186,11 @@ class Pipeline:
             named.update({name_of(i): item for i, item in enumerate(objects)})
 
         for i, table in enumerate(self.tables):
-            named[names.default(i)] = table.default
-            named[names.entries(i)] = table.searched
-            named[names.levels(i)] = table.masked.levels
+            index = table.index
+            assert isinstance(index, PythonIndex)
+            named[names.default(i)] = index.default
+            named[names.entries(i)] = index.searched
+            named[names.levels(i)] = index.masked.levels
 
         return named
 

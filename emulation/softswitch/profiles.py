@@ -46,6 +46,9 @@ class ActionProfile:
         self._is_up = is_up
         self._next_hidden = -1
 
+    def _changed(self) -> None:
+        """Take note of a change of members or groups."""
+
     def resolve(self, entry: Entry, key: int) -> Entry:
         """Return the action of an indirect entry; `key` is the selector's hash."""
         kind, (target,), record = entry
@@ -66,6 +69,7 @@ class ActionProfile:
 
         self._check_room(1)
         self.members[member] = choice
+        self._changed()
 
     def modify_member(self, member: int, choice: Choice) -> None:
         """Replace a member's action, in every group that has it, in one step."""
@@ -80,6 +84,7 @@ class ActionProfile:
             raise EntryError(Code.FAILED_PRECONDITION, f"member {member} is in a group")
 
         del self.members[member]
+        self._changed()
 
     def add_group(self, group: int, members: Sequence[Membership], max_size: int) -> None:
         """Add a group."""
@@ -105,6 +110,8 @@ class ActionProfile:
         """Remove a group."""
         if self.groups.pop(group, None) is None:
             raise EntryError(Code.NOT_FOUND, f"no group {group}")
+
+        self._changed()
 
     def add_hidden(
         self, choices: Sequence[tuple[Choice, int, int | None]], replaced: int | None = None
@@ -136,6 +143,8 @@ class ActionProfile:
         for member in self.groups.pop(group).members:
             del self.members[member.member]
 
+        self._changed()
+
     def has_hidden(self) -> bool:
         """Return whether one-shots use the profile."""
         return any(group < 0 for group in self.groups)
@@ -150,6 +159,8 @@ class ActionProfile:
                 if m.watch_port is None or self._is_up(m.watch_port)
                 for _ in range(m.weight)
             ]
+
+        self._changed()
 
     def _check_known(self, member: int) -> None:
         if member not in self.members:

@@ -1,10 +1,10 @@
 """Match-action tables at run time.
 
-A table keeps its entries by (match, priority) for the control plane and, beside them, the structure
-that generated code searches: a dict where every field is exact, a dict per prefix length with an
-lpm field, else rows in order of priority, and beside them, where every field can be masked, a dict
-per mask. A match is one pair of integers per key field: exact (value, 0), lpm (value, prefix
-length), ternary and optional (value, mask), range (low, high).
+A table keeps its entries by (match, priority) for the control plane and, beside them, an index,
+which is what an engine searches. Python's is a dict where every field is exact, a dict per prefix
+length with an lpm field, else rows in order of priority, and beside them, where every field can be
+masked, a dict per mask. A match is one pair of integers per key field: exact (value, 0), lpm
+(value, prefix length), ternary and optional (value, mask), range (low, high).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from emulation.softswitch.codegen.program import KeyField, TableSpec
 from emulation.softswitch.errors import Code, EntryError
@@ -45,28 +45,47 @@ class Record:
 # USE_GROUP where the entry names no action of its own (and then the second holds the id).
 Entry = tuple[int, tuple[int, ...], Record]
 Row = tuple[Any, ...]
-Index = int | tuple[int, ...]
+IndexKey = int | tuple[int, ...]
 
 
-class Table:
-    """The entries of one table."""
+class Index(Protocol):
+    """What packets search in place of a table's entries: a structure of one engine."""
+
+    def record(self, match: Match, priority: int) -> Record:
+        """Return what is to be known about a new entry."""
+
+    def add(self, entry: Entry) -> None:
+        """Let packets find an entry."""
+
+    def replace(self, old: Entry, entry: Entry) -> None:
+        """Put an entry in the place of one with its record, in one step."""
+
+    def remove(self, entry: Entry) -> None:
+        """Let packets find an entry no more."""
+
+    def set_default(self, entry: Entry) -> None:
+        """Let packets that find no other find this entry."""
+
+
+class PythonIndex:
+    """What generated Python searches: dicts, or rows in order of priority.
+
+    `searched` and `default` stay the same objects for good, because the code holds them.
+    """
 
     def __init__(self, spec: TableSpec) -> None:
-        self.spec = spec
         self.kind = lookup_kind(spec)
-        self.entries: dict[tuple[Match, int], Entry] = {}
-        self.exact: dict[Index, Entry] = {}
-        self.levels: list[tuple[int, dict[Index, Entry]]] = []
+        self.exact: dict[IndexKey, Entry] = {}
+        self.levels: list[tuple[int, dict[IndexKey, Entry]]] = []
         self.rows: list[Row] = []
         self.masked = MaskedEntries()
         # A list, so that generated code finds the present default entry without asking the table.
         self.default: list[Entry] = [(NO_ACTION, (), Record((), 0))]
-        self.initial_default = self.default[0]
-        self.is_const = False
+        self._key = spec.key
 
     @property
     def searched(self) -> Any:
-        """The structure that generated code searches: it stays the same object for good."""
+        """The structure that generated code searches."""
         match self.kind:
             case "exact":
                 return self.exact.get
@@ -74,6 +93,99 @@ class Table:
                 return self.levels
             case _:
                 return self.rows
+
+    def record(self, match: Match, priority: int) -> Record:
+        """Return a record of plain numbers."""
+        return Record(match, priority)
+
+    def add(self, entry: Entry) -> None:
+        """Let packets find an entry."""
+        match = entry[2].match
+        if self.kind == "exact":
+            self.exact[exact_key(match)] = entry
+        elif self.kind == "lpm":
+            mask, index = self._prefix(match)
+            self._level(mask)[index] = entry
+        else:
+            row = row_of(self._key, entry)
+            # Behind rows of the same priority: the older entry wins.
+            insort(self.rows, row, key=_rank)
+            if self.kind == "masked":
+                self.masked.add(entry, *row[:2])
+
+    def replace(self, old: Entry, entry: Entry) -> None:
+        """Put an entry in the place of one with its record: no packet sees neither."""
+        if self.kind == "masked":
+            self.masked.replace(entry)
+
+        if self.kind in ("masked", "rows"):
+            # Rows of equal priority keep their order, so that the entry stays in its place.
+            place = next(i for i, row in enumerate(self.rows) if row[-1] is old)
+            self.rows[place] = (*self.rows[place][:-1], entry)
+        else:
+            self.add(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Let packets find an entry no more."""
+        match = entry[2].match
+        if self.kind == "exact":
+            del self.exact[exact_key(match)]
+        elif self.kind == "lpm":
+            self._unlink_prefix(match)
+        else:
+            if self.kind == "masked":
+                self.masked.remove(entry)
+
+            place = next(i for i, row in enumerate(self.rows) if row[-1] is entry)
+            del self.rows[place]
+
+    def set_default(self, entry: Entry) -> None:
+        """Let packets that find no other find this entry."""
+        self.default[0] = entry
+
+    def _prefix(self, match: Match) -> tuple[int, IndexKey]:
+        mask = 0
+        values = []
+        for key, (value, length) in zip(self._key, match, strict=True):
+            if key.kind == "lpm":
+                mask = prefix_mask(length, key.bits)
+                value &= mask
+
+            values.append(value)
+
+        return mask, values[0] if len(values) == 1 else tuple(values)
+
+    def _level(self, mask: int) -> dict[IndexKey, Entry]:
+        for known, level in self.levels:
+            if known == mask:
+                return level
+
+        fresh: dict[IndexKey, Entry] = {}
+        # A longer prefix is a larger mask.
+        insort(self.levels, (mask, fresh), key=lambda level: -level[0])
+        return fresh
+
+    def _unlink_prefix(self, match: Match) -> None:
+        mask, index = self._prefix(match)
+        level = self._level(mask)
+        del level[index]
+
+        # An empty level would cost every lookup a step.
+        if not level:
+            self.levels.remove((mask, level))
+
+
+class Table:
+    """The entries of one table, as the control plane sees them."""
+
+    def __init__(self, spec: TableSpec, index: Index | None = None) -> None:
+        self.spec = spec
+        self.kind = lookup_kind(spec)
+        self.entries: dict[tuple[Match, int], Entry] = {}
+        self.index: Index = index or PythonIndex(spec)
+        self.default: Entry = (NO_ACTION, (), self.index.record((), 0))
+        self.initial_default: Entry = self.default
+        self.is_const = False
 
     def __iter__(self) -> Iterator[Entry]:
         """Iterate over the entries in the order in which they were inserted."""
@@ -90,9 +202,9 @@ class Table:
                 Code.RESOURCE_EXHAUSTED, f"the table is full: {self.spec.size} entries"
             )
 
-        entry = (action, data, Record(match, priority))
+        entry = (action, data, self.index.record(match, priority))
         self.entries[key] = entry
-        self._link(entry)
+        self.index.add(entry)
 
         return entry
 
@@ -110,16 +222,7 @@ class Table:
         old = self.find(match, priority)
         entry = (action, data, old[2])
         self.entries[match, priority] = entry
-
-        if self.kind == "masked":
-            self.masked.replace(entry)
-
-        if self.kind in ("masked", "rows"):
-            # Rows of equal priority keep their order, so that the entry stays in its place.
-            place = next(i for i, row in enumerate(self.rows) if row[-1] is old)
-            self.rows[place] = (*self.rows[place][:-1], entry)
-        else:
-            self._link(entry)
+        self.index.replace(old, entry)
 
         return entry
 
@@ -127,71 +230,25 @@ class Table:
         """Remove an entry and return it."""
         entry = self.find(match, priority)
         del self.entries[match, priority]
-        if self.kind == "exact":
-            del self.exact[self._exact_index(match)]
-        elif self.kind == "lpm":
-            self._unlink_prefix(match)
-        else:
-            if self.kind == "masked":
-                self.masked.remove(entry)
-
-            place = next(i for i, row in enumerate(self.rows) if row[-1] is entry)
-            del self.rows[place]
+        self.index.remove(entry)
 
         return entry
 
+    def declare_default(self, action: int, data: tuple[int, ...]) -> None:
+        """Set the default entry that the program declares, to which a reset goes back."""
+        self.set_default(action, data)
+        self.initial_default = self.default
+
     def set_default(self, action: int, data: tuple[int, ...]) -> None:
         """Replace the default entry."""
-        self.default[0] = (action, data, self.default[0][2])
+        self.default = (action, data, self.default[2])
+        self.index.set_default(self.default)
 
-    def _link(self, entry: Entry) -> None:
-        match = entry[2].match
-        if self.kind == "exact":
-            self.exact[self._exact_index(match)] = entry
-        elif self.kind == "lpm":
-            mask, index = self._prefix(match)
-            self._level(mask)[index] = entry
-        else:
-            row = row_of(self.spec.key, entry)
-            # Behind rows of the same priority: the older entry wins.
-            insort(self.rows, row, key=_rank)
-            if self.kind == "masked":
-                self.masked.add(entry, *row[:2])
 
-    def _exact_index(self, match: Match) -> Index:
-        values = tuple(value for value, _ in match)
-        return values[0] if len(values) == 1 else values
-
-    def _prefix(self, match: Match) -> tuple[int, Index]:
-        mask = 0
-        values = []
-        for key, (value, length) in zip(self.spec.key, match, strict=True):
-            if key.kind == "lpm":
-                mask = prefix_mask(length, key.bits)
-                value &= mask
-
-            values.append(value)
-
-        return mask, values[0] if len(values) == 1 else tuple(values)
-
-    def _level(self, mask: int) -> dict[Index, Entry]:
-        for known, level in self.levels:
-            if known == mask:
-                return level
-
-        fresh: dict[Index, Entry] = {}
-        # A longer prefix is a larger mask.
-        insort(self.levels, (mask, fresh), key=lambda level: -level[0])
-        return fresh
-
-    def _unlink_prefix(self, match: Match) -> None:
-        mask, index = self._prefix(match)
-        level = self._level(mask)
-        del level[index]
-
-        # An empty level would cost every lookup a step.
-        if not level:
-            self.levels.remove((mask, level))
+def exact_key(match: Match) -> IndexKey:
+    """Return an exact match as a dict's key: no tuple around a single value."""
+    values = tuple(value for value, _ in match)
+    return values[0] if len(values) == 1 else values
 
 
 def _rank(row: Row) -> int:

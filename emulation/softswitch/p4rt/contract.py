@@ -6,7 +6,7 @@ that only one of them knows makes the pair unusable, and is reported when the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -118,7 +118,7 @@ class ArrayInfo:
     id: int
     name: str
     array: Array
-    cells: list[Any]
+    cells: Any
     declaration: Any
 
 
@@ -363,7 +363,7 @@ class Contract:
         self,
         declared: Iterable[Any],
         arrays: Iterable[Array],
-        cells: Iterable[list[Any]],
+        cells: Iterable[Sequence[Any]],
         what: str,
     ) -> dict[int, ArrayInfo]:
         by_name = {array.name: (array, cell) for array, cell in zip(arrays, cells, strict=True)}

@@ -494,7 +494,7 @@ def _everything(loaded: Loaded, kind: str) -> list[Entity]:
     loaded.entries.read(wanted, response.entities.add)
 
     for number, table in loaded.contract.tables.items():
-        if table.runtime.default[0] != table.runtime.initial_default:
+        if table.runtime.default != table.runtime.initial_default:
             wanted.table_id = number
             wanted.is_default_action = True
             loaded.entries.read(wanted, response.entities.add)

@@ -64,7 +64,7 @@ class TableEntries:
         """Return the entry that a direct resource belongs to."""
         table = self._contract.table(wanted.table_id)
         if wanted.is_default_action:
-            return table, table.runtime.default[0][2]
+            return table, table.runtime.default[2]
 
         return table, table.runtime.find(*self._key(table, wanted))[2]
 
@@ -76,7 +76,7 @@ class TableEntries:
         elif wanted.match or wanted.is_default_action:
             table, record = self.find(wanted)
             # Default entries are not among `entries`, which `runtime` iterates over.
-            entry = table.runtime.default[0] if wanted.is_default_action else None
+            entry = table.runtime.default if wanted.is_default_action else None
             yield table, entry or table.runtime.entries[record.match, record.priority]
         else:
             table = self._contract.table(wanted.table_id)
@@ -86,7 +86,7 @@ class TableEntries:
         """Fill in the part of a message that says which entry it is."""
         message.table_id = table.id
         # By identity: an entry of the table may do the same.
-        if entry is table.runtime.default[0]:
+        if entry is table.runtime.default:
             message.is_default_action = True
             return
 
@@ -198,7 +198,7 @@ class TableEntries:
 
             table.runtime.set_default(*self._default_action(table, entry))
 
-        self._set_resources(table, entry, table.runtime.default[0][2])
+        self._set_resources(table, entry, table.runtime.default[2])
 
     def _default_action(self, table: TableInfo, entry: TableEntry) -> tuple[int, tuple[int, ...]]:
         if table.profile is not None:
@@ -270,7 +270,7 @@ class TableEntries:
     def _select(self, table: TableInfo, wanted: TableEntry, add: Add) -> None:
         _check_selection(table, wanted)
         if wanted.is_default_action:
-            self._encode(table, table.runtime.default[0], wanted, add().table_entry)
+            self._encode(table, table.runtime.default, wanted, add().table_entry)
             return
 
         key = self._wanted_key(table, wanted)
