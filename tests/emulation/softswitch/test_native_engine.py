@@ -192,7 +192,7 @@ def test_packets_and_entries_are_hit() -> None:
         fill(draw, table, twin, native)
     packets = [packet(draw) for _ in range(1_000)]
     outcomes = [item[0] for item in walk(native, Random(0), packets) if isinstance(item[0], list)]
-    assert sum(spec != DROP_PORT for spec, *_ in outcomes) > 50
+    assert sum(spec != DROP_PORT for spec, *_ in outcomes) > 30
     assert any(native.registers[1])
 
 
