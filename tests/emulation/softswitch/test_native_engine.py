@@ -79,12 +79,15 @@ def packet(draw: Random) -> bytes:
 
 def pair(draw: Random, key: KeyField) -> tuple[int, int]:
     full = (1 << key.bits) - 1
-    value = addresses(draw) if key.bits == 32 else draw.randrange(min(full, 9) + 1)
+    # Addresses and the numbers of schedules have 32 bits.
+    is_address = key.bits == 32 and draw.random() < 0.7
+    value = addresses(draw) if is_address else draw.randrange(min(full, 9) + 1)
     match key.kind:
         case "exact":
             return value, 0
         case "lpm":
-            length = draw.randrange(key.bits + 1)
+            length = draw.choice([0, 8, 16, 24, key.bits, draw.randrange(key.bits + 1)])
+            length = min(length, key.bits)
             return value >> key.bits - length << key.bits - length, length
         case "range":
             return min(value, 3), max(value, 5) & full
