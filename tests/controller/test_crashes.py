@@ -40,6 +40,7 @@ class Wire:
     after_each: Callable[[], None] = lambda: None
     writes: int = 0
     updates: int = 0
+    closed: int = 0
 
 
 @dataclass
@@ -57,6 +58,10 @@ class Mortal:
         self.wire.updates += len(request.updates)
         self.inner.write(request)
         self.wire.after_each()
+
+    def close(self) -> None:
+        self.wire.closed += 1
+        self.inner.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -254,8 +259,8 @@ def test_a_controller_that_finds_everything_in_place_sends_nothing() -> None:
 
 
 def test_a_switch_that_has_lost_everything_gets_it_again_and_nobody_else_anything() -> None:
-    world = World("ofan").installed()
-    brain, fleet = world.controller()
+    world, before = World("ofan").installed(), Wire()
+    brain, fleet = world.controller(wire=before)
     brain.start()
     wanted = dict(brain.entries(3))
     world.switches[3] = Switch(device_id(3), lambda: 0, SwitchDraws(1, 3), TREE.ports(3))
@@ -270,3 +275,17 @@ def test_a_switch_that_has_lost_everything_gets_it_again_and_nobody_else_anythin
     fleet.sessions[3].close()
     assert fleet.poll(0) == {3: len(wanted)}
     assert read(fleet)[3] == wanted and wire.updates == len(wanted)
+    assert before.closed == 1, "the transport of the switch that was"
+
+
+def test_switches_are_claimed_again_when_nobody_is_in_charge_of_them() -> None:
+    world = World("ofan").installed()
+    brain, fleet = world.controller()
+    _, rival = world.controller()
+    assert fleet.poll(0) == {} and len(fleet.lost) == TREE.switches
+
+    assert fleet.poll(0) == {}, "two controllers would outbid each other"
+    rival.close()
+    brain.start()
+    assert fleet.poll(0).keys() == set(range(TREE.switches))
+    assert not fleet.lost and all(session.is_primary for session in fleet.sessions)

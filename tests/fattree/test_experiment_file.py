@@ -158,6 +158,9 @@ def test_overrides_replace_values() -> None:
             "collective.message_bytes=lots",
             "--set collective.message_bytes: collective.message_bytes = 'lots': must be bytes",
         ),
+        # Quoted whole up to 60 characters.
+        (f"fabric.k={'x' * 58}", f"--set fabric.k: fabric.k = '{'x' * 58}': "),
+        (f"fabric.k={'x' * 59}", f"--set fabric.k: fabric.k = '{'x' * 56}...: "),
     ],
 )
 def test_wrong_overrides_are_named(override: str, message: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from fattree.experiment import Scenario
+from fattree.policies import POLICIES
 from fattree.record import Record, described, summary, table
 
 MEASURED = {
@@ -72,3 +73,8 @@ def test_a_summary_averages_over_seeds() -> None:
         ("jsq", 1, 1.0),
     ]
     assert rows[0]["lost_to_failure"] == 6
+
+
+def test_a_summary_has_the_order_of_the_runs() -> None:
+    runs = [record(slug, seed) for seed in (1, 2) for slug in POLICIES]
+    assert summary(runs)["policy"].to_list() == list(POLICIES)

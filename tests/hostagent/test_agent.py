@@ -1,0 +1,65 @@
+"""What an agent does without a network: messages in order, and a run's time and end."""
+
+import socket
+import time
+from collections.abc import Iterator
+from select import epoll
+
+import pytest
+
+from fattree.experiment import Fabric, Scenario
+from fattree.units import PS_PER_SECOND
+from hostagent.agent import Channel, Order, Run
+
+Pair = tuple[socket.socket, Channel]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """Return a socket and the channel at its other end."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, Channel(theirs)
+
+
+def test_messages_that_come_together_are_received_one_by_one_in_order(pair: Pair) -> None:
+    ours, channel = pair
+    ours.sendall(b'{"first": 1}\n{"second": 2}\n{"thi')
+    assert not channel.has_message
+    assert channel.receive() == {"first": 1}
+    assert channel.has_message
+    assert channel.receive() == {"second": 2}
+    assert not channel.has_message
+
+    ours.sendall(b'rd": 3}\n')
+    assert channel.receive() == {"third": 3}
+    ours.close()
+    assert channel.receive() is None
+
+
+def test_a_run_without_flows_ends_after_its_quiet_time(pair: Pair) -> None:
+    _, channel = pair
+    quiet_ps = PS_PER_SECOND // 5
+    run = Run(Order(Scenario(fabric=Fabric(k=2)), 10 * PS_PER_SECOND, quiet_ps), {}, channel)
+    with epoll() as sockets:
+        run.loop(time.monotonic_ns(), sockets)
+
+    assert quiet_ps < run.now_ps() < 5 * PS_PER_SECOND
+    report = run.report()
+    assert report["finished"] and report["flows"] == [] and report["counts"]["data_sent"] == 0
+
+
+def test_a_run_ends_at_its_limit_or_when_it_is_told(pair: Pair) -> None:
+    ours, channel = pair
+    order = Order(Scenario(fabric=Fabric(k=2)), PS_PER_SECOND // 10, PS_PER_SECOND)
+    limited = Run(order, {}, channel)
+    with epoll() as sockets:
+        limited.loop(time.monotonic_ns(), sockets)
+        assert order.limit_ps < limited.now_ps() < PS_PER_SECOND
+
+        patient = Run(Order(order.scenario, 9 * PS_PER_SECOND, 9 * PS_PER_SECOND), {}, channel)
+        ours.sendall(b'{"progress": true}\n{"stop": true}\n')
+        patient.loop(time.monotonic_ns(), sockets)
+        assert patient.now_ps() < PS_PER_SECOND
+
+    assert ours.recv(100) == b'{"progress": []}\n'
