@@ -4,25 +4,33 @@ A switch that runs our program already is read back and gets only what is missin
 the program first. A switch that stops to answer, or that another controller takes over, is left
 out, and holds up nobody; when it is back it is read back again. So nothing that a switch has
 acknowledged is ever sent twice, and nobody is touched because of somebody else.
+
+Threads talk to switches side by side, and they alone wait. The controller, which is not made for
+threads, and `lost` belong to the caller's thread.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from controller.entries import Entries
 from controller.errors import CallError, NotPrimaryError, SwitchError, UnreachableError
 from controller.fabric_controller import FabricController, Step
+from controller.patience import late
 from controller.pipeline import Pipeline
 from controller.session import DEADLINE_S, Session, Transport
 from fattree.addressing import device_id, switch_name
 
 # Threads that wait for switches: their answers take longer than making the messages.
 WRITERS = 8
-# Short: a switch that does not answer must not keep the others waiting for long.
+# After which a switch that does not answer is asked anew, by a thread that waits for it alone.
 REOPEN_DEADLINE_S = 2.0
+# Beside others who have answered long ago, a switch gets this long, or so much longer than they.
+PATIENCE_S = 0.5
+T = TypeVar("T")
 # ForwardingPipelineConfig.Cookie is a uint64.
 COOKIE_BYTES = 8
 
@@ -47,11 +55,28 @@ class Access:
         return int.from_bytes(digest[:COOKIE_BYTES], "big")
 
 
+@dataclass(slots=True, eq=False)
+class _Mending:
+    """A lost switch on its way back: it is read back, then it is sent what it lacks."""
+
+    reading: "Future[Entries | SwitchError | None]"
+    writing: "Future[SwitchError | None] | None" = None
+    updates: int = 0
+
+
 class Fleet:
-    """All switches of a fabric, as one controller sees them."""
+    """All switches of a fabric, as one controller sees them.
+
+    `patience_s` is how long a switch may take longer than others to answer; the default is as long
+    as any call may take at all.
+    """
 
     def __init__(
-        self, controller: FabricController, access: Access, writers: int = WRITERS
+        self,
+        controller: FabricController,
+        access: Access,
+        writers: int = WRITERS,
+        patience_s: float = DEADLINE_S,
     ) -> None:
         self.sessions: list[Session] = []
         self.lost: dict[int, SwitchError] = {}
@@ -60,29 +85,68 @@ class Fleet:
         self._controller = controller
         self.access = access
         self._cookie = access.cookie
+        self.patience_s = patience_s
         self._transports: list[Transport] = []
         self._pool = ThreadPoolExecutor(writers)
+        self._menders = ThreadPoolExecutor(writers)
+        self._mending: dict[int, _Mending] = {}
+        self._skipped: set[int] = set()
 
     def open(self) -> None:
-        """Open a session with every switch, and see what it runs and holds; raises SwitchError."""
+        """Open a session with every switch, and see what it runs and holds.
+
+        A switch that cannot be had is `lost`.
+        """
         switches = range(self._tree.switches)
         self._transports = [self.access.connect(switch) for switch in switches]
-        self.sessions = [self._session(switch) for switch in switches]
+        self.sessions = [
+            self._session(switch, election_id=self.access.election_id) for switch in switches
+        ]
 
-        # Switches are asked side by side, but the controller, which is not made for threads, learns
-        # of them one after the other.
-        for switch, entries in enumerate(self._pool.map(self._take_over, switches)):
+        for switch, entries in self.ask(self._take_over, switches).items():
             if entries:
                 self._controller.adopt(switch, entries)
 
     def close(self) -> None:
         """End all sessions; the switches go on forwarding."""
-        self._pool.shutdown()
-        for session in self.sessions:
+        # Whoever still waits for an answer is told that there is none: then the threads end.
+        for session, transport in zip(self.sessions, self._transports, strict=True):
             session.close()
-
-        for transport in self._transports:
             transport.close()
+
+        for pool in (self._pool, self._menders):
+            pool.shutdown(cancel_futures=True)
+
+        # A switch that was being mended has got new ones meanwhile.
+        for session, transport in zip(self.sessions, self._transports, strict=True):
+            session.close()
+            transport.close()
+
+    def ask(self, call: Callable[[int], T], switches: Iterable[int]) -> dict[int, T]:
+        """Call for many switches side by side; return what those have answered that did.
+
+        The others are `lost`: those that refuse, and those that are late beside the others.
+        """
+        futures = {self._pool.submit(_tried, call, switch): switch for switch in switches}
+        too_late = late(futures, self.patience_s)
+        for future in too_late:
+            switch = futures[future]
+            self.lost[switch] = UnreachableError(
+                self.sessions[switch].name, "it does not answer while others do"
+            )
+            # Ends the call, so that its thread is free for others.
+            future.cancel()
+            self._transports[switch].close()
+
+        answers = {}
+        for future in futures.keys() - too_late:
+            answer = future.result()
+            if isinstance(answer, SwitchError):
+                self.lost[futures[future]] = answer
+            else:
+                answers[futures[future]] = answer
+
+        return dict(sorted(answers.items()))
 
     def write(self, steps: Iterable[Step]) -> None:
         """Send steps: phase after phase, in order within a switch, different switches side by side.
@@ -95,16 +159,18 @@ class Fleet:
         for phase in sorted({step.phase for step in current}):
             per_switch: dict[int, list[Step]] = {}
             for step in current:
-                if step.phase is phase and step.switch not in self.lost:
+                if step.phase is phase:
                     per_switch.setdefault(step.switch, []).append(step)
 
-            # The loop ends when all have acknowledged, and only then the next phase begins.
-            for switch, error in self._pool.map(self._write_one, per_switch.items()):
-                if error is not None:
-                    self.lost[switch] = error
+            # What a lost switch is not sent now it must get when it is back.
+            self._skipped |= per_switch.keys() & self.lost.keys()
+            reached = per_switch.keys() - self.lost.keys()
+
+            # It ends when all have acknowledged or are lost: only then the next phase begins.
+            self.ask(lambda switch, of=per_switch: self._send(switch, of[switch]), sorted(reached))  # type: ignore[misc]
 
     def poll(self, now_ps: int) -> dict[int, int]:
-        """Look after all switches.
+        """Look after all switches, without waiting for any; to be called again and again.
 
         Return those that are back, with the number of updates that they needed.
 
@@ -123,31 +189,66 @@ class Fleet:
 
         back = {}
         for switch in sorted(self.lost):
-            updates = self._recover(now_ps, switch)
+            updates = self._mend(now_ps, switch)
             if updates is not None:
                 back[switch] = updates
 
         return back
 
-    def _recover(self, now_ps: int, switch: int) -> int | None:
-        """Try to bring a lost switch back to the plan.
+    def _mend(self, now_ps: int, switch: int) -> int | None:
+        """Go on with bringing a lost switch back to the plan.
 
         Return the number of updates, None where it is still lost.
         """
-        try:
-            if not self._is_ours_again(switch):
-                return None
+        mending = self._mending.get(switch)
+        if mending is None:
+            self._mending[switch] = _Mending(self._menders.submit(_tried, self._read_back, switch))
+        elif mending.writing is not None:
+            return self._written(switch, mending, mending.writing)
+        elif mending.reading.done():
+            self._plan(now_ps, switch, mending)
 
-            # What it holds is anybody's guess: some of a batch may be in force, or all is gone.
-            self._controller.adopt(switch, self._take_over(switch))
-            steps = self._controller.restore(now_ps, switch)
-            for step in steps:
-                self.sessions[switch].write(step.changes)
-        except (UnreachableError, NotPrimaryError):
+        return None
+
+    def _read_back(self, switch: int) -> Entries | None:
+        """Return what a switch holds, None while it is not ours; waits for it."""
+        return self._take_over(switch) if self._is_ours_again(switch) else None
+
+    def _plan(self, now_ps: int, switch: int, mending: _Mending) -> None:
+        """Send a switch that has been read back what it lacks."""
+        entries = mending.reading.result()
+        if entries is None or isinstance(entries, UnreachableError | NotPrimaryError):
+            del self._mending[switch]
+            return
+
+        if isinstance(entries, SwitchError):
+            raise entries
+
+        # What it holds is anybody's guess: some of a batch may be in force, or all is gone.
+        self._controller.adopt(switch, entries)
+        steps = self._controller.restore(now_ps, switch)
+        self._skipped.discard(switch)
+        mending.updates = sum(len(step.changes) for step in steps)
+        mending.writing = self._menders.submit(_tried, lambda one: self._send(one, steps), switch)
+
+    def _written(
+        self, switch: int, mending: _Mending, writing: "Future[SwitchError | None]"
+    ) -> int | None:
+        """Return how many updates have brought a switch back, None where it is still lost."""
+        if not writing.done():
+            return None
+
+        del self._mending[switch]
+        error = writing.result()
+        if isinstance(error, CallError):
+            raise error
+
+        # The plan may have moved on while it was being written: then it is read back once more.
+        if error is not None or switch in self._skipped:
             return None
 
         del self.lost[switch]
-        return sum(len(step.changes) for step in steps)
+        return mending.updates
 
     def _is_ours_again(self, switch: int) -> bool:
         """Return whether this controller is in charge, opening or claiming a session if need be."""
@@ -164,15 +265,19 @@ class Fleet:
         return self.sessions[switch].is_primary
 
     def _reopen(self, switch: int) -> None:
+        old = self.sessions[switch]
         with suppress(SwitchError):
-            self.sessions[switch].close()
+            old.close()
 
         self._transports[switch].close()
         self._transports[switch] = self.access.connect(switch)
-        self.sessions[switch] = self._session(switch)
+
+        # What a frozen switch has not read yet, it would obey when it wakes, after it has been read
+        # back. With a higher id it obeys nothing older any more (P4Runtime, "Client Arbitration").
+        self.sessions[switch] = self._session(switch, election_id=old.election_id + 1)
         self.sessions[switch].open(REOPEN_DEADLINE_S)
 
-    def _session(self, switch: int) -> Session:
+    def _session(self, switch: int, election_id: int) -> Session:
         access = self.access
         name = switch_name(self._tree, switch)
         session = Session(
@@ -180,7 +285,7 @@ class Fleet:
             pipeline=access.pipeline,
             device_id=device_id(switch),
             name=name,
-            election_id=access.election_id,
+            election_id=election_id,
         )
 
         # Looked up when a packet comes: a detector may be set after the sessions were opened.
@@ -205,15 +310,18 @@ class Fleet:
         session.push(self.access.device_config, self._cookie)
         return {}
 
-    def _write_one(self, work: tuple[int, Sequence[Step]]) -> tuple[int, SwitchError | None]:
-        switch, steps = work
-        try:
-            for step in steps:
-                if not self.sessions[switch].is_open:
-                    raise UnreachableError(self.sessions[switch].name, "the connection is gone")
+    def _send(self, switch: int, steps: Sequence[Step]) -> None:
+        """Write steps to one switch, in order."""
+        session = self.sessions[switch]
+        for step in steps:
+            if not session.is_open:
+                raise UnreachableError(session.name, "the connection is gone")
 
-                self.sessions[switch].write(step.changes)
-        except (UnreachableError, NotPrimaryError, CallError) as error:
-            return switch, error
+            session.write(step.changes)
 
-        return switch, None
+
+def _tried(call: Callable[[int], T], switch: int) -> T | SwitchError:
+    try:
+        return call(switch)
+    except SwitchError as error:
+        return error

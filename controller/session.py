@@ -1,5 +1,6 @@
 """One switch over P4Runtime, through a transport that gRPC or the caller's process provides."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from threading import Event
 from typing import Any, Protocol
@@ -22,10 +23,13 @@ from controller.errors import (
 from controller.pipeline import Pipeline
 
 DEADLINE_S = 20.0
+# How often one who waits for an answer looks whether anybody is still there.
+LOOK_S = 0.1
 
 # google.rpc codes. An arbitration update has NOT_FOUND where no controller is primary, and
 # ALREADY_EXISTS for a backup (P4Runtime specification, "Client Arbitration and Controller
 # Replication").
+CANCELLED = 1
 DEADLINE_EXCEEDED = 4
 NO_PRIMARY = 5
 PERMISSION_DENIED = 7
@@ -195,10 +199,15 @@ class Session:
         self._elect(message.arbitration.election_id)
         self._send(message)
 
-        if not self._answered.wait(deadline_s):
-            raise UnreachableError(self.name, f"no answer within {deadline_s:g} s")
-
+        self._await_answer(deadline_s)
         self._refuse_unless_primary()
+
+    def _await_answer(self, deadline_s: float) -> None:
+        # In slices: a stream that breaks meanwhile will never bring an answer.
+        limit = time.monotonic() + deadline_s
+        while not self._answered.wait(min(LOOK_S, deadline_s)):
+            if not self.is_open or time.monotonic() >= limit:
+                raise UnreachableError(self.name, f"no answer within {deadline_s:g} s")
 
     def _refuse_unless_primary(self) -> None:
         if not self.is_primary:
@@ -336,8 +345,8 @@ class Session:
             raise self._error(failure, changes) from None
 
     def _error(self, failure: RpcFailure, changes: Sequence[Change]) -> SwitchError:
-        # What gRPC says when nobody answers.
-        if failure.code in (UNAVAILABLE, DEADLINE_EXCEEDED):
+        # What gRPC says when nobody answers, or when the connection was closed meanwhile.
+        if failure.code in (UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED):
             return UnreachableError(self.name, failure.message)
 
         # A switch that obeys this controller means something else by it.

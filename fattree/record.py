@@ -67,11 +67,11 @@ class Record(BaseModel):
 class Queues:
     """The switch ports' queues over a run, in bytes, one value for each of SWITCH_LAYERS.
 
-    `longest` is that of a layer's longest queue, `mean` the time average of a layer's ports and
-    `mean_of_all` that of all ports; `utilisation` is a share of the run.
+    `longest` is that of a layer's longest queue (None: not reported), `mean` the time average of a
+    layer's ports and `mean_of_all` that of all ports; `utilisation` is a share of the run.
     """
 
-    longest: Sequence[int]
+    longest: Sequence[int] | None
     mean: Sequence[float]
     mean_of_all: float
     utilisation: Sequence[float]
@@ -110,6 +110,8 @@ def run_record(
     """
     name = described(scenario, network, message_bytes(scenario), int(flows.packets.sum()))
     packet = scenario.data_bytes
+    # A record without layers says that nobody has looked; 0 would be an empty queue.
+    longest = queues.longest or ()
 
     return Record(
         **name | {"policy": policy or scenario.policy},
@@ -118,10 +120,10 @@ def run_record(
         increase=cct_ps / bound_ps - 1,
         sending_cct_ps=sending_cct_ps,
         sending_increase=sending_cct_ps / bound_ps - 1,
-        max_queue_bytes=max(queues.longest),
-        max_queue_packets=max(queues.longest) / packet,
+        max_queue_bytes=max(longest, default=0),
+        max_queue_packets=max(longest, default=0) / packet,
         mean_queue_packets=queues.mean_of_all / packet,
-        max_queue_layers=tuple(size / packet for size in queues.longest),
+        max_queue_layers=tuple(size / packet for size in longest),
         mean_queue_layers=tuple(size / packet for size in queues.mean),
         utilisation_layers=tuple(queues.utilisation),
         cpu_s=cpu_s,

@@ -4,10 +4,10 @@ It speaks JSON lines with whoever started it, over a socket that is its standard
 
     {"hosts": [[host, pid, interface], ...]}   opens the sockets, inside namespaces
         -> {"ready": hosts}
-    {"run": scenario, ...}                     builds its part of a run; "matrix": its file's text
+    {"run": scenario, "number": n, ...}        builds its part of a run; "matrix": its file's text
         -> {"armed": flows}
     {"start_ns": instant}                      runs it
-        -> {"finished", "flows", "freezes", "counts"}, when it has ended
+        -> {"run": n, "finished", "flows", "freezes", "counts"}, when it has ended
     {"failed": [link, ...]}                    routes hold for these links being down, from now on
     {"stop": true}                             ends the run early
     {"progress": true}                         asks how far a run is
@@ -46,6 +46,8 @@ from hostagent.state import NEVER
 # A tenth of a second: how late the end of a run may be noticed when no packet comes any more.
 LONGEST_SLEEP_PS = 10**11
 LINE_BYTES = 1 << 16
+# For how long a run that was ended waits for packets that are still under way: 10 s.
+LONGEST_DRAIN_PS = 10**13
 
 
 class Channel:
@@ -85,11 +87,12 @@ class Channel:
 
 @dataclass(slots=True)
 class Order:
-    """One run: `limit_ps` ends it unfinished.
+    """One run, by its number: `limit_ps` ends it unfinished.
 
     After the last flow, `quiet_ps` without a packet does.
     """
 
+    number: int
     scenario: Scenario
     limit_ps: int
     quiet_ps: int
@@ -106,7 +109,7 @@ class Run:
         times = link_times(order.scenario)
         self.nics = {
             host: Nic(links[host], endpoint, times, self.now_ps)
-            for host, endpoint in endpoints(order.scenario, flows, links).items()
+            for host, endpoint in endpoints(order.scenario, flows, links, order.number).items()
         }
 
         self.senders = {
@@ -115,7 +118,7 @@ class Run:
         self._by_descriptor = {links[host].fileno(): host for host in self.nics}
         self._due = dict.fromkeys(self.nics, NEVER)
         self._heap: list[tuple[int, int]] = []
-        self._is_stopped = False
+        self._halted_ps: int | None = None
         self._last_packet_ps = 0
 
     def now_ps(self) -> int:
@@ -123,7 +126,7 @@ class Run:
         return (time.monotonic_ns() - self._start_ns) * PS_PER_NS
 
     def loop(self, start_ns: int, sockets: select.epoll) -> None:
-        """Run from an instant until all flows are done and quiet, the limit, or a stop message.
+        """Run from an instant until all flows are done, the limit, or a stop message; and quiet.
 
         `sockets` waits for those of all hosts.
         """
@@ -140,6 +143,7 @@ class Run:
         """Return what is known of every flow that begins at these hosts, and the counts of all."""
         counts = [asdict(nic.final_counts()) for nic in self.nics.values()]
         return {
+            "run": self._order.number,
             "finished": not self._unfinished(),
             "flows": [self._record(flow) for flow in self.senders],
             "freezes": sum(
@@ -173,12 +177,26 @@ class Run:
         )
 
     def _is_over(self) -> bool:
-        # `quiet_ps`: flows that end here have senders elsewhere, which may still need our ACKs.
         now = self.now_ps()
-        if self._is_stopped or now > self._order.limit_ps:
+        if self._halted_ps is None and now > self._order.limit_ps:
+            self._halt()
+
+        # Those that are still under way arrive, so that they are not counted in the next run; what
+        # keeps coming for ever is somebody else's.
+        if self._halted_ps is not None and now > self._halted_ps + LONGEST_DRAIN_PS:
             return True
 
-        return now > self._last_packet_ps + self._order.quiet_ps and not self._unfinished()
+        # Flows that end here have senders elsewhere, which may still need our ACKs.
+        is_quiet = now > self._last_packet_ps + self._order.quiet_ps
+        return is_quiet and (self._halted_ps is not None or not self._unfinished())
+
+    def _halt(self) -> None:
+        """Start no packet any more."""
+        if self._halted_ps is None:
+            self._halted_ps = self._last_packet_ps = self.now_ps()
+            for host, nic in self.nics.items():
+                nic.halt()
+                self._requeue(host)
 
     def _act(self) -> None:
         heap = self._heap
@@ -228,8 +246,12 @@ class Run:
                 self.converge(frozenset(links))
             case {"progress": _}:
                 self._channel.send({"progress": [self._progress(flow) for flow in self.senders]})
-            case None | {"stop": _}:
-                self._is_stopped = True
+            case {"stop": _}:
+                self._halt()
+            case None:
+                # Whoever would want the report is gone.
+                self._halt()
+                self._halted_ps = self.now_ps() - 2 * LONGEST_DRAIN_PS
 
     def converge(self, failed: Links) -> None:
         """Tell the hosts that route by themselves for which failed links routes now hold."""
@@ -256,9 +278,15 @@ def serve(channel: Channel) -> None:
                     # Only the sockets needed it. What comes now is arithmetic, on what others send.
                     give_up_root()
                     channel.send({"ready": len(links)})
-                case {"run": scenario, "limit_ps": limit_ps, "quiet_ps": quiet_ps, **more}:
+                case {
+                    "run": scenario,
+                    "number": number,
+                    "limit_ps": limit_ps,
+                    "quiet_ps": quiet_ps,
+                    **more,
+                }:
                     with _readable(Scenario(**scenario), more.get("matrix")) as whole:
-                        run = _armed(Order(whole, limit_ps, quiet_ps), links, channel)
+                        run = _armed(Order(number, whole, limit_ps, quiet_ps), links, channel)
                 case {"failed": failed} if run is not None:
                     run.converge(frozenset(failed))
                 # The agents' clocks are one: all run on one machine.

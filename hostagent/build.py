@@ -57,8 +57,10 @@ def ends(tree: FatTree, here: int, there: int) -> Ends:
     )
 
 
-def endpoints(scenario: Scenario, flows: Flows, hosts: Collection[int]) -> dict[int, Endpoint]:
-    """Return the endpoints of some hosts of a run."""
+def endpoints(
+    scenario: Scenario, flows: Flows, hosts: Collection[int], run: int = 0
+) -> dict[int, Endpoint]:
+    """Return the endpoints of some hosts in a run of this number."""
     tree = scenario.tree
     shared = rules(scenario)
     payload = scenario.packets.payload_bytes
@@ -85,6 +87,7 @@ def endpoints(scenario: Scenario, flows: Flows, hosts: Collection[int]) -> dict[
             ends=partial(ends, tree),
             payload_bytes=payload,
             routes=routes,
+            run=run,
         )
 
     return {host: endpoint(host) for host in of_host}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hostagent import labels, transport
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
-from hostagent.roce import Packet, parse, unwrapped_psn
+from hostagent.roce import RUNS, Packet, parse, unwrapped_psn
 from hostagent.source_routes import SourceRoutes
 from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 
@@ -44,6 +44,10 @@ class Departure(NamedTuple):
 
 class MisdeliveryError(Exception):
     """A frame that this host must never see: corrupt, or meant for somebody else."""
+
+
+class StalePacketError(MisdeliveryError):
+    """A packet of an earlier run, which the network has kept until now."""
 
 
 class _Sending:
@@ -102,7 +106,10 @@ class _Receiving:
 
 
 class Endpoint:
-    """The flows that begin or end at one host, and its ACKs; times in ps never run backwards."""
+    """The flows of a run that begin or end at one host, and its ACKs.
+
+    Times in ps never run backwards.
+    """
 
     def __init__(
         self,
@@ -112,8 +119,10 @@ class Endpoint:
         ends: Callable[[int, int], Ends],
         payload_bytes: int,
         routes: SourceRoutes | None = None,
+        run: int = 0,
     ) -> None:
         self._rules = rules
+        self._run = run % RUNS
         self.routes = routes
         self._ip = ends(host, host).source_ip
         self._is_sack = rules.recovery == Recovery.SACK
@@ -128,13 +137,13 @@ class Endpoint:
         for plan in flows:
             there = plan.destination if plan.source == host else plan.source
             if plan.source == host:
-                frames = DataFrames(ends(host, there), plan.flow, payload_bytes)
+                frames = DataFrames(ends(host, there), plan.flow, payload_bytes, run)
                 ring = transport.ring_length(rules, plan.packets, plan.gap_ps)
                 self._sending[plan.flow] = _Sending(plan, frames, ring)
                 self._blocked[plan.flow] = set(plan.after)
             else:
                 self._receiving[plan.flow] = _Receiving(
-                    plan, AckFrames(ends(host, there), plan.flow), self._is_sack
+                    plan, AckFrames(ends(host, there), plan.flow, run), self._is_sack
                 )
 
         for flow, sending in self._sending.items():
@@ -172,11 +181,16 @@ class Endpoint:
 
         Return the flow that it completes here (as its sender or its receiver), if any.
 
-        Raises MisdeliveryError for a frame that is not this host's.
+        Raises MisdeliveryError for a frame that is not this host's, StalePacketError for one of
+        another run.
         """
         packet = parse(frame)
         if packet is None or packet.destination_ip != self._ip:
             raise MisdeliveryError(f"a host got a frame that is not its own: {frame[:58].hex()}")
+
+        # Flows have the same numbers in every run: it would be taken for one of this run's.
+        if packet.run != self._run:
+            raise StalePacketError(f"a host got a packet of run {packet.run} in run {self._run}")
 
         is_complete = self._take_ack(packet, now_ps) if packet.is_ack else self._take_data(packet)
         if not is_complete:

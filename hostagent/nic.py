@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fattree.experiment import Scenario
-from hostagent.endpoint import Endpoint, MisdeliveryError
+from hostagent.endpoint import Endpoint, MisdeliveryError, StalePacketError
 from hostagent.process import inside
+from hostagent.state import NEVER
 
 # Of <linux/if_ether.h>, <linux/if_packet.h> and <asm-generic/socket.h>.
 ETH_P_ALL = 3
@@ -38,7 +39,8 @@ BATCH = 64
 class Counts:
     """What has passed a host's link.
 
-    `refused` were not accepted by the kernel, `missed` not taken from it in time.
+    `refused` were not accepted by the kernel, `missed` not taken from it in time; `stale` are of
+    earlier runs, `foreign` nobody's here.
     """
 
     data_sent: int = 0
@@ -46,6 +48,7 @@ class Counts:
     received: int = 0
     refused: int = 0
     missed: int = 0
+    stale: int = 0
     foreign: int = 0
 
 
@@ -70,7 +73,17 @@ class Nic:
     `clock` is the run's time in ps.
     """
 
-    __slots__ = ("_free_ps", "_now_ps", "_wire", "clock", "counts", "endpoint", "socket", "times")
+    __slots__ = (
+        "_free_ps",
+        "_is_halted",
+        "_now_ps",
+        "_wire",
+        "clock",
+        "counts",
+        "endpoint",
+        "socket",
+        "times",
+    )
 
     def __init__(
         self, link: socket.socket, endpoint: Endpoint, times: LinkTimes, clock: Callable[[], int]
@@ -83,10 +96,11 @@ class Nic:
         self._wire: deque[tuple[int, bytes]] = deque()
         self._free_ps = 0
         self._now_ps = 0
+        self._is_halted = False
 
     def due_ps(self) -> int:
         """Return when `act` has something to do, NEVER if nothing until a packet arrives."""
-        due = max(self._free_ps, self.endpoint.wake_ps())
+        due = NEVER if self._is_halted else max(self._free_ps, self.endpoint.wake_ps())
         return min(due, self._wire[0][0]) if self._wire else due
 
     def act(self) -> None:
@@ -94,11 +108,18 @@ class Nic:
         # A start that is late by less than a slot is dated when it was due, so that the rate is the
         # model's. One that is later begins now: the missed slots are not caught up with.
         now = self.clock()
-        while (due := max(self._free_ps, self.endpoint.wake_ps(), self._now_ps)) <= now:
+        while (
+            not self._is_halted
+            and (due := max(self._free_ps, self.endpoint.wake_ps(), self._now_ps)) <= now
+        ):
             self._start(due if now - due <= self.times.slot_ps[0] else now)
 
         while self._wire and self._wire[0][0] <= now:
             self._hand_over(self._wire.popleft()[1])
+
+    def halt(self) -> None:
+        """Start no packet any more; those that are on the wire arrive."""
+        self._is_halted = True
 
     def _start(self, start_ps: int) -> None:
         # The endpoint's time never runs backwards, though starts are dated back.
@@ -138,6 +159,8 @@ class Nic:
             try:
                 self.endpoint.receive(self._now_ps, frame)
                 self.counts.received += 1
+            except StalePacketError:
+                self.counts.stale += 1
             except MisdeliveryError:
                 self.counts.foreign += 1
 

@@ -85,13 +85,14 @@ class _Layers:
         ):
             lower.add_payload(upper)
 
-    def frame(self, ends: Ends, flow: int) -> bytearray:
+    def frame(self, ends: Ends, flow: int, run: int) -> bytearray:
         """Return the frame that a flow's packets start from."""
         self._ethernet.src = colons(ends.source_mac)
         self._ethernet.dst = colons(ends.destination_mac)
         self._ip.src = dotted(ends.source_ip)
         self._ip.dst = dotted(ends.destination_ip)
         self._bth.dqpn = flow
+        self._bth.pkey = roce.partition_key(run)
 
         return bytearray(_built(self._ethernet))
 
@@ -128,12 +129,12 @@ def _built(packet: Packet) -> bytes:
 
 
 class DataFrames:
-    """The data packets of one flow; each carries `payload_bytes` zero bytes."""
+    """The data packets of one flow in one run; each carries `payload_bytes` zero bytes."""
 
     __slots__ = ("_frame",)
 
-    def __init__(self, ends: Ends, flow: int, payload_bytes: int) -> None:
-        self._frame = _data_layers(payload_bytes).frame(ends, flow)
+    def __init__(self, ends: Ends, flow: int, payload_bytes: int, run: int = 0) -> None:
+        self._frame = _data_layers(payload_bytes).frame(ends, flow, run)
 
     def frame(self, label: int, psn: int) -> bytes:
         """Return the frame of a packet number (taken modulo 2**24) that asks for an ACK."""
@@ -145,13 +146,13 @@ class DataFrames:
 
 
 class AckFrames:
-    """The ACKs of one flow; `ends` are the receiver's point of view."""
+    """The ACKs of one flow in one run; `ends` are the receiver's point of view."""
 
     __slots__ = ("_flow", "_frame")
 
-    def __init__(self, ends: Ends, flow: int) -> None:
+    def __init__(self, ends: Ends, flow: int, run: int = 0) -> None:
         self._flow = flow
-        self._frame = _ack_layers().frame(ends, flow)
+        self._frame = _ack_layers().frame(ends, flow, run)
 
     def frame(self, label: int, psn: int, marked: bool, msn: int, sacked: int = 0) -> bytes:
         """Return the ACK of a data packet: echoes its label, number and mark.

@@ -3,8 +3,10 @@
 Ethernet / IPv4 (ECN) / UDP 4791 (source port = flow label) / BTH (destination QP = flow id, PSN) /
 payload / ICRC
 
-An ACK has the AETH in place of the payload and, with SACK, a bitmap behind it. Lengths leave out
-the Ethernet FCS. Imports no Scapy, which `sim` may not load: `hostagent.packets` builds the frames.
+An ACK has the AETH in place of the payload and, with SACK, a bitmap behind it. The number of the
+run, by which a host knows what an earlier one has left in the network, is in the BTH's partition
+key, which costs no byte and which the ICRC covers. Lengths leave out the Ethernet FCS. Imports no
+Scapy, which `sim` may not load: `hostagent.packets` builds the frames.
 """
 
 import struct
@@ -37,6 +39,11 @@ PSN_BITS = 24
 PSN_MASK = (1 << PSN_BITS) - 1
 BECN = 1 << 30
 
+# The top bit says "full member"; the default partition stands for run 0, lower keys for later runs.
+# The key of nobody, 0, is never reached (InfiniBand, volume 1, 10.9).
+DEFAULT_PARTITION = 0xFFFF
+RUNS = 0x7FFF
+
 _IPV4_FORMAT = ">BBHHHBBHII"
 _TRANSPORT_FORMAT = ">HHHHBBHII"
 _IP_AT = ETHERNET
@@ -50,7 +57,7 @@ class Packet(NamedTuple):
 
     `marked` is CE on a data packet and BECN on an ACK; `msn` (24 bits) counts the packets received
     (erasure) or is the lowest missing PSN (SACK); bit i of `sacked` says that PSN msn + i has
-    arrived.
+    arrived. `run` is the number of the run, modulo RUNS.
     """
 
     is_ack: bool
@@ -62,6 +69,7 @@ class Packet(NamedTuple):
     destination_ip: int
     msn: int = 0
     sacked: int = 0
+    run: int = 0
 
 
 def parse(frame: bytes) -> Packet | None:
@@ -76,7 +84,7 @@ def parse(frame: bytes) -> Packet | None:
     first, tos, total, _, fragment, _, protocol, _, source, destination = struct.unpack_from(
         _IPV4_FORMAT, frame, at
     )
-    label, port, udp_bytes, _, opcode, _, _, queue_pair, psn = struct.unpack_from(
+    label, port, udp_bytes, _, opcode, _, partition, queue_pair, psn = struct.unpack_from(
         _TRANSPORT_FORMAT, frame, at + IPV4
     )
     # 0x45: version 4, no options, so all that follows is at fixed places. 0x3FFF: "more fragments"
@@ -93,6 +101,10 @@ def parse(frame: bytes) -> Packet | None:
     ):
         return None
 
+    run = DEFAULT_PARTITION - partition
+    if run >= RUNS:
+        return None
+
     flow = queue_pair & PSN_MASK
     psn = psn & PSN_MASK
     if opcode == SEND_ONLY:
@@ -104,6 +116,7 @@ def parse(frame: bytes) -> Packet | None:
             marked=tos & CE == CE,
             source_ip=source,
             destination_ip=destination,
+            run=run,
         )
 
     body = frame[at + IPV4 + UDP + BTH : at + total - ICRC]
@@ -119,6 +132,7 @@ def parse(frame: bytes) -> Packet | None:
         marked=bool(queue_pair & BECN),
         source_ip=source,
         destination_ip=destination,
+        run=run,
         msn=int.from_bytes(body[:AETH], "big") & PSN_MASK,
         sacked=int.from_bytes(body[AETH:], "little"),
     )
@@ -159,6 +173,11 @@ def icrc(frame: bytes | bytearray, ip_at: int, end: int) -> bytes:
 
     crc = crc32(memoryview(frame)[body_at:end], crc32(headers, _CRC_OF_ONES))
     return crc.to_bytes(ICRC, "little")
+
+
+def partition_key(run: int) -> int:
+    """Return the partition key of a run's packets; runs count from 0."""
+    return DEFAULT_PARTITION - run % RUNS
 
 
 def unwrapped_psn(psn: int, near: int) -> int:

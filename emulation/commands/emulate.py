@@ -42,7 +42,8 @@ DEMO = Path(__file__).resolve().parents[2] / "experiments" / "demo.toml"
 MININET = "mininet"
 LEGEND = (
     "E>A to E>H: the longest queue of the layer in packets"
-    " (E edge, A aggregation, C core, H host); lost: packets sent into a failed link."
+    " (E edge, A aggregation, C core, H host; n. r.: not reported by BMv2);"
+    " lost: packets sent into a failed link or a dead switch."
 )
 
 ON_MININET = (

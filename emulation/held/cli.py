@@ -30,6 +30,8 @@ from hostagent.isolation import clean_environment, shell_python
 
 # Wide enough for `status`: a pipe has no width, and its reader wants a switch in a line.
 WIDTH_OF_PIPES = 160
+# Of BMv2, which drops from full queues without a word.
+NOT_REPORTED = "not reported"
 AnswerT = TypeVar("AnswerT")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
@@ -150,9 +152,9 @@ def status(as_json: bool) -> None:
                 row.entries,
                 row.received,
                 row.sent,
-                row.drops,
+                NOT_REPORTED if row.drops is None else row.drops,
                 row.lost,
-                row.max_queue_bytes,
+                NOT_REPORTED if row.max_queue_bytes is None else row.max_queue_bytes,
                 ", ".join(row.failed) or "-",
             )
             for row in state.switches

@@ -49,13 +49,7 @@ Echo = Callable[[str], object]
 
 def describe(outcome: Outcome) -> str:
     """Return a finished run in one line."""
-    accounts = outcome.accounts
-    return (
-        f"complete in {outcome.cct_ps / PS_PER_MS:.1f} ms:"
-        f" {accounts.sent} packets sent, {accounts.received} received,"
-        f" {accounts.dropped} dropped, {accounts.unrouted} without a route,"
-        f" {accounts.lost} lost on links, {accounts.unaccounted} unaccounted for"
-    )
+    return f"complete in {outcome.cct_ps / PS_PER_MS:.1f} ms: {outcome.accounts.words()}"
 
 
 class Held:
@@ -157,6 +151,8 @@ class Held:
         """Describe the network and every switch."""
         fabric = self._fabric
         scenario = fabric.scenario
+        counters = fabric.switches.counters()
+        entries = fabric.held_entries()
         answer(
             Status(
                 name=scenario.name,
@@ -173,17 +169,18 @@ class Held:
                     _convergence(fabric.tree, seen) for seen in fabric.installations[-RECENT:]
                 ],
                 switches=[
-                    self._switch_state(switch, own)
-                    for switch, own in enumerate(fabric.switches.counters())
+                    self._switch_state(switch, own, len(entries.get(switch, ())))
+                    for switch, own in enumerate(counters)
                 ],
             )
         )
 
-    def _switch_state(self, switch: int, counters: SwitchCounters) -> SwitchState:
+    def _switch_state(self, switch: int, counters: SwitchCounters, entries: int) -> SwitchState:
         fabric = self._fabric
         tree = fabric.tree
         name = switch_name(tree, switch)
         ports = counters.ports.values()
+        is_reported = all(port.max_queue_bytes is not None for port in ports)
         lost = fabric.fleet.lost.get(switch)
         failed = {
             link for link in fabric.failed if switch in {end.switch for end in tree.link_ends(link)}
@@ -194,13 +191,17 @@ class Held:
             address=address(fabric.folder, name),
             pipeline=fabric.scenario.scheme.program,
             lost_contact=None if lost is None else str(lost),
-            entries=0 if lost is not None else len(fabric.entries(switch)),
+            entries=entries,
             received=sum(port.received for port in ports),
             sent=sum(port.packets for port in ports),
-            drops=sum(port.drops + port.missed for port in ports) + counters.unrouted,
+            drops=sum(port.drops + port.missed for port in ports) + counters.unrouted
+            if is_reported
+            else None,
             lost=sum(port.lost for port in ports),
             # The longest of any port ever, since the switch has started.
-            max_queue_bytes=max(port.max_queue_bytes for port in ports),
+            max_queue_bytes=max(port.max_queue_bytes or 0 for port in ports)
+            if is_reported
+            else None,
             failed=_names(tree, failed),
         )
 
@@ -216,8 +217,9 @@ class Held:
             raise EmulationError(f"{request.switch}: {reason}")
 
         # The register of p4src/include/pointer.p4; the groups tell which of its cells are in use.
-        cells = self._fabric.sessions[number].read_register("pointers")
+        # These are read first: that refuses a switch which does not answer.
         entries = self._fabric.entries(number)
+        cells = self._fabric.sessions[number].read_register("pointers")
         seen = switch_view.groups(self._fabric.tree, number, entries)
         answer(switch_view.pointers(seen, entries, cells))
 

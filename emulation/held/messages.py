@@ -80,7 +80,8 @@ class ConvergenceState:
 class SwitchState:
     """One switch: what it runs, how many entries it holds, what its ports have counted together.
 
-    `lost_contact` says why the controller does not reach it, if so.
+    `lost_contact` says why the controller does not reach it, if so; None for what the kind of
+    switch does not report.
     """
 
     name: str
@@ -90,9 +91,9 @@ class SwitchState:
     entries: int
     received: int
     sent: int
-    drops: int
+    drops: int | None
     lost: int
-    max_queue_bytes: int
+    max_queue_bytes: int | None
     failed: list[str]
 
 

@@ -36,4 +36,5 @@ def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last
 
 
 def _counts(port: PortCounters) -> list[int]:
-    return [port.bytes, port.queue_bytes, port.max_queue_bytes, port.drops + port.missed, port.lost]
+    longest = port.max_queue_bytes or 0
+    return [port.bytes, port.queue_bytes, longest, port.drops + port.missed, port.lost]

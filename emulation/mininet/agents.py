@@ -82,8 +82,8 @@ class Agents:
         """Return the processes."""
         return [agent.process.pid for agent in self._agents]
 
-    def arm(self, scenario: Scenario, limit_ps: int, quiet_ps: int) -> None:
-        """Have every agent build its part of a run.
+    def arm(self, number: int, scenario: Scenario, limit_ps: int, quiet_ps: int) -> None:
+        """Have every agent build its part of a run, the network's `number`th.
 
         Raises EmulationError with an agent's complaint.
         """
@@ -96,6 +96,7 @@ class Agents:
             agent.send(
                 {
                     "run": json.loads(scenario.model_dump_json()),
+                    "number": number,
                     "limit_ps": limit_ps,
                     "quiet_ps": quiet_ps,
                     "matrix": matrix,

@@ -7,22 +7,54 @@ from dataclasses import dataclass
 class PortCounters:
     """What one port of a switch has counted since it started.
 
-    `missed` were not taken from the kernel in time.
+    `missed` were not taken from the kernel in time; the switch `failed` to send others, and the
+    kernel `refused` some, which it counts from the network's beginning. What the longest queue was,
+    some switches do not tell.
     """
 
     packets: int = 0
     bytes: int = 0
     drops: int = 0
-    lost: int = 0
+    failed: int = 0
+    refused: int = 0
     missed: int = 0
     received: int = 0
-    max_queue_bytes: int = 0
+    max_queue_bytes: int | None = None
     queue_bytes: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Return how many packets have been lost on the link."""
+        return self.failed + self.refused
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchCounters:
-    """The counters of a switch: per port, and the packets that its program dropped."""
+    """The counters of a switch: per port, and the packets that its program dropped.
+
+    `controlled` is by how many more packets the controller has sent through it than got from it.
+
+    The kernel counts what has `arrived` at its interfaces and `left` them, also while the process
+    is frozen or dead; each time that it is started again begins another `life`. Where it
+    `is_silent`, its own counters are those that it told last.
+    """
 
     ports: dict[int, PortCounters]
     unrouted: int
+    controlled: int = 0
+    arrived: int = 0
+    left: int = 0
+    life: int = 0
+    is_silent: bool = False
+
+    @property
+    def gone(self) -> int:
+        """Return how many packets the switch itself says that it has got rid of unsent."""
+        return self.unrouted + sum(
+            port.drops + port.missed + port.failed for port in self.ports.values()
+        )
+
+    @property
+    def refused(self) -> int:
+        """Return how many packets the kernel has not carried away from it."""
+        return sum(port.refused for port in self.ports.values())

@@ -1,7 +1,7 @@
 """What a run on a Mininet network amounts to: its switches' counters and its hosts' reports."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,52 +21,88 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 class Counted:
     """What switches have counted over a run.
 
-    `unrouted` packets had no route, `missed` ones were not taken from the kernel in time.
+    `unrouted` packets had no route, `missed` ones were not taken from the kernel in time, `died`
+    ones were inside a switch that ended; `inside` has, for each switch, those that are there still,
+    as it stands still. `probes` of the controller's own are among all these.
     """
 
     ports: tuple[PortResult, ...]
     unrouted: int
     missed: int
+    died: int
+    inside: tuple[int, ...]
+    probes: int
 
 
-def counted(
-    tree: FatTree, before: Sequence[SwitchCounters], after: Sequence[SwitchCounters]
-) -> Counted:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The counters of all switches at one moment, and what was then inside those without a word."""
+
+    switches: Sequence[SwitchCounters]
+    inside: Sequence[int]
+    lost_probes: int = 0
+
+    @property
+    def carried(self) -> int:
+        """Return how many packets the network still had."""
+        return sum(self.inside)
+
+
+def counted(tree: FatTree, before: Reading, after: Sequence[SwitchCounters]) -> Counted:
     """Return what switches have counted between two readings of their counters."""
-    ports = []
-    unrouted = 0
-    missed = 0
+    ports: list[PortResult] = []
+    inside = []
+    unrouted = missed = died = probes = 0
 
-    for switch, (was, now) in enumerate(zip(before, after, strict=True)):
-        unrouted += now.unrouted - was.unrouted
-        for number, present in now.ports.items():
-            past = _comparable(was.ports[number], present)
-            missed += present.missed - past.missed
-            ports.append(
-                PortResult(
-                    switch=switch,
-                    port=number,
-                    layer=tree.layer_of(switch, number),
-                    packets=present.packets - past.packets,
-                    bytes=present.bytes - past.bytes,
-                    drops=present.drops - past.drops,
-                    # Nobody counts marks in real time, and nobody samples queues.
-                    marks=0,
-                    lost=present.lost - past.lost,
-                    max_queue_bytes=present.max_queue_bytes,
-                    mean_queue_bytes=0.0,
-                )
-            )
+    for switch, (was, now, held) in enumerate(
+        zip(before.switches, after, before.inside, strict=True)
+    ):
+        # One that was started again has begun to count anew; the kernel has not.
+        past = was if was.life == now.life else _reborn(was)
+        unrouted += now.unrouted - past.unrouted
+        missed += sum(port.missed - past.ports[number].missed for number, port in now.ports.items())
+        ports += _port_results(tree, switch, past, now)
 
-    return Counted(tuple(ports), unrouted, missed)
+        # What came in and neither left nor was counted as dropped.
+        remainder = held + now.arrived - was.arrived - (now.left - was.left)
+        remainder -= now.gone - past.gone + now.refused - past.refused
+
+        is_waiting = any(port.queue_bytes for port in now.ports.values())
+        stays = now.is_silent or (is_waiting and was.life == now.life)
+        inside.append(max(0, remainder) if stays else 0)
+        if was.life != now.life and not now.is_silent:
+            died += remainder
+        elif not now.is_silent and not was.is_silent:
+            probes += now.controlled - past.controlled
+
+    return Counted(tuple(ports), unrouted, missed, died, tuple(inside), probes)
 
 
-def _comparable(past: PortCounters, present: PortCounters) -> PortCounters:
-    """Return the past of a port: none where its switch has been started again meanwhile.
+def _reborn(was: SwitchCounters) -> SwitchCounters:
+    """Return the past of a switch that was started again: only the kernel remembers."""
+    return SwitchCounters(
+        {number: PortCounters(refused=port.refused) for number, port in was.ports.items()}, 0
+    )
 
-    Counters only grow, so that one which has shrunk began anew at 0.
-    """
-    return past if present.packets >= past.packets else PortCounters()
+
+def _port_results(
+    tree: FatTree, switch: int, past: SwitchCounters, now: SwitchCounters
+) -> Iterator[PortResult]:
+    for number, present in now.ports.items():
+        before = past.ports[number]
+        yield PortResult(
+            switch=switch,
+            port=number,
+            layer=tree.layer_of(switch, number),
+            packets=present.packets - before.packets,
+            bytes=present.bytes - before.bytes,
+            drops=present.drops - before.drops,
+            # Nobody counts marks in real time, and nobody samples queues.
+            marks=0,
+            lost=present.lost - before.lost,
+            max_queue_bytes=present.max_queue_bytes,
+            mean_queue_bytes=0.0,
+        )
 
 
 def flow_result(flows: Flows, row: Sequence[int]) -> FlowResult:
@@ -85,17 +121,31 @@ def flow_result(flows: Flows, row: Sequence[int]) -> FlowResult:
     )
 
 
-def accounts(report: Report, found: Counted, lost_probes: int) -> Accounts:
-    """Return where the packets of the hosts are."""
-    # The switches count the controller's probes too.
+def accounts(report: Report, found: Counted, lost_probes: int, carried: int) -> Accounts:
+    """Return where the packets of a run's hosts are.
+
+    `lost_probes` are those of the controller's that a switch without counters of its own has lost;
+    `carried` is how many packets earlier runs had left in the network.
+    """
     counts = report.counts
-    return Accounts(
-        sent=counts.data_sent + counts.acks_sent,
-        received=counts.received,
-        dropped=sum(port.drops for port in found.ports) + found.missed + counts.missed,
-        unrouted=found.unrouted,
-        lost=sum(port.lost for port in found.ports) + counts.refused - lost_probes,
-    )
+
+    # BMv2's probes leave without having come in, which makes `unrouted` less (`kernel_counters`).
+    places = {
+        "lost": sum(port.lost for port in found.ports) + counts.refused + found.died - lost_probes,
+        "in_flight": sum(found.inside),
+        "unrouted": found.unrouted + lost_probes,
+        "dropped": sum(port.drops for port in found.ports) + found.missed + counts.missed,
+    }
+
+    # Not of this run: probes, and what earlier runs had left and has not arrived meanwhile. Nobody
+    # knows in which of the places they are; where one alone is not empty, it is that one.
+    others = max(0, found.probes) + max(0, carried - counts.stale)
+    for place, packets in places.items():
+        taken = min(max(0, packets), others)
+        places[place] -= taken
+        others -= taken
+
+    return Accounts(counts.data_sent + counts.acks_sent, counts.received, **places)
 
 
 def complaint(tree: FatTree, flows: Flows, report: Report) -> str:

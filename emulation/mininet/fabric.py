@@ -5,7 +5,7 @@ the same outcome; time is CLOCK_MONOTONIC since the run's start, as integer pico
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,19 @@ from controller.convergence import Convergence
 from controller.driver import Driver, OnInstalled
 from controller.entries import Entries
 from controller.fabric_controller import FabricController, LinkChange
-from controller.fleet import Access, Fleet
+from controller.fleet import PATIENCE_S, Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
 from emulation.errors import EmulationError
 from emulation.mininet.agents import Agents
-from emulation.mininet.counters import SwitchCounters
-from emulation.mininet.counting import accounts, complaint, counted, flow_result, process_seconds
+from emulation.mininet.counting import (
+    Reading,
+    accounts,
+    complaint,
+    counted,
+    flow_result,
+    process_seconds,
+)
 from emulation.mininet.detection import Listening, Probing, detector, monotonic_ps
 from emulation.mininet.limits import limit_ps
 from emulation.mininet.loop import Action, Loop
@@ -39,6 +45,8 @@ from fattree.units import PS_PER_NS
 LEAD_NS = 200_000_000
 # A run is over when its flows are and no packet has come for so long, or for two round trips.
 QUIET_PS = 10**11
+# How soon one looks whether a lost switch has been reached.
+LOOK_AGAIN_NS = 50_000_000
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
 ELECTION_ID = 1000
 
@@ -82,6 +90,9 @@ class MininetFabric:
         self.fleet = Fleet(self.controller, self.access)
         self.on_news: Callable[[str], object] = lambda _line: None
         self._is_announced = is_announced
+        self._looks_again = False
+        self.runs = 0
+        self._reading: Reading | None = None
         self._detector: Probing | Listening | None = None
         self._driver.set_origin(monotonic_ps())
 
@@ -116,12 +127,14 @@ class MininetFabric:
         """
         self.fleet.open()
         for link in sorted(self.failed):
-            set_link(self.tree, link, False, self.switches.target)
+            set_link(self.scenario, link, False, self.switches.target)
 
         # A switch that is lost later is left out; a network that begins is whole.
         self._driver.start()
         for error in self.fleet.lost.values():
             raise error
+
+        self.fleet.patience_s = PATIENCE_S
 
         self._detector = detector(
             self.scenario,
@@ -140,11 +153,12 @@ class MininetFabric:
         """
         # The higher election id wins, even where a switch has not noticed that the old one is gone.
         self.close()
-        self.access = replace(self.access, election_id=self.access.election_id + 1)
+        election_id = max(session.election_id for session in self.sessions) + 1
+        self.access = replace(self.access, election_id=election_id)
         self._driver.controller = FabricController(
             self.scenario, self.access.pipeline, self.failed if self._is_announced else ()
         )
-        self.fleet = Fleet(self.controller, self.access)
+        self.fleet = Fleet(self.controller, self.access, patience_s=PATIENCE_S)
         self.fleet.open()
         self._detector = detector(
             self.scenario,
@@ -188,6 +202,14 @@ class MininetFabric:
             name = switch_name(self.tree, switch)
             self.on_news(f"{name} is back: {updates} updates have brought it to the plan")
 
+        # Threads try to reach it; nothing else would wake the loop when they do.
+        if self.fleet.lost and not self._looks_again:
+            self._looks_again = True
+            self.loop.at(time.monotonic_ns() + LOOK_AGAIN_NS, self._look_again)
+
+    def _look_again(self) -> None:
+        self._looks_again = False
+
     def change_links(
         self, change: LinkChange, on_installed: OnInstalled | None = None
     ) -> Convergence | None:
@@ -200,7 +222,7 @@ class MininetFabric:
         # Noted one by one, just before it happens: each is a process of its own, which takes time.
         for link in sorted(change.down | change.up):
             self._driver.note((link,))
-            set_link(self.tree, link, link in change.up, self.switches.target)
+            set_link(self.scenario, link, link in change.up, self.switches.target)
 
         self.failed = self.failed - change.up | change.down
         if on_installed:
@@ -217,11 +239,52 @@ class MininetFabric:
         return self._detector.lost() if self._detector else 0
 
     def entries(self, switch: int) -> Entries:
-        """Return the entries that a switch holds, read back from it."""
+        """Return the entries that a switch holds, read back from it.
+
+        Raises EmulationError where it does not answer.
+        """
+        return self.all_entries((switch,))[switch]
+
+    def all_entries(self, switches: Iterable[int]) -> dict[int, Entries]:
+        """Return the entries that switches hold, read back from them side by side.
+
+        Raises EmulationError where one of them does not answer.
+        """
+        asked = [switch for switch in switches if switch not in self.fleet.lost]
+        found = self.fleet.ask(self._read, asked)
+        for switch in switches:
+            if switch in self.fleet.lost:
+                raise EmulationError(str(self.fleet.lost[switch]))
+
+        return found
+
+    def held_entries(self) -> dict[int, Entries]:
+        """Return the entries of all switches that can be reached."""
+        return self.fleet.ask(
+            self._read,
+            [switch for switch in range(self.tree.switches) if switch not in self.fleet.lost],
+        )
+
+    def _read(self, switch: int) -> Entries:
         return {
             (entry.table, entry.key): (entry.action, entry.arguments)
             for entry in self.sessions[switch].read()
         }
+
+    def reading(self) -> Reading:
+        """Return the counters from which a run counts.
+
+        Where the network still has packets of earlier runs, it is from when these ended.
+        """
+        if self._reading is not None and self._reading.carried:
+            return self._reading
+
+        lost_probes = self.lost_probes()
+        return Reading(self.switches.counters(), (0,) * self.tree.switches, lost_probes)
+
+    def close_books(self, reading: Reading) -> None:
+        """Note the counters with which a run has ended."""
+        self._reading = reading
 
     def run(self, scenario: Scenario | None = None, with_events: bool = True) -> Outcome:
         """Run the traffic, and the link events of the experiment, until all flows are done.
@@ -259,18 +322,21 @@ class Run:
         self._fabric = fabric
         self.scenario = scenario
         self._flows = traffic.flows(scenario)
-        self._before: list[SwitchCounters] = []
-        self._lost_probes = 0
+        self._before = Reading((), ())
+        # Packets carry it, so that none is counted in another run than its own.
+        self.number = fabric.runs
+        fabric.runs += 1
         self._cpu_seconds = 0.0
 
     def start(self, with_events: bool) -> None:
         """Set everything going."""
         fabric = self._fabric
         quiet_ps = max(QUIET_PS, 2 * self.scenario.zero_load_rtt_ps)
-        fabric.agents.arm(self.scenario, limit_ps(self.scenario, self._flows), quiet_ps)
+        fabric.agents.arm(
+            self.number, self.scenario, limit_ps(self.scenario, self._flows), quiet_ps
+        )
         fabric.agents.converge(fabric.routed)
-        self._lost_probes = fabric.lost_probes()
-        self._before = fabric.switches.counters()
+        self._before = fabric.reading()
         self._cpu_seconds = fabric.cpu_seconds()
         # Everything slow is done: what comes now must be over by then.
         origin_ns = time.monotonic_ns() + LEAD_NS
@@ -292,12 +358,19 @@ class Run:
 
     def outcome(self) -> Outcome:
         """Return what the run has shown; raises EmulationError for flows that are not complete."""
-        report = self._fabric.agents.report()
-        if not report.is_finished:
-            raise EmulationError(complaint(self._fabric.tree, self._flows, report))
+        fabric = self._fabric
+        report = fabric.agents.report()
+        lost_probes = fabric.lost_probes()
+        after = fabric.switches.counters()
+        found = counted(fabric.tree, self._before, after)
+        fabric.close_books(Reading(after, found.inside, lost_probes))
 
-        lost_probes = self._fabric.lost_probes() - self._lost_probes
-        found = counted(self._fabric.tree, self._before, self._fabric.switches.counters())
+        # Only a switch that counts nothing itself leaves it to the controller to know.
+        unseen = lost_probes - self._before.lost_probes if fabric.switches.target.swallows else 0
+        places = accounts(report, found, unseen, self._before.carried)
+        if not report.is_finished:
+            raise EmulationError(f"{complaint(fabric.tree, self._flows, report)}; {places.words()}")
+
         end_ps = max(done_ps for _, _, _, done_ps, _ in report.flows)
 
         return Outcome(
@@ -306,7 +379,7 @@ class Run:
             ports=found.ports,
             # Real queues are not looked at while they grow, and no two real runs are the same.
             samples=QueueSamples((), ()),
-            accounts=accounts(report, found, lost_probes),
+            accounts=places,
             digest="",
             end_ps=end_ps,
             hops=sum(port.packets for port in found.ports),

@@ -14,7 +14,7 @@ import struct
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,6 +28,8 @@ OFFLOADS = (0x15, 0x17, 0x19, 0x1F, 0x24, 0x2C)
 MTU = 9000
 PACKAGES = {"mnexec": "mininet", "ip": "iproute2"}
 ELSE = "or choose --network virtual"
+# A token bucket that lets everything through at once.
+WIDE_OPEN = "rate 100gbit burst 100mb limit 100mb"
 
 
 def refuse_if_unable() -> None:
@@ -89,27 +91,84 @@ def ip_batch(commands: Iterable[str]) -> None:
 class InterfaceCounts:
     """What the kernel has counted at an interface.
 
-    Frames are `refused` because their link was down.
+    Frames are `refused` because their link was down. Its `index` tells it from another interface of
+    the same name.
     """
 
-    sent: int
-    sent_bytes: int
-    refused: int
-    received: int
+    sent: int = 0
+    sent_bytes: int = 0
+    refused: int = 0
+    received: int = 0
+    index: int = 0
+
+    def _columns(self) -> tuple[int, int, int, int]:
+        return self.sent, self.sent_bytes, self.refused, self.received
+
+    def since(self, before: "InterfaceCounts") -> "InterfaceCounts":
+        """Return what has been counted since; all of it, where the interface is a new one."""
+        if before.index != self.index:
+            return self
+
+        pairs = zip(self._columns(), before._columns(), strict=True)
+        return InterfaceCounts(*(now - was for now, was in pairs))
+
+    def plus(self, more: "InterfaceCounts") -> "InterfaceCounts":
+        """Return the sum of two counts."""
+        both = zip(self._columns(), more._columns(), strict=True)
+        return InterfaceCounts(*(one + other for one, other in both))
 
 
-def interface_counts() -> dict[str, InterfaceCounts]:
-    """Return the counts of every interface of this namespace."""
+@dataclass(slots=True)
+class InterfaceBooks:
+    """The counts of all interfaces since the first reading, also of those that were made anew."""
+
+    _last: dict[str, InterfaceCounts] = field(default_factory=dict)
+    _total: dict[str, InterfaceCounts] = field(default_factory=dict)
+
+    def read(self, swallows: bool = False) -> dict[str, InterfaceCounts]:
+        """Return the counts up to now; `swallows` as of `interface_counts`."""
+        nothing = InterfaceCounts()
+        now = interface_counts(swallows)
+        for name, counts in now.items():
+            more = counts.since(self._last.get(name, nothing))
+            self._total[name] = self._total.get(name, nothing).plus(more)
+
+        self._last = now
+        return dict(self._total)
+
+
+def interface_counts(swallows: bool = False) -> dict[str, InterfaceCounts]:
+    """Return the counts of every interface of this namespace.
+
+    Where links are made to swallow frames (`swallow`), these are `refused`, too.
+    """
+    swallowed = _swallowed() if swallows else {}
     done = subprocess.run(["ip", "-j", "-s", "link"], capture_output=True, text=True, check=True)
     found = {}
     for row in json.loads(done.stdout):
         out = row["stats64"]["tx"]
         into = row["stats64"]["rx"]
         found[row["ifname"]] = InterfaceCounts(
-            out["packets"], out["bytes"], out["dropped"], into["packets"]
+            out["packets"],
+            out["bytes"],
+            out["dropped"] + swallowed.get(row["ifname"], 0),
+            into["packets"],
+            row["ifindex"],
         )
 
     return found
+
+
+def _swallowed() -> dict[str, int]:
+    """Return how many frames each interface's own queueing discipline has dropped."""
+    done = subprocess.run(
+        ["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True, check=True
+    )
+    return {
+        row["dev"]: row.get("drops", 0)
+        for row in json.loads(done.stdout)
+        if row.get("root") and row["kind"] in ("netem", "tbf")
+    }
 
 
 def _reason(stderr: str) -> str:
@@ -163,18 +222,21 @@ def add_latency(interfaces: Iterable[str], microseconds: int) -> None:
         )
 
 
-def swallow(interfaces: Iterable[str], frames: bool) -> None:
+def swallow(interfaces: Iterable[str], frames: bool, microseconds: int) -> None:
     """Let every frame that leaves through interfaces vanish, or none any more, while they stay up.
 
-    Raises NetworkError.
+    Raises NetworkError. `microseconds` is the links' latency, as of `add_latency`.
 
-    A token bucket that holds no frame drops them all. For switches that cannot bear an interface of
-    theirs to go down.
+    For switches that cannot bear an interface of theirs to go down.
     """
-    # In netem's place, where that delays the link; so a link that is mended has lost its delay.
-    action = "replace" if frames else "del"
-    bucket = " tbf rate 8bit burst 1 limit 1" if frames else ""
-    script = "".join(f"qdisc {action} dev {name} root{bucket}\n" for name in interfaces)
+    # What delays the link loses frames, too. Where nothing does, a token bucket that holds no frame
+    # drops them all. Both are changed in place: one that is removed forgets what it has dropped.
+    if microseconds:
+        rule = f"netem delay {microseconds}us limit 100000 loss {100 if frames else 0}%"
+    else:
+        rule = f"tbf {'rate 8bit burst 1 limit 1' if frames else WIDE_OPEN}"
+
+    script = "".join(f"qdisc replace dev {name} root {rule}\n" for name in interfaces)
     done = subprocess.run(
         ["tc", "-batch", "-"], input=script, capture_output=True, text=True, check=False
     )

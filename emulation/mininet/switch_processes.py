@@ -5,29 +5,33 @@ What depends on the kind of switch is in its `Target`.
 
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from controller.fleet import PATIENCE_S
+from controller.patience import late
 from emulation.errors import EmulationError, StartError
 from emulation.mininet.children import Children, children, ending, last_words
 from emulation.mininet.counters import PortCounters, SwitchCounters
-from emulation.mininet.kernel import InterfaceCounts, interface_counts
+from emulation.mininet.kernel import InterfaceBooks, InterfaceCounts
 from emulation.mininet.targets import SOFTSWITCH, Target
-from emulation.mininet.targets.target import stats_socket
+from emulation.mininet.targets.target import latency_us, stats_socket
 from fattree.addressing import interface_name, switch_name, switch_named
 from fattree.experiment import Scenario
-from fattree.topology import FatTree
 
 # Many processes of a large network start side by side on few processors.
 START_SECONDS = 90.0
+# Threads that ask for counters; a frozen switch keeps one of them waiting for a while.
+ASKERS = 32
 
 
 @dataclass(slots=True)
 class Switches:
     """The running switches of a network.
 
-    Where they `may_restart`, one that does not answer has counted nothing.
+    Where they `may_restart`, one that is not there has nothing to tell for the moment.
     """
 
     scenario: Scenario
@@ -35,6 +39,11 @@ class Switches:
     folder: Path
     processes: Children
     may_restart: bool = False
+    _lives: dict[str, int] = field(default_factory=dict)
+    _books: InterfaceBooks = field(default_factory=InterfaceBooks)
+    _told: dict[int, SwitchCounters] = field(default_factory=dict)
+    _asked: "dict[int, Future[SwitchCounters]]" = field(default_factory=dict)
+    _askers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(ASKERS))
 
     def restart(self, name: str) -> str:
         """Start a switch that has ended again; return how it had ended.
@@ -47,6 +56,8 @@ class Switches:
 
         ended = f"{name} {ending(self.processes.exited.pop(name))}"
         switch = switch_named(self.scenario.tree, name)
+        self._lives[name] = self._lives.get(name, 0) + 1
+        self._told.pop(switch, None)
         self._start(switch)
 
         # Only queues that must be set are waited for; the controller tries again until it listens.
@@ -93,43 +104,74 @@ class Switches:
             ) from None
 
     def counters(self) -> list[SwitchCounters]:
-        """Return the counters of all switches.
+        """Return the counters of all switches, which are asked side by side.
 
-        What the kernel refused to carry on a link counts as lost there.
+        One that does not answer while others do holds up nobody: it is silent.
         """
         tree = self.scenario.tree
-        counts = interface_counts()
-        found = []
-
-        for switch in range(tree.switches):
-            kernel = {
-                port: counts[interface_name(tree, switch, port)] for port in tree.ports(switch)
+        counts = self._books.read(self.target.swallows)
+        kernel = {
+            switch: {
+                port: counts.get(interface_name(tree, switch, port), InterfaceCounts())
+                for port in tree.ports(switch)
             }
+            for switch in range(tree.switches)
+        }
 
-            own = self._own_counters(switch, kernel)
-            ports = {
-                port: replace(count, lost=count.lost + kernel[port].refused)
-                for port, count in own.ports.items()
-            }
+        self._ask(kernel)
+        return [self._with_kernel(switch, kernel[switch]) for switch in range(tree.switches)]
 
-            found.append(SwitchCounters(ports, own.unrouted))
+    def _ask(self, kernel: dict[int, dict[int, InterfaceCounts]]) -> None:
+        # Who still owes an answer is not asked again.
+        for switch, ports in kernel.items():
+            before = self._asked.get(switch)
+            if before is None or before.done():
+                self._asked[switch] = self._askers.submit(self._own_counters, switch, ports)
 
-        return found
+        late(self._asked.values(), PATIENCE_S)
+        for switch, asked in self._asked.items():
+            if asked.done() and (told := self._answer(asked)) is not None:
+                self._told[switch] = told
 
-    def _own_counters(self, switch: int, kernel: dict[int, InterfaceCounts]) -> SwitchCounters:
-        """Return what a switch has counted itself, or the kernel in its place."""
-        tree = self.scenario.tree
+    def _answer(self, asked: "Future[SwitchCounters]") -> SwitchCounters | None:
         try:
-            return self.target.counters(
-                stats_socket(self.folder, switch_name(tree, switch)), kernel
-            )
+            return asked.result()
         except EmulationError:
             if self.may_restart:
-                return SwitchCounters({port: PortCounters() for port in tree.ports(switch)}, 0)
+                return None
 
             # That it has ended says more than that it does not answer.
             self.processes.refuse_ending()
             raise
+
+    def _own_counters(self, switch: int, kernel: dict[int, InterfaceCounts]) -> SwitchCounters:
+        """Return what a switch has counted itself, or the kernel in its place."""
+        path = stats_socket(self.folder, switch_name(self.scenario.tree, switch))
+        return self.target.counters(path, kernel)
+
+    def _with_kernel(self, switch: int, kernel: dict[int, InterfaceCounts]) -> SwitchCounters:
+        """Return what a switch told last, and what the kernel knows of it now."""
+        name = switch_name(self.scenario.tree, switch)
+        asked = self._asked[switch]
+        is_silent = not asked.done() or asked.exception() is not None
+        nothing = SwitchCounters({port: PortCounters() for port in kernel}, 0)
+        own = self._told.get(switch, nothing)
+
+        return replace(
+            own,
+            ports={
+                port: replace(count, refused=kernel[port].refused)
+                for port, count in own.ports.items()
+            },
+            arrived=sum(count.received for count in kernel.values()),
+            left=sum(count.sent for count in kernel.values()),
+            life=self._lives.get(name, 0),
+            is_silent=is_silent,
+        )
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._askers.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager
@@ -146,15 +188,20 @@ def switches(scenario: Scenario, target: Target, folder: Path) -> Iterator[Switc
         started.start()
         started.await_ready()
         started.set_queues(range(scenario.tree.switches))
-        yield started
+        try:
+            yield started
+        finally:
+            started.close()
 
 
-def set_link(tree: FatTree, link: int, up: bool, target: Target = SOFTSWITCH) -> None:
+def set_link(scenario: Scenario, link: int, up: bool, target: Target = SOFTSWITCH) -> None:
     """Let an inter-switch link carry frames or not, both ways, in this thread's network namespace.
 
     Raises NetworkError.
     """
-    target.set_interfaces([interface_name(tree, *end) for end in tree.link_ends(link)], up)
+    tree = scenario.tree
+    names = [interface_name(tree, *end) for end in tree.link_ends(link)]
+    target.set_interfaces(names, up, latency_us(scenario))
 
 
 def listens(path: Path) -> bool:

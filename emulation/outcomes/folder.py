@@ -39,7 +39,9 @@ def record(outcome: Outcome, network: str) -> Record:
     flows = traffic.flows(scenario)
     ports = outcome.ports
     queues = Queues(
-        longest=[outcome.max_queue_bytes(layer) for layer in SWITCH_LAYERS],
+        longest=[outcome.max_queue_bytes(layer) for layer in SWITCH_LAYERS]
+        if outcome.reports_queues
+        else None,
         mean=[outcome.mean_queue_bytes(layer) for layer in SWITCH_LAYERS],
         mean_of_all=sum(port.mean_queue_bytes for port in ports) / len(ports),
         utilisation=[outcome.utilisation(layer) for layer in SWITCH_LAYERS],

@@ -14,7 +14,10 @@ from fattree.units import PS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Where a run's packets are: sent = received + dropped + unrouted + lost + in flight."""
+    """Where a run's packets are: sent = received + dropped + unrouted + lost + in flight.
+
+    In flight are those still under way: in virtual time, or inside a switch that stands still.
+    """
 
     sent: int = 0
     received: int = 0
@@ -27,6 +30,15 @@ class Accounts:
     def unaccounted(self) -> int:
         """Return how many packets have vanished: 0, or something is wrong."""
         return self.sent - self.received - self.dropped - self.unrouted - self.lost - self.in_flight
+
+    def words(self) -> str:
+        """Return all of it for people."""
+        under_way = f" {self.in_flight} still under way," if self.in_flight else ""
+        return (
+            f"{self.sent} packets sent, {self.received} received, {self.dropped} dropped,"
+            f" {self.unrouted} without a route, {self.lost} lost on links or in dead switches,"
+            f"{under_way} {self.unaccounted} unaccounted for"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,10 @@ class FlowResult:
 
 @dataclass(frozen=True, slots=True)
 class PortResult:
-    """One output port of a switch over the whole run; `mean_queue_bytes` is the time average."""
+    """One output port of a switch over the whole run; `mean_queue_bytes` is the time average.
+
+    `max_queue_bytes` is None where the switch does not report its queues.
+    """
 
     switch: int
     port: int
@@ -59,7 +74,7 @@ class PortResult:
     drops: int
     marks: int
     lost: int
-    max_queue_bytes: int
+    max_queue_bytes: int | None
     mean_queue_bytes: float
 
 
@@ -103,9 +118,14 @@ class Outcome:
         """Return the completion time: the longest of (completion at the sender - own start)."""
         return max(flow.done_ps - flow.planned_ps for flow in self.flows)
 
+    @property
+    def reports_queues(self) -> bool:
+        """Return whether the switches tell how long their queues were."""
+        return all(port.max_queue_bytes is not None for port in self.ports)
+
     def max_queue_bytes(self, layer: str | None = None) -> int:
-        """Return the longest queue of a layer, or of all switch ports."""
-        return max(port.max_queue_bytes for port in self.ports if layer in (None, port.layer))
+        """Return the longest queue of a layer, or of all switch ports; 0 where none is reported."""
+        return max(port.max_queue_bytes or 0 for port in self.ports if layer in (None, port.layer))
 
     def mean_queue_bytes(self, layer: str) -> float:
         """Return the time average of a layer's queues, per port."""

@@ -11,6 +11,9 @@ from fattree.record import Record
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
 
+# What stands for a queue's length where the switch does not tell it (BMv2).
+NOT_REPORTED = "n. r."
+
 
 def results_table(groups: Sequence[tuple[str, Sequence[Record]]]) -> Group:
     """Return titled groups of records as tables with common columns.
@@ -44,14 +47,17 @@ def _table(title: str, records: Sequence[Record]) -> Table:
 
 def _row(runs: Sequence[Record]) -> list[str]:
     # The longest that any seed has seen: its mean would hide the worst case.
-    queues = [
-        max(run.max_queue_layers[layer] for run in runs) for layer in range(len(SWITCH_LAYERS))
-    ]
+    layers = range(len(SWITCH_LAYERS))
+    queues = (
+        [f"{max(run.max_queue_layers[layer] for run in runs):.1f}" for layer in layers]
+        if all(run.max_queue_layers for run in runs)
+        else [NOT_REPORTED] * len(layers)
+    )
     return [
         label_of(runs[0].policy),
         _mean([run.cct_ps / PS_PER_US for run in runs], "{:.2f}"),
         _mean([100 * run.increase for run in runs], "{:.1f}") + " %",
-        *(f"{queue:.1f}" for queue in queues),
+        *queues,
         f"{sum(run.dropped for run in runs):,}",
         f"{sum(run.lost_to_failure for run in runs):,}",
     ]

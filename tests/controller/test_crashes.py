@@ -273,7 +273,10 @@ def test_a_switch_that_has_lost_everything_gets_it_again_and_nobody_else_anythin
         election_id=world.election_id,
     )
     fleet.sessions[3].close()
-    assert fleet.poll(0) == {3: len(wanted)}
+    back: dict[int, int] = {}
+    while not back:
+        back = fleet.poll(0)
+    assert back == {3: len(wanted)}
     assert read(fleet)[3] == wanted and wire.updates == len(wanted)
     assert before.closed == 1, "the transport of the switch that was"
 
@@ -287,5 +290,8 @@ def test_switches_are_claimed_again_when_nobody_is_in_charge_of_them() -> None:
     assert fleet.poll(0) == {}, "two controllers would outbid each other"
     rival.close()
     brain.start()
-    assert fleet.poll(0).keys() == set(range(TREE.switches))
-    assert not fleet.lost and all(session.is_primary for session in fleet.sessions)
+    back: set[int] = set()
+    while fleet.lost:
+        back |= fleet.poll(0).keys()
+    assert back == set(range(TREE.switches))
+    assert all(session.is_primary for session in fleet.sessions)

@@ -2,6 +2,8 @@
 (no root, no Mininet).
 """
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pytest
 from controller.entries import Entries
 from controller.errors import NotPrimaryError, UnreachableError
 from controller.fabric_controller import FabricController, LinkChange
-from controller.fleet import Fleet
+from controller.fleet import PATIENCE_S, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Transport
 from emulation.mininet.children import SOFTSWITCH_PROGRAM, children
@@ -51,6 +53,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             ]
             processes.start(name, [SOFTSWITCH_PROGRAM, *options], path / f"{name}.log")
         processes.await_all(lambda name: listens(path / f"{name}.grpc"), 90)
+        processes.listen()
+        for name, pid in processes.pids.items():
+            (path / f"{name}.pid").write_text(str(pid))
         yield path
 
 
@@ -119,6 +124,44 @@ def test_a_second_controller_takes_over_and_the_first_one_comes_back_when_it_lea
     until(lambda: not first.lost, first)
     assert held(first) == planned(brain)
     assert brain.failed == DOWN.down
+
+
+def test_a_frozen_switch_holds_up_nobody_and_is_caught_up_with_when_it_wakes(
+    folder: Path,
+) -> None:
+    brain, fleet = start(folder, next(elections))
+    fleet.patience_s = PATIENCE_S
+    fleet.write(brain.start())
+    steps = brain.on_event(0, DOWN)
+    victim = steps[0].switch
+    pid = int((folder / f"{switch_name(TREE, victim)}.pid").read_text())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        fleet.write(steps)
+        assert time.monotonic() - begun < 9, "its own deadline is 10 s"
+        assert victim in fleet.lost
+
+        # On a busy machine others may have been late, too: they come back at once.
+        until(lambda: set(fleet.lost) == {victim}, fleet)
+        others = [switch for switch in range(TREE.switches) if switch != victim]
+        found = fleet.ask(lambda switch: fleet.sessions[switch].read(), others)
+        assert {
+            switch: {(e.table, e.key): (e.action, e.arguments) for e in entries}
+            for switch, entries in found.items()
+        } == {switch: dict(brain.entries(switch)) for switch in others}
+
+        # Trying to reach it takes none of the caller's time either.
+        begun = time.monotonic()
+        for _ in range(20):
+            fleet.poll(0)
+        assert time.monotonic() - begun < 1
+        fleet.write(brain.on_event(0, LinkChange(down=frozenset({0, 20}))))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: not fleet.lost, fleet)
+    assert held(fleet) == planned(brain)
+    fleet.close()
 
 
 class Proxy:

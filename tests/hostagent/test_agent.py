@@ -40,7 +40,7 @@ def test_messages_that_come_together_are_received_one_by_one_in_order(pair: Pair
 def test_a_run_without_flows_ends_after_its_quiet_time(pair: Pair) -> None:
     _, channel = pair
     quiet_ps = PS_PER_SECOND // 5
-    run = Run(Order(Scenario(fabric=Fabric(k=2)), 10 * PS_PER_SECOND, quiet_ps), {}, channel)
+    run = Run(Order(0, Scenario(fabric=Fabric(k=2)), 10 * PS_PER_SECOND, quiet_ps), {}, channel)
     with epoll() as sockets:
         run.loop(time.monotonic_ns(), sockets)
 
@@ -51,13 +51,15 @@ def test_a_run_without_flows_ends_after_its_quiet_time(pair: Pair) -> None:
 
 def test_a_run_ends_at_its_limit_or_when_it_is_told(pair: Pair) -> None:
     ours, channel = pair
-    order = Order(Scenario(fabric=Fabric(k=2)), PS_PER_SECOND // 10, PS_PER_SECOND)
+    quiet_ps = PS_PER_SECOND // 5
+    order = Order(0, Scenario(fabric=Fabric(k=2)), PS_PER_SECOND // 10, quiet_ps)
     limited = Run(order, {}, channel)
     with epoll() as sockets:
         limited.loop(time.monotonic_ns(), sockets)
-        assert order.limit_ps < limited.now_ps() < PS_PER_SECOND
+        assert order.limit_ps + quiet_ps < limited.now_ps() < PS_PER_SECOND
 
-        patient = Run(Order(order.scenario, 9 * PS_PER_SECOND, 9 * PS_PER_SECOND), {}, channel)
+        # It would end by itself only after its quiet time, which begins with the order to stop.
+        patient = Run(Order(1, order.scenario, 9 * PS_PER_SECOND, quiet_ps), {}, channel)
         ours.sendall(b'{"progress": true}\n{"stop": true}\n')
         patient.loop(time.monotonic_ns(), sockets)
         assert patient.now_ps() < PS_PER_SECOND

@@ -13,7 +13,7 @@ from fattree.flows import Flows, independent, offsets
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState
 from hostagent.build import endpoints, ends
-from hostagent.endpoint import Endpoint, MisdeliveryError
+from hostagent.endpoint import Endpoint, MisdeliveryError, StalePacketError
 from hostagent.packets import AckFrames, DataFrames
 from hostagent.roce import parse
 from hostagent.source_routes import SourceRoutes, waypoint_addresses
@@ -76,6 +76,22 @@ def test_the_flow_that_is_due_first_goes_first_ties_by_flow() -> None:
     endpoint = host(flows((HERE, THERE, 3), (HERE, 14, 3)))
     order = [parse(endpoint.send(slot * SCENARIO.slot_ps).frame) for slot in range(4)]  # type: ignore[union-attr]
     assert [packet.flow for packet in order if packet] == [0, 1, 0, 1]
+
+
+def test_what_an_earlier_run_has_left_is_refused_and_not_acknowledged() -> None:
+    wanted = flows((THERE, HERE, 4), (HERE, THERE, 4))
+    endpoint = endpoints(SCENARIO, wanted, [HERE], run=7)[HERE]
+    frames = between(THERE, HERE)
+    endpoint.send(0)
+    for stale in (
+        DataFrames(frames, 0, 4096, run=6).frame(1, 0),
+        AckFrames(frames, 1, run=6).frame(1, 0, False, 1),
+    ):
+        with pytest.raises(StalePacketError, match="of run 6 in run 7"):
+            endpoint.receive(0, stale)
+    assert endpoint.sender(1).acked == 0
+    endpoint.receive(0, DataFrames(frames, 0, 4096, run=7).frame(1, 0))
+    assert sent(endpoint, SCENARIO.slot_ps)
 
 
 def test_an_ack_repeats_label_number_and_mark() -> None:

@@ -122,6 +122,27 @@ def test_a_flipped_bit_of_what_routers_must_not_change_is_noticed(data: st.DataO
     assert outside or parse(bytes(frame)) is None or not roce.is_intact(bytes(frame))
 
 
+@given(run=st.integers(0, 2 * roce.RUNS))
+def test_the_number_of_the_run_is_the_partition_key_which_the_icrc_covers(run: int) -> None:
+    for frame in (
+        DataFrames(ENDS, 5, 256, run).frame(1, 2),
+        AckFrames(ENDS, 5, run).frame(1, 2, False, 3, 99),
+    ):
+        parsed = parse(frame)
+        assert parsed is not None and parsed.run == run % roce.RUNS
+        assert Ether(frame)[BTH].pkey == 0xFFFF - run % roce.RUNS
+        assert roce.is_intact(frame)
+        forged = bytearray(frame)
+        forged[roce.ETHERNET + roce.IPV4 + roce.UDP + 3] ^= 1
+        assert parse(bytes(forged)) is None or not roce.is_intact(bytes(forged))
+
+
+def test_a_limited_member_of_a_partition_is_none_of_ours() -> None:
+    frame = bytearray(DataFrames(ENDS, 5, 256).frame(1, 2))
+    frame[roce.ETHERNET + roce.IPV4 + roce.UDP + 2] &= 0x7F
+    assert parse(bytes(frame)) is None
+
+
 def test_lengths_are_those_of_the_wire_without_the_fcs() -> None:
     assert len(DataFrames(ENDS, 1, 4096).frame(0, 0)) == 4154
     assert len(AckFrames(ENDS, 1).frame(0, 0, False, 0)) == 62

@@ -19,12 +19,12 @@ from emulation.mininet.targets.bmv2_queues import (
 from emulation.mininet.targets.target import (
     Target,
     common_options,
+    latency_us,
     queue_options,
 )
 from emulation.programs.switch_program import Priorities
 from fattree.addressing import switch_interfaces
 from fattree.experiment import Scenario
-from fattree.units import PS_PER_US
 
 PROGRAM = "simple_switch_grpc"
 
@@ -55,8 +55,7 @@ def prepare(scenario: Scenario) -> None:
     """
     refuse_without_bmv2()
 
-    # Below a microsecond there is nothing to make: software alone takes longer.
-    if microseconds := round(scenario.latency_ps / PS_PER_US):
+    if microseconds := latency_us(scenario):
         add_latency(switch_interfaces(scenario.tree), microseconds)
 
 
@@ -76,23 +75,25 @@ def refuse_without_bmv2() -> None:
 
 
 def kernel_counters(_path: Path, kernel: Mapping[int, InterfaceCounts]) -> SwitchCounters:
-    """Return what the kernel knows of a switch, which drops from full queues silently."""
+    """Return what the kernel knows of a switch, which drops from full queues silently.
+
+    So what came in and did not leave is all that `unrouted` can say: without a route, or out of a
+    full queue. What the controller sends leaves without having come in, and makes it less.
+    """
     ports = {
         port: PortCounters(count.sent, count.sent_bytes, received=count.received)
         for port, count in kernel.items()
     }
 
-    # What came in and did not leave. The controller's packets leave without having come in, so that
-    # there may seem to be fewer than none.
     arrived = sum(count.received for count in kernel.values())
     left = sum(count.sent + count.refused for count in kernel.values())
-    return SwitchCounters(ports, unrouted=max(0, arrived - left))
+    return SwitchCounters(ports, unrouted=arrived - left)
 
 
-def set_interfaces(names: Sequence[str], up: bool) -> None:
+def set_interfaces(names: Sequence[str], up: bool, microseconds: int) -> None:
     """Let the links behind interfaces carry frames, or lose them all; raises NetworkError."""
     # BMv2 receives nothing more at any port while one of its interfaces is down.
-    swallow(names, not up)
+    swallow(names, not up, microseconds)
 
 
 BMV2 = Target(
@@ -104,6 +105,7 @@ BMV2 = Target(
     counters=kernel_counters,
     set_interfaces=set_interfaces,
     priorities=priorities,
+    swallows=True,
     refused_detections={
         "netlink": "BMv2 cannot bear an interface to go down: take announced or probe"
     },

@@ -13,12 +13,17 @@ from emulation.errors import EmulationError
 from emulation.mininet.children import SOFTSWITCH_PROGRAM
 from emulation.mininet.counters import PortCounters, SwitchCounters
 from emulation.mininet.kernel import InterfaceCounts, ip_batch
-from emulation.mininet.targets.target import Target, common_options, queue_options, stats_socket
+from emulation.mininet.targets.target import (
+    Target,
+    common_options,
+    latency_us,
+    queue_options,
+    stats_socket,
+)
 from emulation.programs.switch_program import Priorities
 from fattree.addressing import switch_name
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
-from fattree.units import PS_PER_US
 
 # The switch has no word for "no limit"; no queue of a run grows to exabytes.
 UNLIMITED_BYTES = 2**62
@@ -35,7 +40,7 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
         "--rate-bps": scenario.rate_bps,
         "--queue-bytes": fabric.queue_bytes or UNLIMITED_BYTES,
         "--gap-bytes": scenario.packets.gap_bytes,
-        "--delay-us": round(scenario.latency_ps / PS_PER_US),
+        "--delay-us": latency_us(scenario),
         "--stats-socket": stats_socket(folder, name),
         # Packets, programs and P4Runtime are no work for root.
         "--user": USER,
@@ -70,9 +75,11 @@ def read_counters(path: Path, _kernel: Mapping[int, InterfaceCounts]) -> SwitchC
     ports = {int(port): _read_port(row) for port, row in answer["ports"].items()}
     counts = answer.get("counts", {})
 
-    # The switch counts what its program drops by the place: dropped_by_ingress and the like.
+    # The switch counts what its program drops by the place: dropped_by_ingress and the like; and
+    # what it has received, be it from its ports or from the controller.
     unrouted = sum(count for name, count in counts.items() if name.startswith("dropped_"))
-    return SwitchCounters(ports, unrouted)
+    taken_in = counts.get("received", 0) - sum(port.received for port in ports.values())
+    return SwitchCounters(ports, unrouted, taken_in - counts.get("packet_ins", 0))
 
 
 def _ask(path: Path) -> dict[str, Any]:
@@ -97,15 +104,15 @@ def _read_port(row: dict[str, Any]) -> PortCounters:
         bytes=row["tx_bytes"],
         drops=row["queue_drops"] + row["priority_drops"],
         # A frame refused with ENOBUFS is among those that the kernel counts (`interface_counts`).
-        lost=row["tx_failed"] - row.get("tx_no_buffers", 0),
+        failed=row["tx_failed"] - row.get("tx_no_buffers", 0),
         missed=row["kernel_drops"],
         received=row["rx_packets"],
-        max_queue_bytes=row.get("max_queue_bytes", 0),
+        max_queue_bytes=row.get("max_queue_bytes"),
         queue_bytes=row.get("queue_bytes", 0),
     )
 
 
-def set_interfaces(names: Sequence[str], up: bool) -> None:
+def set_interfaces(names: Sequence[str], up: bool, _latency_us: int) -> None:
     """Set interfaces up or down, in this thread's network namespace; raises NetworkError."""
     ip_batch(f"link set {name} {'up' if up else 'down'}" for name in names)
 

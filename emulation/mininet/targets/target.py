@@ -9,6 +9,7 @@ from emulation.mininet.kernel import InterfaceCounts
 from emulation.programs.switch_program import CPU_PORT, Priorities
 from fattree.addressing import device_id, interface_name, switch_name
 from fattree.experiment import Detection, Scenario
+from fattree.units import PS_PER_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Target:
     the command line does.
     `counters` are those of one switch, from the Unix socket that it may tell them on and the
     kernel's counts of its interfaces by port: EmulationError where it does not tell them.
-    `set_interfaces` lets the links behind interfaces carry frames, or none: NetworkError.
+    `set_interfaces` lets the links of some latency behind interfaces carry frames, or none:
+    NetworkError. Where it `swallows` them, the kernel's queueing disciplines count what is lost.
     `priorities` are the queues that programs put packets in, and say how many there are.
     `refused_detections` and `refused_registers` say why something cannot be had, and what can.
     """
@@ -32,15 +34,21 @@ class Target:
     prepare: Callable[[Scenario], None]
     set_queues: Callable[[Scenario, int], None] | None
     counters: Callable[[Path, Mapping[int, InterfaceCounts]], SwitchCounters]
-    set_interfaces: Callable[[Sequence[str], bool], None]
+    set_interfaces: Callable[[Sequence[str], bool, int], None]
     priorities: Callable[[Scenario], Priorities]
     refused_detections: Mapping[Detection, str] = field(default_factory=dict)
     refused_registers: str = ""
+    swallows: bool = False
 
 
 def address(folder: Path, name: str) -> str:
     """Return the gRPC address of a switch: a Unix socket, which clashes with nobody's port."""
     return f"unix:{folder / name}.grpc"
+
+
+def latency_us(scenario: Scenario) -> int:
+    """Return a link's latency in microseconds: less than one, software takes anyway."""
+    return round(scenario.latency_ps / PS_PER_US)
 
 
 def stats_socket(folder: Path, name: str) -> Path:

@@ -69,8 +69,15 @@ def agent(processes):
         yield channel
 
 
-def arm(agent, scenario=SCENARIO, limit_ps=10**13):
-    agent.send({"run": scenario.model_dump(), "limit_ps": limit_ps, "quiet_ps": 10**11})
+def arm(agent, scenario=SCENARIO, limit_ps=10**13, number=0):
+    agent.send(
+        {
+            "run": scenario.model_dump(),
+            "number": number,
+            "limit_ps": limit_ps,
+            "quiet_ps": 10**11,
+        }
+    )
     assert agent.receive() == {"armed": 2}
 
 
@@ -131,6 +138,22 @@ def test_a_run_that_is_stopped_reports_what_is_unfinished(agent):
     assert report["counts"]["data_sent"] == 0
 
 
+def test_packets_of_a_run_that_was_stopped_do_not_count_in_the_next(agent):
+    arm(agent)
+    agent.send({"start_ns": time.monotonic_ns()})
+    time.sleep(0.03)
+    agent.send({"stop": True})
+    first = agent.receive()
+    arm(agent, number=1)
+    agent.send({"start_ns": time.monotonic_ns() + 10_000_000})
+    second = agent.receive()
+    assert (first["run"], second["run"]) == (0, 1)
+    assert not first["finished"] and second["finished"]
+    for counts in (first["counts"], second["counts"]):
+        assert counts["data_sent"] + counts["acks_sent"] == counts["received"] + counts["missed"]
+        assert counts["data_sent"] > 0 and counts["stale"] == 0
+
+
 def test_a_limit_ends_a_run(agent):
     assert not run(agent, limit_ps=3 * SCENARIO.slot_ps)["finished"]
 
@@ -139,7 +162,7 @@ def test_a_scenario_that_cannot_be_built_is_one_line(agent):
     scenario = SCENARIO.model_copy(
         update={"collective": SCENARIO.collective.model_copy(update={"pairs": ((0, 99),)})}
     )
-    agent.send({"run": scenario.model_dump(), "limit_ps": 1, "quiet_ps": 1})
+    agent.send({"run": scenario.model_dump(), "number": 0, "limit_ps": 1, "quiet_ps": 1})
     assert "99" in agent.receive()["error"]
 
 

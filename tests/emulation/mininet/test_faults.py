@@ -132,6 +132,79 @@ def test_a_killed_switch_is_reprovisioned_and_no_other_is_touched(tmp_path):
         assert outcome.flows and all(flow.done_ps for flow in outcome.flows)
 
 
+def test_packets_inside_a_killed_switch_are_lost_there_and_the_accounts_balance(tmp_path):
+    with running(tmp_path) as fabric:
+        fabric.switches.may_restart = True
+        pids = dict(fabric.switches.processes.pids)
+        outcome = disturbed(
+            fabric,
+            (300, lambda: os.kill(pids["agg1_0"], signal.SIGKILL)),
+            (500, lambda: os.kill(pids["core0_0"], signal.SIGKILL)),
+        )
+        assert outcome.accounts.lost > 0
+        assert outcome.accounts.unaccounted == 0
+        serve(fabric, lambda: not fabric.fleet.lost)
+        assert disturbed(fabric).accounts.unaccounted == 0
+
+
+def test_a_frozen_switch_keeps_neither_the_loop_nor_the_others_waiting(tmp_path):
+    with running(tmp_path) as fabric:
+        fabric.switches.may_restart = True
+        victim = "agg0_0"
+        pid = fabric.switches.processes.pids[victim]
+        frozen = switch_named(fabric.tree, victim)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            change(fabric, down=[LINK])()
+            serve(fabric, lambda: fabric.installations[-1].installed_ps is not None, seconds=15)
+            took_ps = fabric.installations[-1].took_ps
+            assert took_ps < 9_000 * PS_PER_MS, "its own deadline is 20 s"
+            assert frozen in fabric.fleet.lost
+            serve(fabric, lambda: set(fabric.fleet.lost) == {frozen})
+
+            # What `ofan status` asks for.
+            begun = time.monotonic()
+            counters = fabric.switches.counters()
+            assert len(fabric.held_entries()) == fabric.tree.switches - 1
+            assert time.monotonic() - begun < 5
+            assert [one.is_silent for one in counters].count(True) == 1
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        serve(fabric, lambda: not fabric.fleet.lost)
+        assert holds_its_plan(fabric)
+
+
+def test_what_a_frozen_switch_has_inside_is_counted_in_its_own_run_alone(tmp_path):
+    with running(tmp_path) as fabric:
+        fabric.switches.may_restart = True
+        pid = fabric.switches.processes.pids["core0_0"]
+        run = Run(fabric, fabric.scenario)
+        run.start(with_events=False)
+        fabric.call_at(300 * PS_PER_MS, lambda: os.kill(pid, signal.SIGSTOP))
+        fabric.call_at(900 * PS_PER_MS, fabric.agents.stop)
+        try:
+            fabric.loop.run(lambda: run.is_over)
+            with pytest.raises(EmulationError, match="still under way, 0 unaccounted for"):
+                run.outcome()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        again = disturbed(fabric)
+        assert again.accounts.unaccounted == 0
+        assert again.accounts.sent == again.accounts.received
+
+
+def test_a_run_that_is_stopped_leaves_nothing_to_the_next(tmp_path):
+    with running(tmp_path) as fabric:
+        run = Run(fabric, fabric.scenario)
+        run.start(with_events=False)
+        fabric.call_at(500 * PS_PER_MS, fabric.agents.stop)
+        fabric.loop.run(lambda: run.is_over)
+        with pytest.raises(EmulationError, match=r"0 lost .* 0 unaccounted for"):
+            run.outcome()
+        accounts = disturbed(fabric).accounts
+        assert accounts.sent == accounts.received
+
+
 def test_probes_route_around_a_dead_switch_and_use_it_again(tmp_path):
     # The switch is up again after some 0.7 s: three probes must have missed it before.
     with running(tmp_path, packets=60, detection="probe", probe_interval_us=150_000) as fabric:

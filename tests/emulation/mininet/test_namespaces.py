@@ -1,7 +1,9 @@
 import os
 import select
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -10,6 +12,7 @@ from emulation.mininet import kernel
 from emulation.mininet.kernel import ip_batch, own_namespace
 from emulation.mininet.switch_processes import set_link
 from fattree.addressing import interface_name
+from fattree.experiment import Scenario
 
 pytestmark = pytest.mark.root
 
@@ -40,9 +43,39 @@ def flags(line):
 
 def test_a_link_goes_down_at_both_ends_and_up_again(network, tree, interfaces):
     for up in (False, True):
-        set_link(tree, 0, up)
+        set_link(Scenario(fabric={"k": 4}), 0, up)
         lines = interfaces()
         assert [("UP" in flags(lines[name])) for name in ("e0_0-3", "a0_0-1")] == [up, up]
+
+
+def test_frames_that_a_link_swallows_are_counted_also_when_it_is_mended(namespace):
+    ip_batch(
+        ["link add near type veth peer name far", "link set near up", "link set far up"],
+    )
+    books = kernel.InterfaceBooks()
+    before = books.read(swallows=True)["near"]
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as link:
+        link.bind(("near", 3))
+        for frames in (True, False, True, False):
+            kernel.swallow(["near"], frames, microseconds=0)
+            with suppress(OSError):
+                link.send(bytes(60))
+    after = books.read(swallows=True)["near"]
+    assert (after.refused - before.refused, after.sent - before.sent) == (2, 2)
+
+
+def test_books_go_on_where_an_interface_is_made_anew(namespace):
+    make = ["link add near type veth peer name far", "link set near up", "link set far up"]
+    books = kernel.InterfaceBooks()
+    for _ in range(2):
+        ip_batch(make)
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as link:
+            link.bind(("near", 3))
+            link.send(bytes(60))
+        books.read()
+        ip_batch(["link del near"])
+    total = books.read()["near"]
+    assert total.sent + total.refused == 2, "a link that has only just come up may refuse one"
 
 
 def test_the_machine_keeps_its_own_interfaces(namespace, tree, interfaces):

@@ -112,6 +112,7 @@ def test_what_bmv2_counts_is_what_the_kernel_has_seen():
     found = BMV2.counters(FOLDER / "edge0_0.stats", kernel)
     assert found.ports[1] == PortCounters(packets=5, bytes=500, received=8)
     assert found.unrouted == 10 - 7
+    assert found.ports[1].max_queue_bytes is None, "nobody has looked"
 
 
 def test_what_a_target_cannot_do_it_says():

@@ -1,5 +1,6 @@
 """Pictures and tables show what the runs have measured, with labels and units."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -79,3 +80,15 @@ def test_the_table_has_a_row_per_load_balancer_with_mean_and_deviation(
     assert rows[0][1:4] == [f"{first.cct_ps / 1e6 + 1:.2f}", "±", "1.41"]
     assert rows[0][-2:] == ["7", "0"]
     assert len(rows) == 2
+
+
+def test_queues_that_a_switch_does_not_report_are_not_printed_as_0(
+    outcomes: list[Outcome],
+) -> None:
+    silent = replace(
+        outcomes[1],
+        ports=tuple(replace(port, max_queue_bytes=None) for port in outcomes[1].ports),
+    )
+    page = StringIO()
+    Console(file=page, width=132).print(results_table([("", [record(silent, "mininet")])]))
+    assert page.getvalue().count("n. r.") == 5
