@@ -92,7 +92,7 @@ class Pipeline:
             self.program = self.native.program
             self.memory = Memory(
                 self.program,
-                self.native.translation.places,
+                self.native.places,
                 drop_port,
                 is_up=is_up,
                 has_port=self._has_port,

@@ -190,9 +190,10 @@ class _Emitter:
 
         Without one the ways part for good.
         """
-        targets = {branch.target for branch in _complete(block)}
-        if len(targets) == 1:
-            return targets.pop()
+        # One for each branch: a block to which two of them lead is on two ways.
+        targets = [branch.target for branch in _complete(block)]
+        if len(set(targets)) == 1:
+            return targets[0]
 
         seen: set[str] = set()
         shared: set[str] = set()
@@ -208,7 +209,7 @@ class _Emitter:
         """Whether the ways to the join share nothing, and none of them runs past it."""
         # A block on two arms would be written twice, and again with every level of nesting.
         seen = self._reach(join, None, inclusive=True) if join is not None else set()
-        for target in {branch.target for branch in _complete(block)}:
+        for target in [branch.target for branch in _complete(block)]:
             inside = self._reach(target, join, inclusive=False)
             if inside & seen or (stop is not None and stop in inside):
                 return False

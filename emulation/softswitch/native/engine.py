@@ -15,9 +15,9 @@ from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.assembly import assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.codegen.program import Program
+from emulation.softswitch.native import cache, machine
 from emulation.softswitch.native import context as at
-from emulation.softswitch.native import machine
-from emulation.softswitch.native.context import WORD, words_for
+from emulation.softswitch.native.context import WORD, Places, places, words_for
 from emulation.softswitch.native.memory import Memory
 from emulation.softswitch.native.reach import most_bytes, parsed_bytes
 from emulation.softswitch.native.shared import (
@@ -32,7 +32,7 @@ from emulation.softswitch.native.shared import (
     REQUEST_WORDS,
     RESUBMITTED,
     RESUME_VALUES,
-    Translation,
+    Interface,
 )
 from emulation.softswitch.native.slots import address, words_of
 from emulation.softswitch.native.translate import translate
@@ -62,8 +62,13 @@ class NativeProgram:
     """
 
     program: Program
-    translation: Translation
+    interface: Interface
     code: machine.Code
+
+    @property
+    def places(self) -> Places:
+        """Where the context has everything."""
+        return places(self.program)
 
     @property
     def ingress_address(self) -> int:
@@ -78,7 +83,7 @@ class NativeProgram:
     @property
     def state_bytes(self) -> int:
         """The size of a state block, a multiple of 8."""
-        return self.translation.state.size
+        return self.interface.state_bytes
 
     @property
     def out_growth(self) -> int:
@@ -100,18 +105,32 @@ def native_program(source: bytes) -> NativeProgram | str:
     Raises PipelineError where it cannot be run at all.
     """
     program = load(source)
+    key = machine.identity(source)
+    kept = cache.read(key)
+    if kept is None:
+        made = _compiled(program)
+        if isinstance(made, str):
+            return made
+
+        kept = made
+        cache.write(key, *kept)
+
+    interface, code = kept
+    return NativeProgram(
+        program, Interface.from_json(interface), machine.load(code, INGRESS, EGRESS)
+    )
+
+
+def _compiled(program: Program) -> tuple[str, bytes] | str:
+    """Return interface and object code of a program, or why there are none."""
     try:
         translation = translate(program, assemble(program))
+        return translation.interface.as_json(), machine.object_code(translation.text)
     except UnsupportedError as error:
         return f"no native code for {error}"
-
-    try:
-        code = machine.object_code(translation.text)
     except RuntimeError as error:
         # What LLVM does not accept is a fault of the translator, and no reason to run nothing.
         return f"no native code: {' '.join(str(error).split())[:120]}"
-
-    return NativeProgram(program, translation, machine.load(code, INGRESS, EGRESS))
 
 
 class NativeFunctions:
@@ -125,7 +144,7 @@ class NativeFunctions:
         log: Callable[[str, tuple[int, ...]], None],
     ) -> None:
         self._memory = memory
-        self._logs = native.translation.logs
+        self._logs = native.interface.logs
         self._say = log
         self._context = memory.address
         self._growth = native.out_growth
@@ -133,7 +152,7 @@ class NativeFunctions:
         self._block = ctypes.c_char * native.state_bytes
         self._ingress = _INGRESS(native.ingress_address)
         self._egress = _EGRESS(native.egress_address)
-        self._requests = native.translation.requests
+        self._requests = native.interface.requests
         self._lists: Mapping[int, Sequence[int]] = {
             number: [
                 native.program.field(*item["value"]).bits

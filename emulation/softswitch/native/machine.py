@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 
 SPEED = 2
+PACKAGE = Path(__file__).parent.parent
 
 
 @cache
@@ -26,6 +30,25 @@ def _machine() -> Any:
         codemodel="jitdefault",
         jit=True,
     )
+
+
+@cache
+def _maker() -> bytes:
+    """Return what decides, beside the program, which code is made: our sources, LLVM, the CPU."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.glob("*/*.py")):
+        digest.update(path.read_bytes())
+
+    for part in (llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_process_triple()):
+        digest.update(part.encode() + b"\0")
+
+    digest.update(llvm.get_host_cpu_features().flatten().encode())
+    return digest.digest()
+
+
+def identity(source: bytes) -> str:
+    """Return what names a program's code: no two that differ have the same."""
+    return hashlib.sha256(_maker() + source).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -53,12 +54,45 @@ class Bytes:
     size: Any
 
 
+# Where a value is in the request words: its first word, its bits, whether it is signed.
+Place = tuple[int, int, bool]
+
+
 @dataclass(slots=True)
 class RequestLayout:
-    """Where the values of each list are in the request words: (first word, bits, signed) each."""
+    """Where the values of each list (request, number) are in the request words."""
 
-    places: dict[tuple[str, int], tuple[tuple[int, int, bool], ...]] = field(default_factory=dict)
+    places: dict[tuple[str, int], tuple[Place, ...]] = field(default_factory=dict)
     size: int = VALUES_WORD
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What the callers of `ingress` and `egress` must know of them.
+
+    `logs` are texts and numbers of values by the number of the message.
+    """
+
+    state_bytes: int
+    requests: RequestLayout
+    logs: Mapping[int, tuple[str, int]]
+
+    def as_json(self) -> str:
+        """Return it as text."""
+        lists = [[*key, *places] for key, places in self.requests.places.items()]
+        logs = [[number, *message] for number, message in self.logs.items()]
+        return json.dumps([self.state_bytes, self.requests.size, lists, logs])
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Interface:
+        """Return what `as_json` has written."""
+        size, words, lists, logs = json.loads(text)
+        places = {(name, number): tuple(map(tuple, rest)) for name, number, *rest in lists}
+        return cls(
+            size,
+            RequestLayout(places, words),
+            {number: (said, count) for number, said, count in logs},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +100,7 @@ class Translation:
     """A module of LLVM IR with `ingress` and `egress`, and what their callers must know."""
 
     text: str
-    places: Places
-    state: StateLayout
-    requests: RequestLayout
-    logs: Mapping[int, tuple[str, int]]
+    interface: Interface
 
 
 @dataclass(slots=True)

@@ -29,6 +29,7 @@ from emulation.softswitch.native.shared import (
     FRAME_WORD,
     INGRESS,
     Bytes,
+    Interface,
     Shared,
     Translation,
     state_order,
@@ -57,9 +58,8 @@ def translate(program: Program, assembly: Assembly) -> Translation:
     _Ingress(shared, functions[INGRESS]).translate()
     _Egress(shared, functions[EGRESS]).translate()
 
-    return Translation(
-        str(shared.module), shared.places, shared.state, shared.requests, shared.logs
-    )
+    interface = Interface(shared.state.size, shared.requests, shared.logs)
+    return Translation(str(shared.module), interface)
 
 
 class _Ingress(Function):
