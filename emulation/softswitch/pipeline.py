@@ -65,6 +65,7 @@ class Pipeline:
         self._has_port = has_port
         self.native: NativeProgram | None = None
         self.memory: Memory | None = None
+        self.functions: NativeFunctions | None = None
         self.reason = ""
 
         with corruption_is_reported():
@@ -138,7 +139,7 @@ class Pipeline:
         if self.native is None or self.memory is None:
             return self._compile(random, drop_port)
 
-        functions = NativeFunctions(self.native, self.memory, random, self._log)
+        self.functions = functions = NativeFunctions(self.native, self.memory, random, self._log)
         return functions.ingress, functions.egress
 
     def _compile(

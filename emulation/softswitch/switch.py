@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulation.softswitch.pipeline import DROP_PORT, Pipeline
+from emulation.softswitch.pipeline import DROP_PORT, Engine, Pipeline
 from emulation.softswitch.requests import (
     EGRESS_CLONE,
     INGRESS_CLONE,
@@ -135,7 +135,9 @@ class Switch:
         cpu_port: int | None = None,
         drop_port: int = DROP_PORT,
         walk: Walk | None = None,
+        engine: Engine = "auto",
     ) -> None:
+        self.engine = engine
         self.device_id = device_id
         self.clock = clock
         self.cpu_port = cpu_port
@@ -166,6 +168,7 @@ class Switch:
             drop_port=self._drop_port,
             walk=self._walk,
             has_port=self.has_port,
+            engine=self.engine,
         )
 
     def commit(self, pipeline: Pipeline) -> None:
@@ -205,6 +208,28 @@ class Switch:
         # What has waited longest goes first.
         return self.take_requeued() + pending if self._requeued else pending
 
+    def passed(self, port: int, frame: bytes, asked: int) -> list[Pending]:
+        """Go on with a frame that machine code has taken through ingress, and counted."""
+        assert self.pipeline is not None and self.pipeline.functions is not None
+        outcome = self.pipeline.functions.passed(asked, frame)
+        pending = self._ingress(port, frame, len(frame), None, outcome)
+        return self.take_requeued() + pending if self._requeued else pending
+
+    def left(self, port: int, frame: bytes, result: int, out: int) -> list[Transmit]:
+        """Go on with a frame that machine code has taken through egress, and not counted."""
+        assert self.pipeline is not None and self.pipeline.functions is not None
+        functions = self.pipeline.functions
+        spec, _, priority, growth, _, state = functions.passed(0, frame)
+        pending = Pending(
+            spec,
+            priority,
+            length=len(frame) + growth,
+            pipeline=self.pipeline,
+            state=state,
+            ingress_port=port,
+        )
+        return self._left(pending, *functions.left(result, frame, out))
+
     def take_requeued(self) -> list[Pending]:
         """Return, and forget, packets that want to be enqueued though no frame has come."""
         taken = self._requeued
@@ -239,6 +264,11 @@ class Switch:
             deq_qdepth,
         )
 
+        return self._left(pending, frame, requests)
+
+    def _left(self, pending: Pending, frame: bytes | None, requests: Any) -> list[Transmit]:
+        """Do with a frame that has been through egress what it asks for."""
+        port = pending.egress_port
         if requests is not None and self._again(pending, frame, EgressRequests(*requests)):
             return []
 
@@ -259,8 +289,14 @@ class Switch:
         return [Transmit(port, frame)]
 
     def _ingress(
-        self, port: int, frame: bytes, length: int, resume: Resume | None
+        self,
+        port: int,
+        frame: bytes,
+        length: int,
+        resume: Resume | None,
+        outcome: Any = None,
     ) -> list[Pending]:
+        # `outcome` is what the pipeline has said where it has seen the frame already.
         pipeline = self.pipeline
         if pipeline is None:
             self.counts.dropped_without_pipeline += 1
@@ -269,9 +305,10 @@ class Switch:
         now = self.clock()
         copies: list[Pending] = []
         for _ in range(MAX_RESUBMISSIONS):
-            spec, group, priority, delta, requested, state = pipeline.ingress(
+            spec, group, priority, delta, requested, state = outcome or pipeline.ingress(
                 frame, port, length, now, resume
             )
+            outcome = None
             original = Pending(
                 spec,
                 priority,

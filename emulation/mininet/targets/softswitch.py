@@ -102,7 +102,7 @@ def _read_port(row: dict[str, Any]) -> PortCounters:
     return PortCounters(
         packets=row["tx_packets"],
         bytes=row["tx_bytes"],
-        drops=row["queue_drops"] + row["priority_drops"],
+        drops=row["queue_drops"] + row["priority_drops"] + row["waiting_drops"],
         # A frame refused with ENOBUFS is among those that the kernel counts (`interface_counts`).
         failed=row["tx_failed"] - row.get("tx_no_buffers", 0),
         missed=row["kernel_drops"],

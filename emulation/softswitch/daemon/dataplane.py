@@ -15,10 +15,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
+from typing import Any, TypeVar
 
+from emulation.softswitch.daemon.bursts import Bursts
 from emulation.softswitch.daemon.log import Log
+from emulation.softswitch.daemon.options import DEFAULT_DEPTH
 from emulation.softswitch.daemon.ports import Port
-from emulation.softswitch.daemon.sockets import drain, is_running, receive
+from emulation.softswitch.daemon.sockets import drain, is_running
+from emulation.softswitch.native import burst_code as at
+from emulation.softswitch.native.engine import NativeFunctions
 from emulation.softswitch.switch import Pending, Switch, Transmit
 from emulation.softswitch.units import PS_PER_SECOND, PS_PER_US
 
@@ -27,8 +32,13 @@ BATCH = 64
 # How long work of the controller may hold up packets.
 SLICE_NS = 500_000
 Work = Iterator[None]
+T = TypeVar("T")
 LEAVE = 0
 TRANSMIT = 1
+RETRY = 2
+# How soon an interface that takes no more is tried again, and how many copies wait for it.
+RETRY_PS = 200 * PS_PER_US
+MAX_WAITING = DEFAULT_DEPTH
 
 
 class Clock:
@@ -65,8 +75,10 @@ class Dataplane:
         self._clock = clock
         self._link_events = link_events
         self._log = log
+        wants_rings = switch.engine != "python" and not log.wants("debug")
+        self._bursts = Bursts(ports.values(), wants_rings)
         self._by_socket = {port.socket: port for port in ports.values()}
-        self._events: list[tuple[int, int, int, Port | None, Pending | bytes]] = []
+        self._events: list[tuple[int, int, int, Port | None, Pending | bytes | None]] = []
         # Events of the same time stay in order, and are never compared any further.
         self._order = count()
         self._work: deque[Work] = deque()
@@ -110,6 +122,8 @@ class Dataplane:
             if self._work:
                 self._do_work()
 
+            self._flush_rings()
+
     def close(self) -> None:
         """Close the sockets of the loop and of the ports."""
         for port in self.ports.values():
@@ -123,9 +137,11 @@ class Dataplane:
         for pending in copies:
             port = self.ports.get(pending.egress_port)
             # The CPU port has no interface, and a port without rate no queue that could fill.
-            if port is None or port.is_immediate:
+            if port is None or (port.is_immediate and not (port.waiting or port.is_blocked)):
                 pending.enq_timestamp = self._clock() // PS_PER_US
                 self._leave(port, pending, 0, 0)
+            elif port.is_immediate:
+                self._wait_at(port, pending)
             else:
                 self._offer(port, pending)
 
@@ -157,9 +173,40 @@ class Dataplane:
                     file.flush()
 
     def _receive(self, port: Port) -> None:
+        pipeline = self.switch.pipeline
+        if port.ring is not None and pipeline is not None and pipeline.functions is not None:
+            self._burst(port, pipeline.functions)
+        else:
+            self._receive_some(port, BATCH)
+
+    def _burst(self, port: Port, functions: NativeFunctions) -> None:
+        """Let machine code move frames as long as all is simple, and do here what is not."""
+        assert port.ring is not None
+        functions.settle()
         for _ in range(BATCH):
+            end = self._bursts.run(port, functions, self._clock(), self.switch.counts)
+            report = self._bursts.report
+            if end == at.PASSED:
+                copies = self._guarded(
+                    self.switch.passed, port.number, self._bursts.frame(), int(report[at.RESULT])
+                )
+                port.ring.release()
+                self.enqueue(copies)
+            elif end == at.ASKED_EGRESS:
+                out = self._bursts.frame(), int(report[at.RESULT]), int(report[at.OUT])
+                sent = self._guarded(self.switch.left, port.number, *out)
+                port.ring.release()
+                self._send(sent, None)
+            elif end == at.ODD:
+                self._receive_some(port, 1)
+            # The ring is empty, or others have their turn.
+            else:
+                return
+
+    def _receive_some(self, port: Port, count: int) -> None:
+        for _ in range(count):
             try:
-                frame = receive(port.socket)
+                frame = port.receive()
             # Nothing left at this port.
             except BlockingIOError:
                 return
@@ -171,20 +218,12 @@ class Dataplane:
             if self._events:
                 self._run_due()
 
-            self.enqueue(self._process(port.number, frame))
+            self.enqueue(self._guarded(self.switch.ingress, port.number, frame))
 
-    def _process(self, port: int, frame: bytes) -> list[Pending]:
-        """Run ingress; a program that makes our code fail costs its packet, not the switch."""
+    def _guarded(self, process: Callable[..., list[T]], *arguments: Any) -> list[T]:
+        """Run the pipeline; a program that makes our code fail costs its packet, not the switch."""
         try:
-            return self.switch.ingress(port, frame)
-        except Exception as error:
-            self._report(error)
-            return []
-
-    def _finish(self, pending: Pending, depth: int, waited_us: int) -> list[Transmit]:
-        """Run egress with the same care."""
-        try:
-            return self.switch.egress(pending, depth, waited_us)
+            return process(*arguments)
         except Exception as error:
             self._report(error)
             return []
@@ -214,6 +253,46 @@ class Dataplane:
             )
             heapq.heappush(self._events, (departure, next(self._order), LEAVE, port, pending))
 
+    def _wait_at(self, port: Port, pending: Pending) -> None:
+        """Let a copy wait for an interface that takes no more, as in a queue with a rate."""
+        if len(port.waiting) >= MAX_WAITING:
+            port.counts.waiting_drops += 1
+            return
+
+        pending.enq_qdepth = len(port.waiting)
+        pending.enq_timestamp = self._clock() // PS_PER_US
+        port.waiting.append(pending)
+        self._retry_later(port)
+
+    def _retry_later(self, port: Port) -> None:
+        # Polling for room would find it at once in a ring whose frames the kernel does not take.
+        if port.is_retrying:
+            return
+
+        port.is_retrying = True
+        self._bursts.hold(port, held=True)
+        when = self._clock() + RETRY_PS
+        heapq.heappush(self._events, (when, next(self._order), RETRY, port, None))
+
+    def _retry(self, port: Port) -> None:
+        """Send what waits for an interface, as far as it takes it now."""
+        port.is_retrying = False
+        is_free = port.push()
+        while port.waiting and not port.is_blocked:
+            pending = port.waiting.popleft()
+            waited_us = self._clock() // PS_PER_US - pending.enq_timestamp
+            self._leave(port, pending, len(port.waiting), waited_us)
+
+        if port.waiting or port.is_blocked or not (is_free or port.push()):
+            self._retry_later(port)
+        elif not port.is_retrying:
+            self._bursts.hold(port, held=False)
+
+    def _flush_rings(self) -> None:
+        for port in self._bursts.pending():
+            if not port.push():
+                self._retry_later(port)
+
     def _run_due(self) -> None:
         events = self._events
         now = self._clock()
@@ -221,6 +300,8 @@ class Dataplane:
             when, _, kind, port, item = heapq.heappop(events)
             if kind == TRANSMIT and port is not None and isinstance(item, bytes):
                 port.transmit(item)
+            elif kind == RETRY and port is not None:
+                self._retry(port)
             elif port is not None and isinstance(item, Pending):
                 # The state of the queue when the packet left, even if the loop comes to it later.
                 depth = port.queues[item.priority].depth_packets(when)
@@ -246,7 +327,12 @@ class Dataplane:
         when: int | None = None,
     ) -> None:
         """Send a copy that has left its queue; a port without interface is the CPU port."""
-        for sent in self._finish(pending, depth, waited_us):
+        self._send(self._guarded(self.switch.egress, pending, depth, waited_us), when)
+
+    def _send(self, frames: Sequence[Transmit], when: int | None) -> None:
+        """Put frames on their links, `when` they have left their queue, else now."""
+        for sent in frames:
+            port = self.ports.get(sent.port)
             if port is None:
                 continue
 
@@ -259,6 +345,8 @@ class Dataplane:
                 )
             else:
                 port.transmit(sent.frame)
+                if port.stuck:
+                    self._retry_later(port)
 
         # Egress may have made clones, which go through the queues like any packet.
         again = self.switch.take_requeued()

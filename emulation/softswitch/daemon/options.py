@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, get_args
+
+from emulation.softswitch.pipeline import Engine
 
 T = TypeVar("T")
 
@@ -87,6 +89,7 @@ class Options:
     delay_us: Setting = Setting()
     tls: Tls | None = None
     user: str | None = None
+    engine: Engine = "auto"
     ignored: tuple[str, ...] = field(default=())
 
 
@@ -133,6 +136,7 @@ def parse(arguments: Sequence[str]) -> Options:
         delay_us=_setting(given.delay_us),
         tls=_tls(given),
         user=given.user,
+        engine=given.engine,
         ignored=tuple(
             name
             for name in (*IGNORED_WITH_VALUE, *IGNORED_FLAGS)
@@ -226,6 +230,12 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
         "--stats-socket", metavar="PATH", help="Unix socket that answers with counters as JSON"
     )
     group.add_argument("--user", metavar="NAME", help="become this user when all sockets are open")
+    group.add_argument(
+        "--engine",
+        choices=get_args(Engine),
+        default="auto",
+        help="run the program as machine code, in Python, or whichever can (default: auto)",
+    )
     group.add_argument("--seed", type=_natural, metavar="N", help="seed of random() in programs")
 
 

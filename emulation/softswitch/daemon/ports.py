@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulation.softswitch.daemon.options import DEFAULT_DEPTH, Options
 from emulation.softswitch.daemon.pcap import PcapFile
-from emulation.softswitch.daemon.sockets import kernel_drops, open_interface
+from emulation.softswitch.daemon.rings import Ring
+from emulation.softswitch.daemon.sockets import kernel_drops, open_interface, receive
+from emulation.softswitch.native import burst_code
 from emulation.softswitch.queue import OutputQueue
+from emulation.softswitch.switch import Pending
 from emulation.softswitch.units import PS_PER_US
+
+_IN_RING = {
+    "rx_packets": burst_code.RX_PACKETS,
+    "rx_bytes": burst_code.RX_BYTES,
+    "tx_packets": burst_code.TX_PACKETS,
+    "tx_bytes": burst_code.TX_BYTES,
+    "tx_failed": burst_code.TX_FAILED,
+}
 
 
 @dataclass(slots=True)
@@ -30,6 +42,7 @@ class PortCounts:
     tx_no_buffers: int = 0
     kernel_drops: int = 0
     priority_drops: int = 0
+    waiting_drops: int = 0
     max_queue_bytes: int = 0
 
 
@@ -47,22 +60,62 @@ class Port:
     counts: PortCounts = field(default_factory=PortCounts)
     pcap_in: PcapFile | None = None
     pcap_out: PcapFile | None = None
+    ring: Ring | None = None
+    # Copies that wait because the interface takes no more, and frames that it has refused.
+    waiting: deque[Pending] = field(default_factory=deque)
+    stuck: deque[bytes] = field(default_factory=deque)
+    is_retrying: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether frames leave at once and unseen, so that machine code may send them."""
+        return self.is_immediate and not self.delay_ps and self.pcap_in is None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the interface takes no more for the moment."""
+        return bool(self.stuck) or (self.ring is not None and not self.ring.has_room)
+
+    def receive(self) -> bytes:
+        """Return the next frame; BlockingIOError if there is none."""
+        return receive(self.socket) if self.ring is None else self.ring.take()
+
+    def push(self) -> bool:
+        """Send again what the interface has not taken; return whether it has taken everything."""
+        refused = self.stuck
+        self.stuck = deque()
+        for frame in refused:
+            self.transmit(frame)
+
+        return not self.stuck and (self.ring is None or self.ring.flush())
 
     def transmit(self, frame: bytes) -> None:
-        """Send a frame now; where the interface does not take it, count that."""
+        """Send a frame now; where the interface does not take it, keep it or count that."""
         counts = self.counts
         try:
-            self.socket.send(frame)
-        except OSError as error:
+            self._put(frame)
+        # Full for the moment: kept, and first in line when there is room.
+        except BlockingIOError:
+            self.stuck.append(frame)
+            return
+        except (OSError, ValueError) as error:
             counts.tx_failed += 1
             # With a full transmit queue of the kernel; it counts the frame as well.
-            counts.tx_no_buffers += error.errno == errno.ENOBUFS
+            counts.tx_no_buffers += getattr(error, "errno", 0) == errno.ENOBUFS
             return
 
         counts.tx_packets += 1
         counts.tx_bytes += len(frame)
         if self.pcap_out is not None:
             self.pcap_out.write(frame)
+
+    def _put(self, frame: bytes) -> None:
+        if self.stuck:
+            raise BlockingIOError
+        if self.ring is None:
+            self.socket.send(frame)
+        else:
+            self.ring.put(frame)
 
     def received(self, frame: bytes) -> None:
         """Count a frame that has arrived."""
@@ -78,6 +131,11 @@ class Port:
         # Reading resets the kernel's count.
         self.counts.kernel_drops += kernel_drops(self.socket)
         counts = {name: getattr(self.counts, name) for name in PortCounts.__slots__}
+        if self.ring is not None:
+            # What machine code has moved.
+            for name, place in _IN_RING.items():
+                counts[name] += int(self.ring.words[place])
+
         drops = sum(queue.drops for queue in self.queues)
         waiting = sum(queue.occupancy_bytes(now_ps) for queue in self.queues)
 
@@ -91,6 +149,9 @@ class Port:
 
     def close(self) -> None:
         """Close the socket and the files."""
+        if self.ring is not None:
+            self.ring.close()
+
         self.socket.close()
         for file in (self.pcap_in, self.pcap_out):
             if file is not None:

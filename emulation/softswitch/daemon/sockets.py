@@ -77,11 +77,18 @@ def receive(sock: socket.socket) -> bytes:
     frame, auxiliary, _, _ = sock.recvmsg(MAX_FRAME, 64)
     if auxiliary:
         status, _, _, _, _, tci, tpid = AUXDATA.unpack(auxiliary[0][2])
-        if status & STATUS_VLAN_VALID:
-            kind = tpid if status & STATUS_VLAN_TPID_VALID else 0x8100
-            return frame[:12] + struct.pack(">HH", kind, tci) + frame[12:]
+        return put_tag_back(frame, status, tci, tpid)
 
     return frame
+
+
+def put_tag_back(frame: bytes, status: int, tci: int, tpid: int) -> bytes:
+    """Return a frame with the VLAN tag that the kernel has handed over beside it, if any."""
+    if not status & STATUS_VLAN_VALID:
+        return frame
+
+    kind = tpid if status & STATUS_VLAN_TPID_VALID else 0x8100
+    return frame[:12] + struct.pack(">HH", kind, tci) + frame[12:]
 
 
 def kernel_drops(sock: socket.socket) -> int:

@@ -2,9 +2,9 @@
 
 connect to the Unix socket, read until the end: one JSON object with device_id, counts, ports
 
-received + copies = transmitted + packet_ins + every drop in `counts` + queue_drops and
-priority_drops of all ports + what still waits; transmitted = every tx_packets and tx_failed of the
-ports + what still waits. So a harness can check that nothing is lost without being counted.
+received + copies = transmitted + packet_ins + every drop in `counts` + queue_drops, priority_drops
+and waiting_drops of all ports + what still waits; transmitted = every tx_packets and tx_failed of
+the ports + what still waits. So a harness can check that nothing is lost without being counted.
 tx_no_buffers is a part of tx_failed: the kernel had no buffers for these frames and counts them as
 drops of the interface too, so whoever adds up both leaves them out. kernel_drops are frames that
 the kernel dropped before the switch saw them.

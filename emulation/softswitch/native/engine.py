@@ -15,8 +15,8 @@ from emulation.softswitch.codegen import names
 from emulation.softswitch.codegen.assembly import assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.codegen.program import Program
-from emulation.softswitch.native import cache, machine
 from emulation.softswitch.native import context as at
+from emulation.softswitch.native import kept, machine
 from emulation.softswitch.native.context import WORD, Places, places, words_for
 from emulation.softswitch.native.memory import Memory
 from emulation.softswitch.native.reach import most_bytes, parsed_bytes
@@ -73,12 +73,12 @@ class NativeProgram:
     @property
     def ingress_address(self) -> int:
         """Where `ingress` is."""
-        return self.code.ingress
+        return self.code.addresses[0]
 
     @property
     def egress_address(self) -> int:
         """Where `egress` is."""
-        return self.code.egress
+        return self.code.addresses[1]
 
     @property
     def state_bytes(self) -> int:
@@ -106,16 +106,16 @@ def native_program(source: bytes) -> NativeProgram | str:
     """
     program = load(source)
     key = machine.identity(source)
-    kept = cache.read(key)
-    if kept is None:
+    found = kept.read(key)
+    if found is None:
         made = _compiled(program)
         if isinstance(made, str):
             return made
 
-        kept = made
-        cache.write(key, *kept)
+        found = made
+        kept.write(key, *found)
 
-    interface, code = kept
+    interface, code = found
     return NativeProgram(
         program, Interface.from_json(interface), machine.load(code, INGRESS, EGRESS)
     )
@@ -147,7 +147,8 @@ class NativeFunctions:
         self._logs = native.interface.logs
         self._say = log
         self._context = memory.address
-        self._growth = native.out_growth
+        self.growth = native.out_growth
+        self.addresses = memory.address, native.ingress_address, native.egress_address
         self._state_bytes = native.state_bytes
         self._block = ctypes.c_char * native.state_bytes
         self._ingress = _INGRESS(native.ingress_address)
@@ -171,7 +172,8 @@ class NativeFunctions:
         memory.context[at.DRAW] = ctypes.cast(self._draw, ctypes.c_void_p).value or 0
         self._log = _LOG(self._logged)
         memory.context[at.LOG] = ctypes.cast(self._log, ctypes.c_void_p).value or 0
-        self._out = ctypes.create_string_buffer(2048 + self._growth)
+        self.burst_state = self._block()
+        self._out = ctypes.create_string_buffer(2048 + self.growth)
 
     def _logged(self, number: int, values: Any) -> None:
         text, count = self._logs[number]
@@ -179,7 +181,7 @@ class NativeFunctions:
 
     def ingress(self, data: bytes, port: int, length: int, now: int, resume: Any) -> Any:
         """Run the parser and the ingress pipeline."""
-        self._memory.settle()
+        self.settle()
         state = self._block()
         size = len(data)
         if resume is None:
@@ -190,6 +192,17 @@ class NativeFunctions:
             asked = self._ingress(self._context, data, size, size, port, length, now, state)
             self._memory.context[at.RESUME] = 0
 
+        return self._outcome(asked, data, state)
+
+    def settle(self) -> None:
+        """Let packets see all that the control plane has changed."""
+        self._memory.settle()
+
+    def passed(self, asked: int, data: bytes) -> Any:
+        """Return what `ingress` would, of a frame that a burst has taken through it."""
+        return self._outcome(asked, data, self._block.from_buffer_copy(self.burst_state))
+
+    def _outcome(self, asked: int, data: bytes, state: Any) -> Any:
         wanted = self._ingress_requests(asked) if asked else None
         return (*_OUTCOME(state), wanted, (data, state))
 
@@ -199,16 +212,21 @@ class NativeFunctions:
         """Run the egress pipeline and the deparser."""
         data, block = state
         size = len(data)
-        if size + self._growth > len(self._out):
-            self._out = ctypes.create_string_buffer(2 * size + self._growth)
+        if size + self.growth > len(self._out):
+            self.burst_state = self._block()
+        self._out = ctypes.create_string_buffer(2 * size + self.growth)
 
         length = self._egress(self._context, data, size, size, block, port, *metadata, self._out)
+        return self.left(length, data, ctypes.addressof(self._out))
+
+    def left(self, length: int, data: bytes, out: int) -> tuple[bytes | None, Any]:
+        """Return what egress has said: the frame at the address `out`, and requests."""
         wanted = None
         if length < DROPPED:
             wanted = self._egress_requests(ASKED - length, data)
             length = int(self._words[FRAME_WORD].astype(np.int64))
 
-        return (None if length < 0 else ctypes.string_at(self._out, length)), wanted
+        return (None if length < 0 else ctypes.string_at(out, length)), wanted
 
     def _resumed(self, resume: Any) -> Any:
         """Return what a packet brings along, as words."""

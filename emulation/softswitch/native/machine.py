@@ -53,10 +53,9 @@ def identity(source: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Machine code with the addresses of its two functions; `keeper` must live as long."""
+    """Machine code in memory with the addresses of its functions; `keeper` must live as long."""
 
-    ingress: int
-    egress: int
+    addresses: tuple[int, ...]
     keeper: Any
 
 
@@ -76,15 +75,11 @@ def object_code(text: str) -> bytes:
     return code
 
 
-def load(code: bytes, ingress: str, egress: str) -> Code:
+def load(code: bytes, *functions: str) -> Code:
     """Load an object file that `object_code` has made on this kind of machine."""
     _target()
     empty = llvm.parse_assembly("")
     engine = llvm.create_mcjit_compiler(empty, _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return Code(
-        ingress=engine.get_function_address(ingress),
-        egress=engine.get_function_address(egress),
-        keeper=engine,
-    )
+    return Code(tuple(map(engine.get_function_address, functions)), keeper=engine)

@@ -197,13 +197,25 @@ class _Egress(Function):
 
             return
 
+        # The room for what leaves is that of all headers at their longest.
+        most = word(self._most_of(name))
         size = self._b.zext(found.size, I64)
+        size = self._b.select(self._b.icmp_unsigned("<", size, most), size, most)
         is_real = self._b.icmp_signed(">=", found.offset, ir.Constant(I32, 0))
         with self._b.if_then(is_real):
             origin = self._b.gep(self._given[names.DATA], [self._b.sext(found.offset, I64)])
             self._move(place, origin, size)
 
         self._b.store(self._b.add(start, size), self._at)
+
+    def _most_of(self, name: str) -> int:
+        """Return the most bytes that a varbit may have."""
+        number = names.header_of(name)
+        header = None if number is None else self._shared.program.headers[number]
+        if header is None or header.max_bytes <= header.bytes:
+            raise UnsupportedError(f"the bytes of {name}, which have no limit")
+
+        return header.max_bytes - header.bytes
 
     def _move(self, to: Any, origin: Any, size: Any) -> None:
         copy = self._shared.module.declare_intrinsic("llvm.memcpy", [POINTER, POINTER, I64])

@@ -16,6 +16,7 @@ from llvmlite import ir
 MAX_BITS = 4096
 I1 = ir.IntType(1)
 I8 = ir.IntType(8)
+I16 = ir.IntType(16)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 WORD_BITS = 64

@@ -1,0 +1,95 @@
+"""Many frames in one call: from a port's ring through machine code to the rings of other ports."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from functools import cache
+
+import numpy as np
+
+from emulation.softswitch.daemon.ports import Port
+from emulation.softswitch.daemon.rings import Ring
+from emulation.softswitch.native import burst_code as at
+from emulation.softswitch.native import kept, machine
+from emulation.softswitch.native.engine import NativeFunctions
+from emulation.softswitch.native.slots import address
+from emulation.softswitch.switch import Counts
+
+# Frames of one port before others have their turn.
+BUDGET = 256
+_I64 = ctypes.c_int64
+_BURST = ctypes.CFUNCTYPE(
+    _I64, _I64, _I64, _I64, _I64, _I64, _I64, ctypes.c_void_p, _I64, _I64, _I64, _I64
+)
+
+
+@cache
+def _code() -> machine.Code:
+    """Return the loop, which is the same for all programs."""
+    key = machine.identity(at.BURST.encode())
+    found = kept.read(key)
+    if found is None:
+        found = "", machine.object_code(at.burst_module())
+        kept.write(key, *found)
+
+    return machine.load(found[1], at.BURST)
+
+
+class Bursts:
+    """The rings of a switch's ports; without any there is nothing to run."""
+
+    def __init__(self, ports: Iterable[Port], wanted: bool) -> None:
+        self._ports = [port for port in ports if wanted and port.is_plain]
+        self.words = np.zeros((max(1, len(self._ports)), at.PORT_WORDS), dtype=np.uint64)
+        self._of_port = np.zeros(at.PORT_NUMBERS, dtype=np.int64)
+        self.report = np.zeros(at.REPORT_WORDS, dtype=np.int64)
+
+        for i, port in enumerate(self._ports):
+            try:
+                port.ring = Ring(port.socket, port.name, port.number, self.words[i])
+            # Where the kernel has none to give, sockets do.
+            except (OSError, ValueError):
+                continue
+
+            self._of_port[port.number] = i + 1
+
+        self._index = {port.number: i for i, port in enumerate(self._ports)}
+        self._function = _BURST(_code().addresses[0]) if self._of_port.any() else None
+
+    def hold(self, port: Port, held: bool) -> None:
+        """Let frames for a port go through Python while others wait there, and no longer."""
+        if port.ring is not None:
+            self._of_port[port.number] = 0 if held else self._index[port.number] + 1
+
+    def run(self, port: Port, functions: NativeFunctions, now_ps: int, counts: Counts) -> int:
+        """Take frames from a port's ring; return how that ended (`native.burst_code`)."""
+        assert self._function is not None
+        report = self.report
+        report[:] = 0
+        end: int = self._function(
+            address(self.words),
+            self._index[port.number],
+            address(self._of_port),
+            *functions.addresses,
+            functions.burst_state,
+            now_ps,
+            BUDGET,
+            functions.growth,
+            address(report),
+        )
+        counts.received += int(report[at.TAKEN])
+        counts.dropped_by_ingress += int(report[at.DROPPED_INGRESS])
+        counts.dropped_by_egress += int(report[at.DROPPED_EGRESS])
+        counts.transmitted += int(report[at.TRANSMITTED])
+
+        return end
+
+    def frame(self) -> bytes:
+        """Return the frame that a burst has handed back."""
+        return ctypes.string_at(int(self.report[at.FRAME]), int(self.report[at.LENGTH]))
+
+    def pending(self) -> list[Port]:
+        """Return the ports that have frames for the kernel to send."""
+        waiting = np.flatnonzero(self.words[:, at.TX_PENDING]).tolist()
+        return [self._ports[i] for i in waiting]
