@@ -62,6 +62,7 @@ def run(options: Options) -> int:
             cpu_port=options.cpu_port,
             drop_port=options.drop_port,
             walk=walk,
+            engine=options.engine,
         )
 
         switch.on_log = lambda text: log.write("info", text)

@@ -142,6 +142,7 @@ class Port:
         return {
             "interface": self.name,
             "up": self.is_up,
+            "ring": self.ring is not None,
             "queue_drops": drops,
             "queue_bytes": waiting,
             **counts,

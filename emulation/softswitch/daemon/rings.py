@@ -31,8 +31,8 @@ REQUEST = struct.Struct("IIII")
 HEADER = struct.Struct("=IIIHHIIHH")
 
 # What is received waits here while the switch is busy elsewhere; what is sent leaves at once.
-RX_BYTES = 2 << 20
-TX_BYTES = 1 << 19
+RX_BYTES = 8 << 20
+TX_BYTES = 2 << 20
 # The kernel's own header and its alignment, and a tag that a program may add.
 OVERHEAD = 128
 ETHERNET_AND_TAG = 18
@@ -123,7 +123,7 @@ class Ring:
         with suppress(InterruptedError):
             self._socket.send(b"", socket.MSG_DONTWAIT)
 
-        last = int(self.words[at.TX_NEXT] - np.uint64(1)) % int(self.words[at.TX_FRAMES])
+        last = (int(self.words[at.TX_NEXT]) - 1) % int(self.words[at.TX_FRAMES])
         place = int(self.words[at.TX_BASE]) + last * int(self.words[at.TX_SIZE])
         is_waiting = self._status(place) == at.TP_STATUS_SEND_REQUEST
         self.words[at.TX_PENDING] = is_waiting

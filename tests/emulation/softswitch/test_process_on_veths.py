@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,48 @@ def test_frames_of_all_sizes_arrive_in_order_and_are_counted(wired: Any) -> None
     ports = net.statistics()["ports"]
     assert ports["1"]["rx_packets"] == ports["2"]["tx_packets"] == len(sent)
     assert ports["2"]["tx_bytes"] == sum(map(len, sent))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [((), True), (("--engine", "python"), False), (("--delay-us", "2=5"), None)],
+)
+def test_rings_are_used_where_machine_code_sends_at_once(
+    wired: Any, options: tuple[str, ...], expected: bool | None
+) -> None:
+    net = wired(*options)
+    sent = [frame(60 + i % 500, i) for i in range(300)]
+    for data in sent:
+        net.left.send(data)
+    assert [net.right.recv(1 << 16) for _ in sent] == sent
+    rings = [port["ring"] for port in net.statistics()["ports"].values()]
+    assert rings == ([True, False] if expected is None else [expected] * 2)
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_packets_wait_behind_an_interface_that_takes_no_more(
+    wired: Any, ends: list[str], engine: str
+) -> None:
+    # Half a second's worth of frames at once.
+    net = wired("--engine", engine)
+    shape = "root tbf rate 20mbit burst 2kb limit 10mb"
+    subprocess.run(["tc", "qdisc", "add", "dev", f"{ends[1]}s", *shape.split()], check=True)
+    sent = [frame(1000, i) for i in range(600)]
+    for data in sent:
+        net.left.send(data)
+    net.right.settimeout(3)
+    arrived = []
+    with suppress(TimeoutError):
+        while len(arrived) < len(sent):
+            arrived.append(net.right.recv(1 << 16))
+    stats = net.statistics()
+    port = stats["ports"]["2"]
+    assert port["tx_failed"] == 0
+    assert len(arrived) + port["waiting_drops"] + stats["ports"]["1"]["kernel_drops"] == len(sent)
+    # In order, and none twice, whoever waited where.
+    numbers = [struct.unpack_from(">I", data, 14)[0] for data in arrived]
+    assert numbers == sorted(set(numbers))
+    assert len(arrived) > 60
 
 
 def test_a_full_queue_drops_and_every_packet_is_accounted_for(wired: Any) -> None:
