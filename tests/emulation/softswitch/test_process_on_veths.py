@@ -149,7 +149,7 @@ def test_packets_wait_behind_an_interface_that_takes_no_more(
     for data in sent:
         net.left.send(data)
     net.right.settimeout(3)
-    arrived = []
+    arrived: list[bytes] = []
     with suppress(TimeoutError):
         while len(arrived) < len(sent):
             arrived.append(net.right.recv(1 << 16))
