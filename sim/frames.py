@@ -85,13 +85,15 @@ class Frames(NamedTuple):
 class Program(NamedTuple):
     """Where a compiled program is: C functions, and for each switch what they are given first.
 
-    `forget` takes (context, port, bytes) when a queue drops what ingress has sent there.
+    `forget` (0: none) takes a switch's `queues` and (port, bytes) when a queue drops what ingress
+    has sent there.
     """
 
     ingress: int
     egress: int
     forget: int
     contexts: Int64
+    queues: Int64
 
 
 class Desk(NamedTuple):

@@ -4,6 +4,7 @@ Whoever drives it compiles the program, fills the switches' tables and says when
 `advance` to the time of an event, `leave_now`, then change what changes.
 """
 
+import sys
 import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -19,6 +20,7 @@ from fattree.topology import SWITCH_LAYERS
 from hostagent.state import NEVER, Recovery
 from sim.engine import buffers_of, result_of
 from sim.frames import (
+    BTH_AT,
     ETHERNET,
     EVENTS,
     FRAME_AT,
@@ -32,6 +34,7 @@ from sim.frames import (
     Frames,
     Program,
 )
+from sim.jit import CACHE
 from sim.network import build_for_program, grown, waypoint_routes
 from sim.programs import (
     advance_program,
@@ -101,11 +104,22 @@ class Counts(NamedTuple):
     hops: int
 
 
+def are_compiled() -> bool:
+    """Return whether the kernels are in the cache (or in this process) already."""
+    if getattr(advance_program, "signatures", True):
+        return True
+
+    folder = CACHE.folder
+    return folder is not None and any(folder.glob("**/programs.advance_program*.nbc"))
+
+
 def kept_bytes(scenario: Scenario, layout: Layout) -> int:
     """Return how much of every frame is kept: what programs look at, and what hosts read back."""
-    # A second IPv4 header where hosts write one.
+    # A second IPv4 header where hosts write one. What a program looks at beyond the headers that
+    # all frames have may be headers of its own, which hosts' bytes then stand behind.
     headers = HEADERS + (IPV4 if scenario.policy == "host_dr" else 0)
-    return -(-(max(layout.frame_bytes, headers) + layout.growth) // 8) * 8
+    own = max(0, layout.frame_bytes - ETHERNET - BTH_AT)
+    return -(-max(layout.frame_bytes, headers + own) // 8) * 8
 
 
 class Programmed:
@@ -164,6 +178,10 @@ class Programmed:
 
     def advance(self, until_ps: int) -> int:
         """Run until before a time; return how that ended (`sim.windows`)."""
+        if not are_compiled():
+            once = ", once" if CACHE.folder else ""
+            sys.stderr.write(f"compiling the kernels around programs{once} (half a minute) ...\n")
+
         status = self._advance(until_ps)
         self.is_finished = status == FINISHED
         return status

@@ -375,7 +375,7 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
         ledger.dropped += 1
         counters[LIVE] -= 1
         if program.forget != 0:
-            call(program.forget, program.contexts[at(switch)], port + 1, size)
+            call(program.forget, program.queues[at(switch)], port + 1, size)
 
         return FAR
 

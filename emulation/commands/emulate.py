@@ -32,6 +32,7 @@ from emulation.outcomes.folder import results_folder, writing
 from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.programs.switch_program import Compiler
+from emulation.virtual.engine import ENGINES, Engine
 from fattree.experiment import LIKE, Detection, Experiment
 from fattree.experiment_file import load_experiment
 from fattree.policies import POLICIES
@@ -163,6 +164,11 @@ def refuse_contradictions(
     help="Mininet: who compiles our programs [ofan].",
 )
 @click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="Virtual: who moves the packets; the outcome is the same [auto: native where possible].",
+)
+@click.option(
     "--detection",
     type=click.Choice(get_args(Detection)),
     help="How the controller learns of failures [announced].",
@@ -191,6 +197,7 @@ def emulate(
     as_json: bool,
     switch: str | None,
     compiler: Compiler | None,
+    engine: Engine | None,
     detection: str | None,
     hold: bool,
     ports: tuple[str, ...],
@@ -202,6 +209,9 @@ def emulate(
     refuse_contradictions(
         file, settings, program, of_mininet=(switch, compiler, hold, *ports), network=network
     )
+    if network == MININET and engine:
+        raise click.UsageError("--engine needs --network virtual")
+
     if hold and rivals:
         raise click.UsageError("--hold keeps one network: leave out --compare-with")
 
@@ -232,7 +242,7 @@ def emulate(
             )
 
         # A runner is chosen by the network and made for a program; None is the policy's own.
-        runners: Runners = virtually
+        runners: Runners = partial(virtually, engine=engine or "auto")
         if network == MININET:
             place = partial(
                 on_mininet.setup,

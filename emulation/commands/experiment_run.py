@@ -4,8 +4,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -20,7 +22,7 @@ from rich.progress import (
 from emulation.outcomes.folder import complete, record, write_folder
 from emulation.outcomes.outcome import Outcome, label_of
 from emulation.programs.switch_program import SwitchProgram
-from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.engine import Engine, fabric
 from fattree.experiment import Experiment, Scenario
 from fattree.record import Record
 from fattree.units import PS_PER_US
@@ -106,9 +108,12 @@ def reporting() -> Iterator[Reporter]:
         yield Reporter(progress)
 
 
-def virtually(program: SwitchProgram | None = None) -> Runner:
-    """Return what runs a scenario in virtual time."""
-    return lambda scenario, on_progress: VirtualFabric(scenario, program).run(
+def virtually(program: SwitchProgram | None = None, engine: Engine = "auto") -> Runner:
+    """Return what runs a scenario in virtual time; why it is not native is said once on stderr."""
+    # The same line for every scenario would say nothing new.
+    say = cache(partial(click.echo, err=True))
+
+    return lambda scenario, on_progress: fabric(scenario, program, engine, say).run(
         on_progress=on_progress
     )
 

@@ -49,6 +49,9 @@ class Machine(Protocol):
     def layout(self) -> Layout:
         """Return what the program needs of every packet."""
 
+    def settle(self) -> None:
+        """Let packets see all that the control plane has changed."""
+
 
 # Compiles what switches have loaded, once their pipelines are set.
 Compile = Callable[[Sequence[Switch]], Machine]
@@ -70,7 +73,6 @@ class NativeFabric(Control):
         threads: int = 1,
     ) -> None:
         refuse_unsupported(scenario)
-        self._began_s = time.process_time()
         super().__init__(
             scenario,
             program or built_in(scenario.scheme.program, scenario.tree.half),
@@ -106,9 +108,10 @@ class NativeFabric(Control):
 
         By default that is `fattree.horizon`'s.
         """
+        began_s = time.process_time()
         self.simulate(horizon_ps, on_progress)
         result, counts = self.packets.result()
-        return self._outcome(result, counts)
+        return self._outcome(result, counts, time.process_time() - began_s)
 
     def simulate(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None
@@ -145,6 +148,8 @@ class NativeFabric(Control):
         while self._events and self._events[0][0] <= now_ps:
             heappop(self._events)[-1]()
 
+        self._machine.settle()
+
     def _refuse(self, status: int, limit_ps: int) -> None:
         """Raise what ends a run that is not finished: its program, or its horizon."""
         packets = self.packets
@@ -176,7 +181,7 @@ class NativeFabric(Control):
             " --engine python serves"
         )
 
-    def _outcome(self, result: Result, counts: Counts) -> Outcome:
+    def _outcome(self, result: Result, counts: Counts, cpu_seconds: float) -> Outcome:
         longest = self.packets.longest()
         sample_ps = self.packets.frames.sample_ps
         return Outcome(
@@ -192,7 +197,7 @@ class NativeFabric(Control):
             end_ps=result.end_ps,
             hops=counts.hops,
             freezes=int(result.freezes.sum()),
-            cpu_seconds=time.process_time() - self._began_s,
+            cpu_seconds=cpu_seconds,
         )
 
 

@@ -1,7 +1,6 @@
 """The simulator's windows around P4 programs against the virtual network: every field, every event.
 
-The programs are the switches' Python pipelines behind the functions of a compiled program, so that
-this is about windows, queues, hosts and bytes; what is compiled has tests of its own.
+Programs are machine code; a few runs have the switches' Python pipelines behind the same functions.
 """
 
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import pytest
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.machine import NativeMachine
 from emulation.virtual.native import NativeFabric
 from fattree.experiment import (
     Collective,
@@ -46,7 +46,9 @@ def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
 
 
 def native(wanted: Scenario, threads: int = 1) -> Outcome:
-    return NativeFabric(wanted, compile_for=PythonMachine, threads=threads).run()
+    return NativeFabric(
+        wanted, compile_for=lambda switches: NativeMachine(wanted, switches), threads=threads
+    ).run()
 
 
 def assert_same(ours: Outcome, theirs: Outcome) -> None:
@@ -126,8 +128,19 @@ def test_other_settings_have_the_same_events(settings: dict[str, Any]) -> None:
 def test_threads_change_nothing(policy: str) -> None:
     wanted = scenario(policy, failures=FAILING["G = 2 RTT"])
     theirs = VirtualFabric(wanted).run()
-    fabric = NativeFabric(wanted, compile_for=PythonMachine, has_digest=False, threads=3)
+    fabric = NativeFabric(
+        wanted,
+        compile_for=lambda switches: NativeMachine(wanted, switches),
+        has_digest=False,
+        threads=3,
+    )
     ours = fabric.run()
     assert ours.digest == ""
     for name in ("flows", "ports", "samples", "accounts", "end_ps", "hops"):
         assert getattr(ours, name) == getattr(theirs, name), name
+
+
+@pytest.mark.parametrize("policy", ["host_dr", "jsq"])
+def test_the_windows_do_not_care_what_is_behind_the_functions(policy: str) -> None:
+    wanted = scenario(policy, failures=FAILING["G = 2 RTT"])
+    assert_same(NativeFabric(wanted, compile_for=PythonMachine).run(), VirtualFabric(wanted).run())

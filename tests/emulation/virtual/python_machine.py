@@ -34,7 +34,11 @@ class PythonMachine:
         ingress, egress, forget = (
             ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions
         )
-        return Program(ingress, egress, forget, np.arange(len(self._switches)))
+        places = np.arange(len(self._switches))
+        return Program(ingress, egress, forget, places, places)
+
+    def settle(self) -> None:
+        """Python's pipelines see changes at once."""
 
     def _ingress(
         self, ctx: int, data: int, avail: int, n: int, port: int, length: int, now: int, state: int

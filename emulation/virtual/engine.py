@@ -1,0 +1,71 @@
+"""Which engine runs a scenario in virtual time: machine code where it can, else Python.
+
+The only place that decides it. Outcomes are equal, so it is a matter of time alone.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, TypeAlias, get_args
+
+from emulation.errors import UnsupportedError
+from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.softswitch.native.engine import native_program
+from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.machine import NativeMachine, why_not
+from emulation.virtual.native import NativeFabric
+from fattree import traffic
+from fattree.experiment import Scenario
+from sim.programmed import are_compiled
+
+Engine: TypeAlias = Literal["auto", "native", "python"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+
+
+# Of a run with fewer packets through switches the Python network sees the end before numba has
+# compiled the kernels, which it does once.
+FEW_HOPS = 2_000_000
+MOST_SWITCHES = 5
+
+
+def fabric(
+    scenario: Scenario,
+    program: SwitchProgram | None = None,
+    engine: Engine = "auto",
+    say: Callable[[str], object] = lambda _line: None,
+) -> VirtualFabric | NativeFabric:
+    """Return a fabric that is ready to run.
+
+    Where machine code would be taken and is impossible, `say` is told why. Raises what both fabrics
+    raise, and UnsupportedError where machine code is asked for and impossible.
+    """
+    loaded = program or built_in(scenario.scheme.program, scenario.tree.half)
+    if engine == "python":
+        return VirtualFabric(scenario, loaded)
+
+    reason = only_python(scenario, loaded)
+    if reason and engine == "native":
+        raise UnsupportedError(f"--engine native: {reason}")
+
+    if reason:
+        say(f"on the Python engine: {reason}")
+        return VirtualFabric(scenario, loaded)
+
+    if engine == "auto" and not are_compiled() and _hops(scenario) < FEW_HOPS:
+        return VirtualFabric(scenario, loaded)
+
+    return NativeFabric(scenario, loaded, compile_for=partial(NativeMachine, scenario))
+
+
+def _hops(scenario: Scenario) -> int:
+    """Return about how many packets pass switches, ACKs included."""
+    return 2 * MOST_SWITCHES * int(traffic.flows(scenario).packets.sum())
+
+
+def only_python(scenario: Scenario, program: SwitchProgram) -> str:
+    """Return in a line why only the Python network can run a scenario; nothing where both can."""
+    if scenario.controller.detection == "probe":
+        return "the controller's probes are packets of the switches' own"
+    if scenario.latency_ps == 0:
+        return "links without latency leave no time in which switches are independent"
+
+    return why_not(native_program(program.bmv2_json))

@@ -1,0 +1,114 @@
+"""A compiled program as the simulator runs it: its functions, and a context for every switch."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulation.errors import UnsupportedError
+from emulation.softswitch.native import context
+from emulation.softswitch.native.engine import NativeProgram
+from emulation.softswitch.switch import Switch
+from fattree.draws import Stream, component
+from fattree.experiment import Scenario
+from sim.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
+from sim.frames import Program
+from sim.programmed import HEADERS, Layout
+
+# The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
+QUEUE_LENGTHS = "queue_bytes"
+CELL_BITS = 32
+# BMv2's names of what makes more than one packet of one, or sends one round again.
+REQUESTS = {
+    "clone_ingress_pkt_to_egress": "clone packets",
+    "clone_egress_pkt_to_egress": "clone packets",
+    "generate_digest": "send digests",
+    "resubmit": "resubmit packets",
+    "recirculate": "recirculate packets",
+}
+
+
+class NativeMachine:
+    """What switches have loaded, in machine code.
+
+    Raises UnsupportedError where it is not, or where it asks for more than the simulator's packets
+    have.
+    """
+
+    def __init__(self, scenario: Scenario, switches: Sequence[Switch]) -> None:
+        pipelines = [switch.pipeline for switch in switches if switch.pipeline is not None]
+        native = pipelines[0].native
+        reason = why_not(native or pipelines[0].reason)
+        if reason:
+            raise UnsupportedError(reason)
+
+        assert native is not None and native.frame_bytes is not None
+        self._pipelines = pipelines
+        self.layout = Layout(native.frame_bytes, native.state_bytes, native.out_growth)
+
+        # Machine code draws without asking Python: the words of every switch's random source.
+        self._draws = np.zeros((len(pipelines), DRAW_WORDS), dtype=np.int64)
+        self._draws[:, SEED] = scenario.seed
+        for number, pipeline in enumerate(pipelines):
+            self._draws[number, COMPONENT] = component(Stream.SWITCH, number)
+            memory = pipeline.memory
+            assert memory is not None
+            memory.context[context.DRAW] = draw_function().address
+            memory.context[context.DRAW_STATE] = self._draws[number].ctypes.data
+
+        queues = self._queues()
+        self.program = Program(
+            native.ingress_address,
+            native.egress_address,
+            forget_function().address if queues is not None else 0,
+            np.array([each.memory.address for each in pipelines if each.memory], dtype=np.int64),
+            np.zeros(len(pipelines), dtype=np.int64) if queues is None else queues,
+        )
+
+    def settle(self) -> None:
+        """Let packets see all that the control plane has changed."""
+        for pipeline in self._pipelines:
+            if pipeline.memory is not None:
+                pipeline.memory.settle()
+
+    def _queues(self) -> NDArray[np.int64] | None:
+        """Return where each switch's queue lengths are; None where the program has none."""
+        arrays = self._pipelines[0].program.registers
+        for place, array in enumerate(arrays):
+            if array.name == QUEUE_LENGTHS:
+                return np.array(
+                    [
+                        each.memory.registers[place].memory.ctypes.data
+                        for each in self._pipelines
+                        if each.memory
+                    ],
+                    dtype=np.int64,
+                )
+
+        return None
+
+
+def why_not(native: NativeProgram | str) -> str:
+    """Return why the simulator cannot run a program, in a line; nothing where it can.
+
+    A program without machine code is the reason for that.
+    """
+    if isinstance(native, str):
+        return native
+    if native.frame_bytes is None or native.frame_bytes > HEADERS:
+        return f"the program may look at more than the first {HEADERS} bytes of a frame"
+
+    asked = {
+        REQUESTS[primitive["op"]]
+        for action in native.program.actions.values()
+        for primitive in action.primitives
+        if primitive["op"] in REQUESTS
+    }
+    if asked:
+        return f"the program may {' and '.join(sorted(asked))}"
+
+    for array in native.program.registers:
+        if array.name == QUEUE_LENGTHS and array.bits != CELL_BITS:
+            return f"the program's register {QUEUE_LENGTHS} has {array.bits} bits, not {CELL_BITS}"
+
+    return ""
