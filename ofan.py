@@ -115,6 +115,11 @@ P4_COMMANDS = {
     "trace": Lazy(
         "emulation.stf.trace_command", "trace", "Show how packets walk through a program."
     ),
+    "install-names": Lazy(
+        "emulation.commands.install_names",
+        "install_names",
+        "Make p4c, p4c-bm2-ss and simple_switch_grpc, for Makefiles that call them.",
+    ),
 }
 
 EXAMPLES = """

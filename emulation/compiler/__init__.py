@@ -17,16 +17,26 @@ from pathlib import Path
 from typing import Any
 
 from p4.config.v1 import p4info_pb2
+from p4.v1 import p4runtime_pb2
 
+from emulation.compiler.backend.entries import initial_entries
 from emulation.compiler.backend.json import bmv2_json
 from emulation.compiler.backend.p4info import p4info
-from emulation.compiler.diagnostics import CompileError, Location
+from emulation.compiler.diagnostics import CompileError, CompileWarning, Location, Source
 from emulation.compiler.midend.program import lower_program
 from emulation.compiler.preprocessor import preprocess
 from emulation.compiler.semantics.declarations.program import check_program
 from emulation.compiler.syntax.declarations import parse
 
-__all__ = ["CompileError", "Program", "compile_file", "compile_source"]
+__all__ = [
+    "CompileError",
+    "CompileWarning",
+    "Program",
+    "compile_file",
+    "compile_preprocessed",
+    "compile_source",
+    "read_source",
+]
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,8 @@ class Program:
 
     json: dict[str, Any]
     p4info: p4info_pb2.P4Info
+    entries: p4runtime_pb2.WriteRequest
+    warnings: tuple[CompileWarning, ...] = ()
 
 
 def compile_file(
@@ -46,8 +58,13 @@ def compile_file(
 
     Quoted includes are searched next to the file first, then in `include_dirs`.
     """
+    return compile_source(read_source(path), str(path), include_dirs, defines)
+
+
+def read_source(path: str | Path) -> str:
+    """Return the text of a P4 file; raises CompileError where there is none."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise CompileError(
             f"cannot read the program: {error.strerror}", location=Location(str(path), 1, 1, "")
@@ -57,22 +74,34 @@ def compile_file(
             "the program is not UTF-8 text", location=Location(str(path), 1, 1, "")
         ) from error
 
-    return compile_source(text, str(path), include_dirs, defines)
-
 
 def compile_source(
     text: str,
     name: str = "program.p4",
     include_dirs: Sequence[str | Path] = (),
     defines: Mapping[str, str] | None = None,
+    emit_externs: bool = False,
 ) -> Program:
     """Compile the text of a program that is called `name` in messages."""
+    return compile_preprocessed(
+        preprocess(text, name, include_dirs, defines or {}), name, emit_externs
+    )
+
+
+def compile_preprocessed(source: Source, name: str, emit_externs: bool = False) -> Program:
+    """Compile what the preprocessor has returned.
+
+    With `emit_externs`, externs that BMv2 does not know are left to it, or to a plug-in of it.
+    """
     try:
         # Each phase takes only what the one before returns, so a test can begin or stop at any of
         # them.
-        source = preprocess(text, name, include_dirs, defines or {})
-        switch = lower_program(check_program(parse(source)))
-        return Program(bmv2_json(switch, name), p4info(switch))
+        checked = check_program(parse(source))
+        switch = lower_program(checked, emit_externs)
+        info = p4info(switch)
+        return Program(
+            bmv2_json(switch, name), info, initial_entries(switch, info), checked.warnings
+        )
     # The parser limits nesting (`syntax.cursor.MAX_DEPTH`), but every level costs the later phases
     # several frames; a traceback would be a bug.
     except RecursionError as error:

@@ -149,22 +149,43 @@ class CompileError(Exception):
         self.location = location or (
             span.location if span else Location("<command line>", 1, 1, "")
         )
-        # Only the first line of a span is underlined: the caret stands under one source line.
-        self.length = max(1, len(span.text.split("\n", 1)[0])) if span else 1
+        self.length = _length(span)
 
     def __str__(self) -> str:
-        where = self.location
-        head = f"{where.file}:{where.line}:{where.column}: error: {self.message}"
-        if not where.text:
-            return head
+        return _diagnostic(self.location, "error", self.message, self.length)
 
-        return f"{head}\n{where.text.expandtabs(TAB_WIDTH)}\n{self._caret()}"
 
-    def _caret(self) -> str:
-        where = self.location
-        # Tabs count as in the line that is printed above, or the caret would stand left of its
-        # column.
-        indent = len(where.text[: where.column - 1].expandtabs(TAB_WIDTH))
-        length = max(1, min(self.length, len(where.text) - where.column + 1))
+@dataclass(frozen=True, slots=True)
+class CompileWarning:
+    """What is probably wrong with a program that can be compiled.
 
-        return " " * indent + "^" * length
+    `kind` is the word by which it can be disabled, or made an error.
+    """
+
+    kind: str
+    message: str
+    span: Span
+
+    def __str__(self) -> str:
+        text = f"{self.message} [{self.kind}]"
+        return _diagnostic(self.span.location, "warning", text, _length(self.span))
+
+    def as_error(self) -> CompileError:
+        """Return the same as an error."""
+        return CompileError(f"{self.message} [{self.kind}]", self.span)
+
+
+def _length(span: Span | None) -> int:
+    # Only the first line of a span is underlined: the caret stands under one source line.
+    return max(1, len(span.text.split("\n", 1)[0])) if span else 1
+
+
+def _diagnostic(where: Location, severity: str, message: str, length: int) -> str:
+    head = f"{where.file}:{where.line}:{where.column}: {severity}: {message}"
+    if not where.text:
+        return head
+
+    # Tabs count as in the line that is printed above, or the caret would stand left of its column.
+    indent = len(where.text[: where.column - 1].expandtabs(TAB_WIDTH))
+    shown = max(1, min(length, len(where.text) - where.column + 1))
+    return f"{head}\n{where.text.expandtabs(TAB_WIDTH)}\n{' ' * indent}{'^' * shown}"

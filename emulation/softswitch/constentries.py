@@ -35,7 +35,10 @@ def _install_entries(program: Program, table: Table) -> None:
 
         priority = (
             # In the JSON 1 is the highest priority; in P4Runtime, and here, the largest number is.
-            lowest + 1 - int(item.get("priority", 0)) if table.kind in ("masked", "rows") else 0
+            # Our compiler also says which one the program gives.
+            int(item.get("p4runtime_priority", lowest + 1 - int(item.get("priority", 0))))
+            if table.kind in ("masked", "rows")
+            else 0
         )
         match = _match(table.spec, item["match_key"])
         entry = table.insert(match, priority, action.id, _arguments(action, data))

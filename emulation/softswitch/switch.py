@@ -65,12 +65,22 @@ class Transmit:
 class Replica:
     """One copy that the replication engine makes.
 
-    `is_bytes` remembers in which form P4Runtime gave the port.
+    `backups` are (port, instance) to use instead while the port is down, in this order. `is_bytes`
+    remembers in which form P4Runtime gave the port.
     """
 
     port: int
     instance: int = 0
     is_bytes: bool = True
+    backups: tuple[tuple[int, int], ...] = ()
+
+    def place(self, is_up: Callable[[int], bool]) -> tuple[int, int]:
+        """Return (port, instance) of the first that is up, or of the replica itself."""
+        own = (self.port, self.instance)
+        if not self.backups or is_up(self.port):
+            return own
+
+        return next((place for place in self.backups if is_up(place[0])), own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,15 +406,16 @@ class Switch:
     def _replicate(self, packet: Pending, replicas: Sequence[Replica]) -> list[Pending]:
         copies: list[Pending] = []
         for replica in replicas:
+            port, instance = replica.place(self.is_up)
             copy = Pending(
-                replica.port,
+                port,
                 priority=packet.priority,
                 length=packet.length,
                 pipeline=packet.pipeline,
                 state=packet.state,
                 ingress_port=packet.ingress_port,
                 instance=packet.instance,
-                rid=replica.instance,
+                rid=instance,
                 truncate=packet.truncate,
             )
 

@@ -11,7 +11,7 @@ import pytest
 
 import p4src
 from emulation.compiler import compile_file
-from emulation.compiler.backend.p4info_files import p4info_text
+from emulation.compiler.backend.p4info_files import message_text
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     for path in (p4src.path("ofan"), HERE / "counted.p4"):
         program = compile_file(path, include_dirs=[p4src.INCLUDE])
         (tmp_path / f"{path.stem}.json").write_text(json.dumps(program.json))
-        (tmp_path / f"{path.stem}.txtpb").write_text(p4info_text(program.p4info))
+        (tmp_path / f"{path.stem}.txtpb").write_text(message_text(program.p4info))
     return tmp_path
 
 

@@ -54,11 +54,33 @@ def bmv2_json(switch: ir.Switch, program_name: str) -> Json:
         "pipelines": pipelines,
         "checksums": checksums,
         "force_arith": [],
-        "extern_instances": [],
+        "extern_instances": _externs(switch),
         "field_aliases": _aliases(switch),
         "program": program_name,
         "__meta__": {"version": VERSION, "compiler": "ofan"},
     }
+
+
+def _externs(switch: ir.Switch) -> list[Json]:
+    """Return the externs that are left to a plug-in of the target."""
+    foreign = [item for item in switch.objects if item.is_foreign]
+    return [
+        {
+            "name": item.name,
+            "id": number,
+            "type": item.kind,
+            "source_info": source_info(item.source.span),
+            "attribute_values": [_attribute(name, value) for name, value in item.args.items()],
+        }
+        for number, item in enumerate(foreign)
+    ]
+
+
+def _attribute(name: str, value: int | str) -> Json:
+    if isinstance(value, str):
+        return {"name": name, "type": "string", "value": value}
+
+    return {"name": name, "type": "hexstr", "value": hexstr(value)}
 
 
 # Storage

@@ -81,7 +81,7 @@ class _Writer:
             assert action.source is not None
             self.symbols.add("action", action.name, own_id(action.source.annotations), action.span)
 
-        for item in self.switch.objects:
+        for item in self._objects():
             kind = KIND_OF.get(item.kind, item.kind)
             self.symbols.add(kind, item.name, own_id(item.source.annotations), item.source.span)
 
@@ -113,6 +113,10 @@ class _Writer:
             if action.source is not None and not has_annotation(action.source.annotations, "hidden")
         ]
 
+    def _objects(self) -> list[ir.Object]:
+        """Return the objects that P4Runtime has messages for."""
+        return [item for item in self.switch.objects if not item.is_foreign]
+
     def _controller_headers(self) -> list[ty.Struct]:
         return [
             header
@@ -131,7 +135,7 @@ class _Writer:
         for action in self._actions():
             self._action(action)
 
-        for item in self.switch.objects:
+        for item in self._objects():
             self._object(item)
 
         for header in self._controller_headers():

@@ -1,4 +1,4 @@
-"""P4Info as text, JSON and binary files.
+"""P4Info and entries as text, JSON and binary files.
 
 The published message classes come from an old generator that does not know maps, so protobuf's
 printers fail on them. The classes used here are made anew from the same descriptors; the bytes of a
@@ -13,39 +13,45 @@ from typing import Any
 from google.protobuf import text_format
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import MessageToJson
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from p4.config.v1 import p4info_pb2
+from p4.v1 import p4runtime_pb2
 
 BINARY_SUFFIXES = (".bin", ".pb")
-HEAD = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n"
 
 
-def p4info_bytes(info: p4info_pb2.P4Info, suffix: str) -> bytes:
-    """Return a P4Info file: binary for .bin and .pb, JSON for .json, else protobuf text."""
+def message_bytes(message: Message, suffix: str) -> bytes:
+    """Return a file of P4Info or of entries: binary for .bin and .pb, .json, else protobuf text."""
     if suffix in BINARY_SUFFIXES:
-        return bytes(info.SerializeToString(deterministic=True))
+        return bytes(message.SerializeToString(deterministic=True))
 
     if suffix == ".json":
-        return f"{MessageToJson(_fresh(info))}\n".encode()
+        return f"{MessageToJson(_fresh(message))}\n".encode()
 
-    return p4info_text(info).encode()
-
-
-def p4info_text(info: p4info_pb2.P4Info) -> str:
-    """Return P4Info in protobuf's text format."""
-    return HEAD + str(text_format.MessageToString(_fresh(info)))
+    return message_text(message).encode()
 
 
-def _fresh(info: p4info_pb2.P4Info) -> Any:
-    return _message_class().FromString(info.SerializeToString())
+def message_text(message: Message) -> str:
+    """Return P4Info, or entries, in protobuf's text format."""
+    kind = message.DESCRIPTOR
+    head = f"# proto-file: {kind.file.name}\n# proto-message: {kind.full_name}\n\n"
+    return head + str(text_format.MessageToString(_fresh(message)))
+
+
+def _fresh(message: Message) -> Any:
+    return _message_class(message.DESCRIPTOR.full_name).FromString(message.SerializeToString())
 
 
 @cache
-def _message_class() -> Any:
+def _message_class(name: str) -> Any:
     # A pool of its own: the default one has the published classes already.
     pool = DescriptorPool()
-    _add(p4info_pb2.DESCRIPTOR, pool, set())
-    return GetMessageClass(pool.FindMessageTypeByName("p4.config.v1.P4Info"))
+    done: set[str] = set()
+    for file in (p4info_pb2.DESCRIPTOR, p4runtime_pb2.DESCRIPTOR):
+        _add(file, pool, done)
+
+    return GetMessageClass(pool.FindMessageTypeByName(name))
 
 
 def _add(file: Any, pool: DescriptorPool, done: set[str]) -> None:

@@ -225,7 +225,7 @@ class _Linker:
         json: Json = {
             **head,
             **self._implementation(table),
-            "max_size": len(table.entries) or table.size,
+            "max_size": _size(table),
             "with_counters": table.counters is not None,
             "support_timeout": table.source.support_timeout,
             "direct_meters": table.meters.name if table.meters else None,
@@ -256,12 +256,18 @@ class _Linker:
             "action_data": _data(entry.action, entry.args),
         }
 
-        return {
+        json: Json = {
             "source_info": source_info(entry.span),
             "match_key": keys,
             "action_entry": action,
             "priority": entry.priority,
         }
+
+        # For our switch: BMv2 tries the lowest first and could not tell it from `priority`.
+        if entry.own_priority is not None:
+            json["p4runtime_priority"] = entry.own_priority
+
+        return json
 
     def _implementation(self, table: ir.Table) -> Json:
         owner = table.implementation
@@ -291,6 +297,14 @@ class _Linker:
 
         kind = "indirect_ws" if owner.kind == "action_selector" else "indirect"
         return {"type": kind, "action_profile": owner.name}
+
+
+def _size(table: ir.Table) -> int:
+    """Return how many entries a table holds: const ones leave no room for others."""
+    if table.entries and table.source.entries_const:
+        return len(table.entries)
+
+    return max(table.size, len(table.entries))
 
 
 def _is_loop(item: ir.Item) -> bool:

@@ -420,7 +420,19 @@ class Entry:
     action: Action
     args: tuple[int, ...]
     priority: int
+    own_priority: int | None
     span: Span
+
+
+OBJECT_KINDS = (
+    "counter",
+    "direct_counter",
+    "meter",
+    "direct_meter",
+    "register",
+    "action_profile",
+    "action_selector",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -435,6 +447,11 @@ class Object:
     def kind(self) -> str:
         assert not isinstance(self.source.type, t.Control | t.ParserBlock)
         return self.source.type.name
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether v1model does not have this extern."""
+        return self.kind not in OBJECT_KINDS
 
 
 @dataclass(slots=True, eq=False)
@@ -559,3 +576,5 @@ class Switch:
     objects: list[Object] = field(default_factory=list)
     meter_targets: dict[str, FieldRef] = field(default_factory=dict)
     called: list[Action] = field(default_factory=list)
+    # Whether externs that are not the target's are left to it all the same.
+    emit_externs: bool = False

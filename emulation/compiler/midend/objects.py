@@ -70,6 +70,9 @@ def make_object(instance: t.Instance, frame: Frame) -> ir.Object:
     }
 
     made = ir.Object(name, instance, args)
+    if made.is_foreign and not frame.builder.switch.emit_externs:
+        fail(f"the target does not know the extern {made.kind} (see --emit-externs)", instance.span)
+
     if any(
         # P4Runtime and BMv2 have a space of names for each kind.
         present.name == name and present.kind == made.kind

@@ -21,14 +21,14 @@ ROLES = ("parser", "verify", "ingress", "egress", "compute", "deparser")
 """What the arguments of V1Switch are, in order."""
 
 
-def lower_program(program: t.Program) -> ir.Switch:
+def lower_program(program: t.Program, emit_externs: bool = False) -> ir.Switch:
     """Lower a checked v1model program; raises CompileError for what the target cannot do."""
     main = program.main
     assert isinstance(main.type, ty.BlockDefinition)
     if main.type.name != "V1Switch" or len(main.args) != len(ROLES):
         fail(f"'main' must be a V1Switch, not {main.type.name}", main.span)
 
-    switch = ir.Switch(program, ir.Layout())
+    switch = ir.Switch(program, ir.Layout(), emit_externs=emit_externs)
     builder = Builder(switch, Lowering(call=lower_call, body=lower_body))
     frame = Frame(builder, where="top", path="", bindings=builder.globals, out=[])
 

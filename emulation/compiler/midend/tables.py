@@ -225,6 +225,7 @@ def _entries(
                 action,
                 args=_arguments(entry.choice, frame),
                 priority=priority,
+                own_priority=entry.own_priority,
                 span=entry.span,
             )
         )

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from emulation.compiler.diagnostics import CompileError
+from emulation.compiler.diagnostics import CompileError, CompileWarning
 from emulation.compiler.syntax.lexer import Kind, number, string
 from emulation.compiler.syntax.nodes import Annotation, Annotations
+
+# Those of the language, of P4Runtime and of p4c.
+KNOWN = frozenset(
+    """alias atomic brief controller_header default_nexthop defaultonly deprecated description
+    disable_optimization field_list format hidden id inline likely match max_group_size
+    max_member_weight metadata name noSideEffects noWarn noinline nounroll optional p4runtime_role
+    p4runtime_translation p4runtime_translation_mappings packed padding pkginfo platform_property
+    pragma priority pure selector_size_semantics semantics synchronous tableonly unlikely
+    unroll""".split()  # noqa: SIM905
+)
+
+
+def unknown_annotations(annotations: Annotations) -> list[CompileWarning]:
+    """Return a warning for the first of every name that nobody knows: it may be misspelt."""
+    first: dict[str, Annotation] = {}
+    for item in annotations:
+        # Structured ones are for other tools: P4Info hands them on.
+        if item.name not in KNOWN and not item.structured:
+            first.setdefault(item.name, item)
+
+    return [
+        CompileWarning("unknown", f"unknown annotation '{name}'", item.span)
+        for name, item in first.items()
+    ]
 
 
 def find_annotation(annotations: Annotations, name: str) -> Annotation | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from emulation.compiler.diagnostics import CompileError, Span
+from emulation.compiler.diagnostics import CompileError, CompileWarning, Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.syntax import nodes as n
@@ -126,6 +126,7 @@ class Globals:
     enums: list[ty.Enum] = field(default_factory=list)
     spans: dict[ty.Struct, Span] = field(default_factory=dict)
     main: t.Instance | None = None
+    warnings: list[CompileWarning] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

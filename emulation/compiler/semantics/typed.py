@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from emulation.compiler.diagnostics import Span
+from emulation.compiler.diagnostics import CompileWarning, Span
 from emulation.compiler.semantics.types import (
     BlockDefinition,
     Enum,
@@ -462,6 +462,8 @@ class Entry:
     keys: tuple[Expression, ...]
     choice: ActionChoice
     priority: Expression | None
+    # What the program says, which P4Runtime shows; only where the largest wins, as it does there.
+    own_priority: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -556,6 +558,7 @@ class Program:
     enums: tuple[Enum, ...]
     spans: dict[Struct, Span] = field(default_factory=dict)
     structured: dict[int, tuple[Pair, ...]] = field(default_factory=dict)
+    warnings: tuple[CompileWarning, ...] = ()
 
 
 RESULT = TableResult()

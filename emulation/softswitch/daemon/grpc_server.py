@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
-from google.protobuf import any_pb2
-from google.rpc import status_pb2
 
 from emulation.softswitch.daemon.dataplane import Dataplane
 from emulation.softswitch.daemon.options import Tls
 from emulation.softswitch.errors import Code, SoftswitchError
+from emulation.softswitch.p4rt.status import MAX_TEXT, status_bytes
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError, Stream
 
 # isort: split
@@ -240,16 +239,10 @@ async def _abort(context: Context, error: StatusError) -> None:
 
     The details travel as google.rpc.Status in the trailing metadata.
     """
-    status = status_pb2.Status(code=error.code, message=error.message)
-    for detail in error.details:
-        packed = any_pb2.Any()
-        packed.Pack(detail)
-        status.details.append(packed)
-
     code = next(code for code in grpc.StatusCode if code.value[0] == error.code)
     # The key under which gRPC's richer error model is looked for.
-    trailer = (("grpc-status-details-bin", status.SerializeToString()),) if error.details else ()
-    await context.abort(code, error.message, trailer)
+    trailer = (("grpc-status-details-bin", status_bytes(error)),) if error.details else ()
+    await context.abort(code, error.message[:MAX_TEXT], trailer)
 
 
 class GrpcThread:

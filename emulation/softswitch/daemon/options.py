@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn, TypeVar, get_args
 
 from emulation.softswitch.pipeline import Engine
@@ -37,6 +38,9 @@ LEVELS = ("trace", "debug", "info", "warn", "error", "off")
 # The port and the queue depth of simple_switch_grpc.
 DEFAULT_ADDRESS = "127.0.0.1:9559"
 DEFAULT_DEPTH = 64
+
+
+JSON_VERSION = "2.23"
 
 
 class UsageError(Exception):
@@ -161,6 +165,14 @@ def _parser() -> argparse.ArgumentParser:
         help="attach a port",
     )
 
+    add("--version", action="version", version=f"softswitch {_own_version()}")
+    # What programs ask before they choose a compiler.
+    add(
+        "--json-version",
+        action="version",
+        version=JSON_VERSION,
+        help="print the newest format of BMv2 JSON that is understood",
+    )
     add("--device-id", type=_natural, default=0, metavar="N", help="device id of P4Runtime (0)")
     add(
         "--no-p4", action="store_true", help="start without a program and wait for the controller's"
@@ -200,6 +212,13 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
 
     return parser
+
+
+def _own_version() -> str:
+    try:
+        return version("ofan")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _add_tls(group: argparse._ArgumentGroup) -> None:

@@ -166,7 +166,7 @@ def _check_update(kind: int, number: int, existing: dict[int, T], what: str, lim
 def _replicas(messages: Iterable[p4runtime_pb2.Replica]) -> tuple[Replica, ...]:
     replicas = tuple(_replica(message) for message in messages)
     # 9.5.1: (port, instance) tells replicas apart.
-    if len({*replicas}) < len(replicas):
+    if len({(item.port, item.instance) for item in replicas}) < len(replicas):
         raise _invalid("a (port, instance) pair appears twice")
 
     return replicas
@@ -175,13 +175,16 @@ def _replicas(messages: Iterable[p4runtime_pb2.Replica]) -> tuple[Replica, ...]:
 def _replica(message: p4runtime_pb2.Replica) -> Replica:
     if message.instance > MAX_INSTANCE:
         raise _invalid(f"instance {message.instance} is above {MAX_INSTANCE}")
-    if message.backup_replicas:
-        raise EntryError(Code.UNIMPLEMENTED, "backup replicas are not supported")
+    backups = tuple(
+        (decode(item.port, 32, "port of a backup replica"), item.instance)
+        for item in message.backup_replicas
+    )
     # `port` is the newer form, as bytes; whoever reads gets the form that was written.
     if message.WhichOneof("port_kind") == "port":
-        return Replica(decode(message.port, 32, "replica port"), message.instance)
+        port = decode(message.port, 32, "replica port")
+        return Replica(port, message.instance, backups=backups)
 
-    return Replica(message.egress_port, message.instance, is_bytes=False)
+    return Replica(message.egress_port, message.instance, is_bytes=False, backups=backups)
 
 
 def _add_replicas(messages: object, replicas: Iterable[Replica]) -> None:
@@ -191,6 +194,9 @@ def _add_replicas(messages: object, replicas: Iterable[Replica]) -> None:
             message.port = encode(replica.port)
         else:
             message.egress_port = replica.port
+
+        for port, instance in replica.backups:
+            message.backup_replicas.add(port=encode(port), instance=instance)
 
 
 def _one_or_all(items: dict[int, T], number: int) -> Iterator[tuple[int, T]]:

@@ -6,7 +6,7 @@ call it. All calls must come from one thread, the one that also moves the packet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from emulation.softswitch.p4rt.device_config import bmv2_json
 from emulation.softswitch.p4rt.digests import Digests
 from emulation.softswitch.p4rt.packet_io import decode_packet_out, encode_packet_in
 from emulation.softswitch.p4rt.replication import ReplicationEngine, ValueSets
+from emulation.softswitch.p4rt.rollback import undo_of
 from emulation.softswitch.p4rt.status import StatusError, error_of
 from emulation.softswitch.p4rt.table_entries import TableEntries
 from emulation.softswitch.p4rt.translation import Translations
@@ -167,18 +168,21 @@ class P4RuntimeService:
         )
         loaded = self._require_pipeline()
 
-        # 12.2: the other modes undo what has succeeded; BMv2 refuses them too.
-        if request.atomicity != p4runtime_pb2.WriteRequest.CONTINUE_ON_ERROR:
-            raise StatusError(Code.UNIMPLEMENTED, "only CONTINUE_ON_ERROR is supported")
-
         outcomes: list[EntryError | None] = []
-        for update in request.updates:
-            outcomes.append(self._outcome(loaded, update))
-            yield
+        if request.atomicity == p4runtime_pb2.WriteRequest.CONTINUE_ON_ERROR:
+            for update in request.updates:
+                outcomes.append(self._outcome(loaded, update))
+                yield
+        else:
+            # 12.2: all or none. Packets do not come between them either, which is what
+            # DATAPLANE_ATOMIC asks for and ROLLBACK_ON_ERROR allows.
+            outcomes = self._all_or_none(loaded, request.updates)
 
         failed = [error for error in outcomes if error is not None]
         if failed:
-            message = f"{len(failed)} of {len(outcomes)} updates failed; the first: {failed[0]}"
+            # In a batch that was undone, the one that failed rather than those that it took along.
+            cause = next((error for error in failed if error.code != Code.ABORTED), failed[0])
+            message = f"{len(failed)} of {len(outcomes)} updates failed; the first: {cause}"
             # 12.3: UNKNOWN for the batch, one error per update, in order, OK ones included.
             raise StatusError(Code.UNKNOWN, message, [error_of(error) for error in outcomes])
 
@@ -395,6 +399,24 @@ class P4RuntimeService:
                 ) from None
 
         self._commit(fresh)
+
+    def _all_or_none(self, loaded: Loaded, updates: Sequence[Update]) -> list[EntryError | None]:
+        """Apply updates until one fails, which undoes those before it."""
+        undo: list[Update] = []
+        for number, update in enumerate(updates):
+            back = undo_of(update, loaded.readers)
+            error = self._outcome(loaded, update)
+            if error is None:
+                undo += [back] if back is not None else []
+                continue
+
+            for step in reversed(undo):
+                self._outcome(loaded, step)
+
+            aborted = EntryError(Code.ABORTED, "another update of the batch failed")
+            return [error if at == number else aborted for at in range(len(updates))]
+
+        return [None] * len(updates)
 
     def _outcome(self, loaded: Loaded, update: Update) -> EntryError | None:
         kind = update.entity.WhichOneof("entity")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -130,3 +131,127 @@ def test_an_empty_program_is_named(tmp_path: Path) -> None:
         2,
         f"ofan: {tmp_path / 'empty.p4'}:1:1: error: the program does not instantiate 'main'\n",
     )
+
+
+def test_the_folder_and_formats_of_p4c(program: Path) -> None:
+    folder = program.parent
+    info = folder / "info.out"
+    options = ("-I", folder / "shared", "--driver", "-g", "--p4runtime-file", info)
+    assert run(*options, "-o", folder / "made", program)[0] == 0
+    assert json.loads((folder / "made" / "prog.json").read_text())["pipelines"]
+    assert p4info_pb2.P4Info.FromString(info.read_bytes()).tables[0].preamble.name == "I.t"
+    text = ("--p4runtime-format", "text", "-o", folder / "made")
+    assert run(*options, *text, program)[0] == 0
+    assert 'name: "I.t"' in info.read_text()
+
+
+def test_preprocessed_programs_compile_to_the_same_places(program: Path) -> None:
+    folder = program.parent
+    code, text = run("-E", "-I", folder / "shared", "-D", "GONE=1", "-U", "GONE", program)
+    assert code == 0
+    assert "struct meta_t { bit<8> x; }" in text
+    assert f'"{program}"' in text
+
+    options = ("-I", folder / "shared", "-o", folder / "one.json", "--pp", folder / "pp.p4")
+    assert run(*options, program) == (0, "")
+    assert (folder / "pp.p4").read_text() == text
+    assert run("-o", folder / "two.json", folder / "pp.p4") == (0, "")
+    one, two = ((folder / name).read_text() for name in ("one.json", "two.json"))
+    assert json.loads(one)["pipelines"] == json.loads(two)["pipelines"]
+
+
+def test_unknown_annotations_warn_and_can_be_disabled_or_errors(program: Path) -> None:
+    program.write_text(PROGRAM.replace("    table t", '    @nmae("x") @fine[2] table t'))
+    options = ("-I", program.parent / "shared", "-o", program.with_suffix(".json"))
+    code, text = run(*options, program)
+    assert (code, text.splitlines()[0]) == (
+        0,
+        f"{program}:11:5: warning: unknown annotation 'nmae' [unknown]",
+    )
+    for option in ("--Wdisable", "--Wdisable=unknown"):
+        assert run(*options, option, program) == (0, "")
+    assert run(*options, "--Wdisable=other", program)[1] != ""
+    for option in ("--Werror", "--Werror=unknown"):
+        code, text = run(*options, option, program)
+        assert code == 2
+        assert f"{program}:11:5: error: unknown annotation 'nmae' [unknown]" in text
+
+
+def test_entries_files_hold_the_declared_entries(program: Path) -> None:
+    program.write_text(
+        PROGRAM.replace(
+            "actions = { NoAction; }",
+            "actions = { NoAction; }\n const entries = { 5: NoAction(); }",
+        )
+    )
+    out = program.parent / "entries.txt"
+    options = ("-I", program.parent / "shared", "-o", program.with_suffix(".json"))
+    assert run(*options, "--p4runtime-entries-files", out, program) == (0, "")
+    assert "type: INSERT" in out.read_text()
+    assert 'value: "\\005"' in out.read_text()
+
+
+def test_foreign_externs_are_emitted_on_request(program: Path) -> None:
+    text = PROGRAM.replace(
+        "struct headers_t",
+        "extern Box { Box(bit<8> size); void put(in bit<8> x); }\n"
+        "extern void f(in bit<8> y);\nstruct headers_t",
+    )
+    program.write_text(
+        text.replace("    table t", "    Box(7) box;\n    table t").replace(
+            "t.apply();", "t.apply(); box.put(3); f(4);"
+        )
+    )
+    options = ("-I", program.parent / "shared", "-o", program.with_suffix(".json"))
+    assert run(*options, program)[0] == 2
+    assert run(*options, "--emit-externs", program) == (0, "")
+    made = json.loads(program.with_suffix(".json").read_text())
+    [box] = made["extern_instances"]
+    assert (box["name"], box["type"]) == ("I.box", "Box")
+    assert box["attribute_values"] == [{"name": "size", "type": "hexstr", "value": "0x7"}]
+    calls = [step for action in made["actions"] for step in action["primitives"]]
+    assert [(step["op"], step["parameters"][0]) for step in calls] == [
+        ("_Box_put", {"type": "extern", "value": "I.box"}),
+        ("f", {"type": "hexstr", "value": "0x04"}),
+    ]
+
+
+def test_the_version_is_told(program: Path) -> None:
+    code, text = run("--version")
+    assert code == 0
+    assert text.startswith("p4c-bm2-ss (Ofan)\nVersion ")
+
+
+def test_installed_names_run_this_installation(program: Path) -> None:
+    folder = program.parent / "bin"
+    said = StringIO()
+    for _ in range(2):
+        with redirect_stdout(said), pytest.raises(SystemExit) as stopped:
+            ofan.main(["p4", "install-names", str(folder)])
+        assert stopped.value.code == 0
+
+    environment = {"PATH": f"{folder}:/usr/bin:/bin"}
+    done = subprocess.run(
+        ["p4c", "--target", "bmv2", "-I", "shared", "-o", "out", "prog.p4"],
+        cwd=program.parent,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert (program.parent / "out" / "prog.json").exists()
+    done = subprocess.run(
+        ["simple_switch_grpc", "--json-version"], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout == "2.23\n"
+
+
+def test_installed_names_overwrite_nobodys_files(tmp_path: Path) -> None:
+    (tmp_path / "p4c").write_text("#!/bin/sh\necho another\n")
+    said = StringIO()
+    with redirect_stderr(said), pytest.raises(SystemExit) as stopped:
+        ofan.main(["p4", "install-names", str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "exists and is not ours" in said.getvalue()
+    assert "another" in (tmp_path / "p4c").read_text()

@@ -6,7 +6,7 @@ import pytest
 
 from emulation.compiler import CompileError, compile_source
 from emulation.compiler.backend.identifiers import aliases, field_ids, jenkins_hash
-from emulation.compiler.backend.p4info_files import p4info_text
+from emulation.compiler.backend.p4info_files import message_text
 
 # isort: split
 from p4.config.v1 import p4info_pb2
@@ -216,7 +216,7 @@ def test_documentation_and_package(info: p4info_pb2.P4Info) -> None:
 
 
 def test_new_types_are_described(info: p4info_pb2.P4Info) -> None:
-    text = p4info_text(info)
+    text = message_text(info)
     assert 'key: "port_t"' in text and "bitwidth: 9" in text
 
 

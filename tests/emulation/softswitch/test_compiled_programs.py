@@ -286,3 +286,54 @@ def test_translated_metadata_of_packets_is_a_string(named: Controller) -> None:
     message.packet.metadata.add(metadata_id=2, value=b"\x00")
     named.stream.receive(message)
     assert named.bench.drain([]) == [(2, b"\x01\x00")]
+
+
+RANKED = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> kind; }
+struct headers { h_t h; }
+struct meta { }
+parser P(packet_in pkt, out headers hdr, inout meta m, inout standard_metadata_t sm) {
+    state start { pkt.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout meta m) { apply { } }
+control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {
+    action forward(bit<9> port) { sm.egress_spec = port; }
+    table t {
+        key = { hdr.h.kind: ternary; }
+        actions = { forward; NoAction; }
+        size = 4;
+        entries = {
+            priority = 70: 8w0x10 &&& 0xf0: forward(1);
+            priority = 90: 8w0x11: forward(2);
+            priority = 50: _: forward(3);
+        }
+    }
+    apply { t.apply(); }
+}
+control E(inout headers hdr, inout meta m, inout standard_metadata_t sm) { apply { } }
+control C(inout headers hdr, inout meta m) { apply { } }
+control D(packet_out pkt, in headers hdr) { apply { pkt.emit(hdr); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+
+
+def test_initial_entries_have_their_own_priorities_and_leave_room(bench: Any) -> None:
+    compiled = compile_source(RANKED, "ranked.p4")
+    source = json.dumps(compiled.json).encode()
+    c = Controller(bench(source), compiled.p4info)
+    c.set_pipeline(source)
+    wanted = p4.Entity()
+    wanted.table_entry.table_id = compiled.p4info.tables[0].preamble.id
+    read = c.read(wanted)
+    assert [item.table_entry.priority for item in read] == [70, 90, 50]
+    # What the compiler would have a controller insert is what the switch has.
+    assert [update.entity for update in compiled.entries.updates] == read
+    assert [c.bench.send(bytes([kind]))[0][0] for kind in (0x11, 0x12, 0x20)] == [2, 1, 3]
+
+    more = read[1]
+    more.table_entry.priority = 95
+    assert c.code("INSERT", more) == "OK"
+    more.table_entry.priority = 96
+    assert c.code("INSERT", more) == "RESOURCE_EXHAUSTED"

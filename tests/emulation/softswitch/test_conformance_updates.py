@@ -913,10 +913,10 @@ OTHERS = [
     ),
     Rule(
         "9.5.1",
-        "backup replicas are optional",
+        "backup replicas are supported",
         "INSERT",
         multicast(1, "port: '\\001' backup_replicas { port: '\\002' }"),
-        "UNIMPLEMENTED",
+        "OK",
     ),
     Rule("9.5.1", "a group that already exists", "INSERT", TWO, "ALREADY_EXISTS", (TWO,)),
     Rule("9.5.1", "MODIFY needs the group", "MODIFY", TWO, "NOT_FOUND"),

@@ -217,3 +217,34 @@ def test_a_read_answers_its_valid_requests_before_its_errors(connect: Any, echo:
 def test_a_taken_port_is_one_line(address: str) -> None:
     with pytest.raises(ServerError, match="already in use"):
         GrpcThread(Servicer(None, None), address, None).start()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [3, 60, 400, 5000])
+def test_the_details_of_a_long_batch_fit_into_metadata(connect: Any, echo: Any, count: int) -> None:
+    client = connect()
+    client.announce(1)
+    client.set_pipeline(*echo)
+    request = p4.WriteRequest(device_id=1)
+    request.election_id.low = 1
+    for _ in range(count):
+        request.updates.add(type=p4.Update.INSERT, entity=entry(1))
+
+    with pytest.raises(grpc.RpcError) as caught:
+        client.stub.Write(request)
+
+    # Every insertion but the first finds the entry there.
+    assert caught.value.code() == grpc.StatusCode.UNKNOWN
+    assert f"{count - 1} of {count} updates failed" in caught.value.details()
+    trailer = dict(caught.value.trailing_metadata())["grpc-status-details-bin"]
+    status = status_pb2.Status.FromString(trailer)
+    details = []
+    for item in status.details:
+        detail = p4.Error()
+        assert item.Unpack(detail)
+        details.append(detail)
+
+    codes = [detail.canonical_code for detail in details]
+    assert codes == [Code.OK, *[Code.ALREADY_EXISTS] * (len(codes) - 1)]
+    # All of them as far as there is room, with their messages while that is enough.
+    assert len(codes) == count or f"the first {len(codes)} updates" in status.message
+    assert (details[-1].message != "") == (count < 100)

@@ -226,6 +226,25 @@ def test_multicast_copies_to_every_replica(copier: Any) -> None:
     assert c.bench.send(b"\1\0\0\0x") == []
 
 
+def test_a_backup_replica_takes_over_while_the_port_is_down(copier: Any) -> None:
+    c = copier
+    group = multicast((2, 0), (3, 1))
+    replica = group.packet_replication_engine_entry.multicast_group_entry.replicas[0]
+    for port in (4, 5):
+        replica.backup_replicas.add(port=bytes([port]), instance=port)
+
+    c.write(("INSERT", group))
+    assert c.read(multicast()) == [group]
+    seen = []
+    for down in ((), (2,), (2, 4), (2, 4, 5)):
+        for port in (2, 4, 5):
+            c.bench.switch.set_port_status(port, port not in down)
+        seen.append(c.bench.send(b"\1\0\0\0x")[0])
+
+    # Where no backup is up either, the copy goes where it always went.
+    assert [(port, frame[2]) for port, frame in seen] == [(2, 0), (4, 4), (5, 5), (2, 0)]
+
+
 def test_an_ingress_clone_is_the_packet_as_it_came_in(copier: Any) -> None:
     c = copier
     c.write(("INSERT", session((2, 3), size=4)))

@@ -341,12 +341,101 @@ def test_reads_report_one_error_per_request(program: Any, control: Any) -> None:
     ]
 
 
-def test_only_continue_on_error_is_supported(program: Any, control: Any) -> None:
-    request = p4.WriteRequest(device_id=1, atomicity=p4.WriteRequest.DATAPLANE_ATOMIC)
+ATOMIC = [p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC]
+
+
+def state_of(c: Any) -> list[p4.Entity]:
+    """All that these tests write, with counters."""
+    wanted = [entry(table, None) for table in (ROUTES, ACL, RANGES, EXACT)]
+    for item in wanted:
+        item.table_entry.counter_data.SetInParent()
+
+    default = p4.Entity()
+    default.table_entry.table_id = EXACT
+    default.table_entry.is_default_action = True
+    others = [p4.Entity() for _ in range(3)]
+    others[0].register_entry.register_id = REGISTER + 1
+    others[1].counter_entry.counter_id = COUNTER + 1
+    others[2].packet_replication_engine_entry.multicast_group_entry.multicast_group_id = 1
+    return list(c.read(*wanted, default, *others))
+
+
+def group(*ports: int) -> p4.Entity:
+    entity = p4.Entity()
+    made = entity.packet_replication_engine_entry.multicast_group_entry
+    made.multicast_group_id = 1
+    for port in ports:
+        made.replicas.add(port=bytes([port]), instance=1)
+    return entity
+
+
+def holding(kind: str, value: int) -> p4.Entity:
+    entity = p4.Entity()
+    if kind == "register":
+        entity.register_entry.register_id = REGISTER + 1
+        entity.register_entry.index.index = 2
+        entity.register_entry.data.bitstring = bytes([value])
+    else:
+        entity.counter_entry.counter_id = COUNTER + 1
+        entity.counter_entry.index.index = 0
+        entity.counter_entry.data.packet_count = value
+    return entity
+
+
+@pytest.mark.parametrize("atomicity", ATOMIC)
+def test_an_atomic_batch_that_fails_changes_nothing(
+    program: Any, control: Any, atomicity: int
+) -> None:
+    c = control(program)
+    route = entry(ROUTES, port=2, **ROUTE)
+    rule = entry(ACL, port=3, priority=5, f2=("optional", b"\x07"))
+    # Its match is empty, as is that of a read of the whole table.
+    always = entry(ACL, port=3, priority=1)
+    route.table_entry.counter_data.packet_count = 17
+    for made in (route, rule, always, group(1, 2)):
+        c.write(("INSERT", made))
+    c.write(("MODIFY", holding("register", 9)), ("MODIFY", holding("counter", 5)))
+    before = state_of(c)
+
+    default = entry(EXACT, port=6)
+    default.table_entry.is_default_action = True
+    request = p4.WriteRequest(device_id=1, atomicity=atomicity)
     request.election_id.low = 1
+    for kind, made in (
+        ("MODIFY", entry(ROUTES, port=4, **ROUTE)),
+        ("DELETE", entry(ACL, None, priority=1)),
+        ("INSERT", entry(RANGES, port=5, priority=1)),
+        ("MODIFY", default),
+        ("MODIFY", holding("register", 1)),
+        ("MODIFY", holding("counter", 1)),
+        ("MODIFY", group(3)),
+        ("DELETE", entry(ROUTES, None, **ROUTE)),
+        ("INSERT", rule),
+        ("INSERT", entry(RANGES, port=5, priority=2)),
+    ):
+        request.updates.add(type=p4.Update.Type.Value(kind), entity=made)
+
     with pytest.raises(StatusError) as caught:
-        control(program).service.write(request)
-    assert caught.value.code == Code.UNIMPLEMENTED
+        c.service.write(request)
+
+    codes = [item.canonical_code for item in caught.value.details]
+    assert codes == [Code.ABORTED] * 8 + [Code.ALREADY_EXISTS, Code.ABORTED]
+    assert sorted(map(repr, state_of(c))) == sorted(map(repr, before))
+
+
+@pytest.mark.parametrize("atomicity", ATOMIC)
+def test_an_atomic_batch_is_one_step_between_packets(
+    program: Any, control: Any, atomicity: int
+) -> None:
+    c = control(program)
+    request = p4.WriteRequest(device_id=1, atomicity=atomicity)
+    request.election_id.low = 1
+    for port in (1, 2):
+        made = entry(EXACT, port=port, f1=("exact", bytes([port])))
+        request.updates.add(type=p4.Update.INSERT, entity=made)
+
+    assert list(c.service.write_steps(request)) == []
+    assert len(c.read(entry(EXACT, None))) == 2
 
 
 def test_the_wrong_device_is_not_found(program: Any, control: Any) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from emulation.compiler.midend import ir
-from emulation.compiler.midend.externs.call import Call
+from emulation.compiler.midend.assignments import as_value
+from emulation.compiler.midend.expressions import lower
+from emulation.compiler.midend.externs.call import PIPELINES, Call
 from emulation.compiler.midend.externs.functions import FUNCTIONS
 from emulation.compiler.midend.externs.methods import METHODS
 from emulation.compiler.midend.frame import Frame, Packet
 from emulation.compiler.semantics import typed as t
+from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import fail
 
 
 def lower_function(node: t.ExternCall, frame: Frame) -> ir.Operand | None:
     """Emit the call of an extern function."""
     handler = FUNCTIONS.get(node.function.name)
+    if handler is None and frame.builder.switch.emit_externs:
+        foreign(node.function.name, (), node, frame)
+        return None
     if handler is None:
         fail(f"the target does not know the function '{node.function.name}'", node.span)
 
@@ -27,6 +33,27 @@ def lower_function(node: t.ExternCall, frame: Frame) -> ir.Operand | None:
     return function(
         Call(node.span, name=node.function.name, args=node.args, types=node.type_args, frame=frame)
     )
+
+
+def foreign(
+    name: str, first: tuple[ir.Argument, ...], node: t.ExternCall | t.MethodCall, frame: Frame
+) -> None:
+    """Emit a call that is not the target's own, for a plug-in of it: `--emit-externs`."""
+    if node.type != ty.VOID:
+        fail("the target writes results of such externs to arguments only", node.span)
+
+    if frame.where not in PIPELINES:
+        fail("such an extern can be called in ingress and egress only", node.span)
+
+    args: list[ir.Argument] = []
+    for arg in node.args:
+        if arg is None:
+            fail("the target needs a place for this result", node.span)
+
+        operand = lower(arg, frame)
+        args.append(operand if isinstance(operand, ir.HeaderAt) else as_value(operand, arg.span))
+
+    frame.emit(ir.Primitive(name, (*first, *args), node.span))
 
 
 def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
@@ -43,6 +70,10 @@ def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
         fail(f"'{node.object.name}' cannot be used here", node.span)
 
     handler = METHODS.get((kind, node.method.name))
+    if owner is not None and owner.is_foreign:
+        name = f"_{kind}_{node.method.name}"
+        foreign(name, (ir.Named("extern", owner.name),), node, frame)
+        return None
     if handler is None:
         fail(f"the target does not know the method '{node.method.name}' of {kind}", node.span)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.annotations import unknown_annotations
 from emulation.compiler.semantics.declarations.blocks import (
     check_control,
     check_instance,
@@ -61,7 +62,8 @@ def check_program(program: n.Program) -> t.Program:
     )
 
     structured = check_structured(program.annotations, context)
-    return t.Program(found.main, *lists, found.spans, structured)
+    warnings = (*unknown_annotations(program.annotations), *found.warnings)
+    return t.Program(found.main, *lists, found.spans, structured, warnings)
 
 
 def _error_order(name: str) -> int:

@@ -43,7 +43,7 @@ def check_entries(
         )
 
     if not ranks:
-        ranks = [_annotated_rank(entry) for entry in node.entries.entries]
+        ranks = [(_annotated_rank(entry), None) for entry in node.entries.entries]
 
     return tuple(
         _entry(entry, rank, keys, actions=actions, context=context)
@@ -51,8 +51,12 @@ def check_entries(
     )
 
 
-def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expression | None]:
-    """Return the rank of every entry, the lowest tried first; nothing if none has a priority."""
+Rank = tuple[t.Expression | None, int | None]
+"""The lowest of the first is tried first; the second is the priority of the program."""
+
+
+def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[Rank]:
+    """Return the rank of every entry; nothing if none has a priority."""
     if all(entry.priority is None for entry in entries.entries):
         return []
 
@@ -91,14 +95,14 @@ def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[t.Expres
         [max(priorities) + 1 - priority for priority in priorities] if largest_wins else priorities
     )
     return [
-        t.Literal(entry.span, ty.INT, rank)
-        for entry, rank in zip(entries.entries, ranks, strict=True)
+        (t.Literal(entry.span, ty.INT, rank), own if largest_wins else None)
+        for entry, rank, own in zip(entries.entries, ranks, priorities, strict=True)
     ]
 
 
 def _entry(
     node: n.Entry,
-    rank: t.Expression | None,
+    rank: Rank,
     keys: tuple[t.Key, ...],
     actions: tuple[t.ActionEntry, ...],
     context: Context,
@@ -124,7 +128,7 @@ def _entry(
             f"action '{choice.entry.action.name}' is annotated @defaultonly", node.action.span
         )
 
-    return t.Entry(node.span, keys=sets, choice=choice, priority=rank)
+    return t.Entry(node.span, keys=sets, choice=choice, priority=rank[0], own_priority=rank[1])
 
 
 def _annotated_rank(node: n.Entry) -> t.Expression | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from emulation.compiler.diagnostics import CompileWarning
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, fail
@@ -24,6 +25,11 @@ def check_table(node: n.Table, context: Context) -> t.Table:
     context = context.nested(place="table")
     keys = tuple(check_key(key, context.nested(place="key")) for key in node.key)
     check_kinds(keys)
+    alone = next((key for key in keys if key.match_kind == "selector"), None)
+    if alone and find_property(node, "implementation") is None:
+        message = "this key is ignored: the table has no 'implementation' that selects"
+        context.globals.warnings.append(CompileWarning("ignored", message, alone.span))
+
     actions = check_actions(node, context)
     default = find_property(node, "default_action")
     properties = {item.name: item for item in node.properties}

@@ -4,8 +4,8 @@
 extern Mystery { Mystery(); void run(); }
 
 control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
-    Mystery() thing;
-    apply { thing.run(); }  // error: the target does not know the method 'run' of Mystery
+    Mystery() thing;  // error: the target does not know the extern Mystery (see --emit-externs)
+    apply { thing.run(); }
 }
 
 #include "../include/end.p4"
