@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from controller.convergence import Convergence
 from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError
@@ -36,6 +38,7 @@ from emulation.mininet.fabric import MininetFabric, Run
 from emulation.mininet.targets.target import address
 from emulation.outcomes.outcome import Outcome
 from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
+from fattree.experiment import Collective, Scenario
 from fattree.failures import Links
 from fattree.topology import FatTree
 from fattree.units import PS_PER_MS
@@ -44,6 +47,8 @@ AnswerT = TypeVar("AnswerT")
 Answer = Callable[[AnswerT], None]
 # How many changes of links a status shows: one that flaps for hours must not fill it.
 RECENT = 50
+# A day: nobody waits longer for one message of a collective.
+LONGEST_SECONDS = 86_400
 Echo = Callable[[str], object]
 
 
@@ -239,13 +244,13 @@ class Held:
 
         scenario = self._fabric.scenario
         if request.message_bytes is not None:
-            update = {"message_bytes": request.message_bytes}
-            collective = scenario.collective.model_copy(update=update)
-            scenario = scenario.model_copy(update={"collective": collective})
+            scenario = with_messages(scenario, request.message_bytes)
 
+        # Not before the hosts have taken it: one that they refuse is not running.
+        run = Run(self._fabric, scenario)
+        run.start(with_events=False)
         self._scenario = scenario
-        self._run = Run(self._fabric, scenario)
-        self._run.start(with_events=False)
+        self._run = run
 
         if request.wait:
             self._waiting.append(answer)
@@ -260,6 +265,30 @@ class Held:
         # Answered when the hosts have stopped, with what they report.
         self._fabric.agents.stop()
         self._waiting.append(answer)
+
+
+def with_messages(scenario: Scenario, message_bytes: int) -> Scenario:
+    """Return a scenario with messages of another size.
+
+    Raises EmulationError for a size that the experiment's file could not have either, or that no
+    one would wait for.
+    """
+    asked = f"message_bytes = {message_bytes}"
+    try:
+        collective = Collective.model_validate(
+            {**scenario.collective.model_dump(), "message_bytes": message_bytes}
+        )
+    except ValidationError as error:
+        raise EmulationError(f"{asked}: {error.errors()[0]['msg'].lower()}") from None
+
+    seconds = message_bytes * 8 / scenario.rate_bps
+    if seconds > LONGEST_SECONDS:
+        raise EmulationError(
+            f"{asked}: at {scenario.fabric.rate_gbps:g} Gb/s a message takes {seconds:,.0f} s,"
+            f" at most {LONGEST_SECONDS:,} make sense"
+        )
+
+    return scenario.model_copy(update={"collective": collective})
 
 
 def _names(tree: FatTree, links: Links | set[int]) -> list[str]:

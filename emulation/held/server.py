@@ -120,6 +120,9 @@ class ControlServer:
             self._handlers[type(request)](request, client.answer)
         except (MessageError, EmulationError, FabricError, ControllerError) as error:
             client.refuse(str(error))
+        # A mistake of ours in one command is no reason to take a network down that others use.
+        except Exception as error:
+            client.refuse(f"this command has failed here, which is a mistake of ours: {error!r}")
 
 
 @contextmanager

@@ -50,12 +50,21 @@ def refuse(_request, _answer):
     raise UnsupportedError("this cannot be done")
 
 
+@dataclass(frozen=True)
+class Broken(Request[str]):
+    command: ClassVar[str] = "break"
+
+
+def fall(_request, _answer):
+    raise ZeroDivisionError("a bug")
+
+
 @pytest.fixture
 def questions(tmp_path):
     """Return a function that asks, while this thread serves."""
     selector = selectors.DefaultSelector()
     with (
-        control_server(tmp_path, selector, {Double: double, Refused: refuse}),
+        control_server(tmp_path, selector, {Double: double, Refused: refuse, Broken: fall}),
         ThreadPoolExecutor(1) as pool,
     ):
 
@@ -89,7 +98,7 @@ def test_a_refusal_is_one_line(questions, tmp_path):
     "data", [b"\n", b"[]\n", b"{}\n", b'{"command": "steal"}\n', b'{"command": []}\n', b"\xff\n"]
 )
 def test_what_is_no_command_is_refused_with_the_commands(questions, tmp_path, data):
-    assert "one of double, refuse" in questions(raw, tmp_path / SOCKET, data)
+    assert "one of break, double, refuse" in questions(raw, tmp_path / SOCKET, data)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +111,12 @@ def test_what_is_no_command_is_refused_with_the_commands(questions, tmp_path, da
 )
 def test_wrong_arguments_are_refused(questions, tmp_path, data, reason):
     assert json.loads(questions(raw, tmp_path / SOCKET, data + b"\n")) == {"error": reason}
+
+
+def test_a_mistake_of_ours_in_one_command_ends_that_command_alone(questions, tmp_path):
+    with pytest.raises(ControlError, match="a mistake of ours: ZeroDivisionError"):
+        questions(ask, Broken(), tmp_path)
+    assert questions(ask, Double(21), tmp_path) == 42
 
 
 def test_a_message_is_one_line_of_json_with_its_fields():
