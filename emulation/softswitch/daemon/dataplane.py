@@ -2,7 +2,8 @@
 
 One thread owns switch, queues and sockets; everything else hands it work with `submit`. Work that
 takes long is a generator: between two of its steps packets get their turn, so that a controller's
-large batch does not stop traffic.
+large batch does not stop traffic. Nor does it stop other calls that touch no table; those that do
+wait for it, as readers and writers of P4Runtime do for each other.
 """
 
 from __future__ import annotations
@@ -81,15 +82,20 @@ class Dataplane:
         self._events: list[tuple[int, int, int, Port | None, Pending | bytes | None]] = []
         # Events of the same time stay in order, and are never compared any further.
         self._order = count()
+        # Table work is done in its order, one after the other; what is short goes in between.
         self._work: deque[Work] = deque()
+        self._short: deque[Work] = deque()
         self._waker, self._wakened = socket.socketpair()
         self._waker.setblocking(False)
         self._wakened.setblocking(False)
         self._stopping = False
 
-    def submit(self, work: Work) -> None:
-        """Run a generator between packets; from any thread."""
-        self._work.append(work)
+    def submit(self, work: Work, is_short: bool = False) -> None:
+        """Run a generator between packets; from any thread.
+
+        What `is_short` touches no table, and waits for none that does.
+        """
+        (self._short if is_short else self._work).append(work)
         self.wake()
 
     def wake(self) -> None:
@@ -119,8 +125,11 @@ class Dataplane:
                     self.others[sock]()
 
             self._run_due()
+            if self._short:
+                self._do(self._short)
+
             if self._work:
-                self._do_work()
+                self._do(self._work)
 
             self._flush_rings()
 
@@ -147,8 +156,9 @@ class Dataplane:
 
     def _wait(self) -> list[socket.socket]:
         sockets = [*self._by_socket, *self.others, self._wakened]
+        is_busy = self._work or self._short
         # With work waiting the loop only looks; otherwise it sleeps until the next event.
-        readable, _, _ = select.select(sockets, [], [], 0 if self._work else self._timeout())
+        readable, _, _ = select.select(sockets, [], [], 0 if is_busy else self._timeout())
         if not readable:
             # Idle: a good moment for the files, which readers may be following.
             self._flush()
@@ -353,13 +363,13 @@ class Dataplane:
         if again:
             self.enqueue(again)
 
-    def _do_work(self) -> None:
-        """Take steps of the waiting work for a while; what is not done stays first in line."""
+    def _do(self, work: deque[Work]) -> None:
+        """Take steps of waiting work for a while; what is not done stays first in line."""
         deadline = time.monotonic_ns() + SLICE_NS
-        while self._work and time.monotonic_ns() < deadline:
+        while work and time.monotonic_ns() < deadline:
             # A sentinel nobody can yield: the generator is done.
-            if next(self._work[0], self) is self:
-                self._work.popleft()
+            if next(work[0], self) is self:
+                work.popleft()
 
         self.enqueue(self.switch.take_requeued())
 

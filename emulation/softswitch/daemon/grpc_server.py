@@ -73,18 +73,24 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
 
     async def GetForwardingPipelineConfig(self, request: Any, context: Context) -> Any:
         """Return the current pipeline."""
-        return await self._call(context, request, lambda: self._service.get_pipeline(request))
+        return await self._call(
+            context, request, lambda: self._service.get_pipeline(request), is_short=True
+        )
 
     async def Capabilities(self, request: Any, context: Context) -> Any:
         """Return the version of the API."""
-        return await self._call(context, request, lambda: self._service.capabilities(request))
+        return await self._call(
+            context, request, lambda: self._service.capabilities(request), is_short=True
+        )
 
     async def StreamChannel(
         self, requests: AsyncIterator[Any], context: Context
     ) -> AsyncIterator[Any]:
         """Serve one controller's stream; answers that it does not take in time are dropped."""
         outbox = Outbox(asyncio.get_running_loop())
-        stream = await self._on_dataplane(lambda: self._service.open_stream(outbox.put))
+        stream = await self._on_dataplane(
+            lambda: self._service.open_stream(outbox.put), is_short=True
+        )
         # Both directions at once: answers and notifications come when they like.
         reader = asyncio.ensure_future(self._read_stream(stream, requests, outbox))
 
@@ -94,7 +100,7 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
         finally:
             reader.cancel()
             # Like every call on the dataplane's thread, which alone touches the switch.
-            self._dataplane.submit(_run(stream.close))
+            self._dataplane.submit(_run(stream.close), is_short=True)
 
         if outbox.failure is not None:
             await _abort(context, outbox.failure)
@@ -105,24 +111,26 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
         try:
             async for request in requests:
                 _check_message(request)
-                await self._on_dataplane(partial(stream.receive, request))
+                await self._on_dataplane(partial(stream.receive, request), is_short=True)
         except StatusError as error:
             outbox.failure = error
         finally:
             outbox.finish()
 
-    async def _call(self, context: Context, request: Any, action: Callable[[], T]) -> T:
+    async def _call(
+        self, context: Context, request: Any, action: Callable[[], T], is_short: bool = False
+    ) -> T:
         try:
             _check_message(request)
-            return await self._on_dataplane(action)
+            return await self._on_dataplane(action, is_short)
         except StatusError as error:
             await _abort(context, error)
             raise
 
-    async def _on_dataplane(self, action: Callable[[], T]) -> T:
+    async def _on_dataplane(self, action: Callable[[], T], is_short: bool = False) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._dataplane.submit(_answer(action, loop, future))
+        self._dataplane.submit(_answer(action, loop, future), is_short)
 
         return await future
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from queue import Queue
 from typing import Any
@@ -150,6 +151,29 @@ def test_a_failed_write_carries_one_error_per_update(connect: Any, echo: Any) ->
         Code.OUT_OF_RANGE,
     ]
     assert status.details[0].type_url.endswith("p4.v1.Error")
+
+
+def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: Any) -> None:
+    client, other = connect(), connect()
+    client.announce(10)
+    client.set_pipeline(*echo, election=10)
+    request = p4.WriteRequest(device_id=1)
+    request.election_id.low = 10
+    client.write(*map(entry, range(256)), election=10)
+    for number in range(100_000):
+        request.updates.add(type=p4.Update.MODIFY, entity=entry(number % 256))
+
+    begun = time.monotonic()
+    writing = client.stub.Write.future(request, timeout=600)
+    waits = []
+    while not writing.done():
+        asked = time.monotonic()
+        other.stub.Capabilities(p4.CapabilitiesRequest(), timeout=600)
+        waits.append(time.monotonic() - asked)
+        time.sleep(0.01)
+
+    assert len(waits) > 5 and max(waits) < (time.monotonic() - begun) / 4
+    assert other.announce(9) == Code.ALREADY_EXISTS
 
 
 def test_packets_go_out_and_come_in_while_another_controller_waits(connect: Any, echo: Any) -> None:
