@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in
+from emulation.softswitch.daemon.bursts import burst_code
+from emulation.softswitch.errors import PipelineError
+from emulation.softswitch.native.engine import native_program
 from fattree.experiment import Scenario
 from hostagent.isolation import clean
 
@@ -56,6 +59,9 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         scenario.scheme.program, scenario.tree.half, target.priorities(scenario), setup.compiler
     )
 
+    if target is SOFTSWITCH:
+        _keep_machine_code(program)
+
     # Mininet is a package of the system's, which need not be here until now.
     from emulation.mininet.topology import fat_tree, host_processes
 
@@ -84,6 +90,14 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         stack.callback(fabric.close)
         fabric.connect()
         yield fabric
+
+
+def _keep_machine_code(program: SwitchProgram) -> None:
+    """Make the program's machine code once; the switches, who are nobody, could not keep it."""
+    # What cannot be run a switch refuses in its own words.
+    with suppress(PipelineError):
+        native_program(program.bmv2_json)
+        burst_code()
 
 
 def _refuse_detection(scenario: Scenario, target: Target) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from emulation.errors import StartError
+from emulation.softswitch.native.kept import preload
 from hostagent.isolation import clean_environment, python_command
 from hostagent.process import die_with_parent
 
@@ -208,8 +209,13 @@ def _fork(request: dict[str, Any]) -> int:
 
 
 def _softswitch_main() -> Callable[[list[str]], Any]:
+    is_first = SOFTSWITCH_MODULE not in sys.modules
     for name in WARM_MODULES:
         importlib.import_module(name)
+
+    # The switches become nobody, who may not read what root has kept.
+    if is_first:
+        preload()
 
     run: Callable[[list[str]], Any] = importlib.import_module(SOFTSWITCH_MODULE).main
     return run

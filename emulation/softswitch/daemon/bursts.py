@@ -25,7 +25,7 @@ _BURST = ctypes.CFUNCTYPE(
 
 
 @cache
-def _code() -> machine.Code:
+def burst_code() -> machine.Code:
     """Return the loop, which is the same for all programs."""
     key = machine.identity(at.BURST.encode())
     found = kept.read(key)
@@ -55,7 +55,7 @@ class Bursts:
             self._of_port[port.number] = i + 1
 
         self._index = {port.number: i for i, port in enumerate(self._ports)}
-        self._function = _BURST(_code().addresses[0]) if self._of_port.any() else None
+        self._function = _BURST(burst_code().addresses[0]) if self._of_port.any() else None
 
     def hold(self, port: Port, held: bool) -> None:
         """Let frames for a port go through Python while others wait there, and no longer."""

@@ -16,6 +16,9 @@ from pathlib import Path
 
 MAGIC = b"ofan native 1\n"
 
+# What `preload` has read, for processes that may no longer read it themselves.
+_preloaded: dict[str, bytes] = {}
+
 
 def folder() -> Path | None:
     """Return the private folder, made if need be; None where there can be none."""
@@ -35,17 +38,8 @@ def _is_ours(found: os.stat_result) -> bool:
 
 def read(key: str) -> tuple[str, bytes] | None:
     """Return the interface and the code that have been kept, None where there are none."""
-    place = folder()
-    if place is None:
-        return None
-
-    try:
-        with (place / key).open("rb") as file:
-            if not _is_ours(os.fstat(file.fileno())):
-                return None
-
-            content = file.read()
-    except OSError:
+    content = _preloaded.get(key) or _content(key)
+    if content is None:
         return None
 
     head = content[: len(MAGIC) + 32]
@@ -55,6 +49,27 @@ def read(key: str) -> tuple[str, bytes] | None:
 
     interface, _, code = body.partition(b"\n")
     return interface.decode(), code
+
+
+def _content(key: str) -> bytes | None:
+    place = folder()
+    if place is None:
+        return None
+
+    try:
+        with (place / key).open("rb") as file:
+            return file.read() if _is_ours(os.fstat(file.fileno())) else None
+    except OSError:
+        return None
+
+
+def preload() -> None:
+    """Read all that is kept: whoever forks switches that become somebody else does it for them."""
+    place = folder()
+    for file in place.iterdir() if place is not None else ():
+        content = _content(file.name)
+        if content is not None:
+            _preloaded[file.name] = content
 
 
 def write(key: str, interface: str, code: bytes) -> None:
