@@ -198,7 +198,7 @@ class Planner:
         self.tree = scenario.tree
         self._tables = frozenset(pipeline.tables)
         self._pipeline = pipeline
-        self._max_uplinks = pipeline.max_uplinks
+        self.max_uplinks = pipeline.max_uplinks
         self._prefixes: dict[PointerLevel, tuple[Prefix, ...]] = {}
         self._shared_settings = dict(_shared_settings(scenario))
         self._take_port = [
@@ -206,9 +206,9 @@ class Planner:
         ]
 
         # P4 has no loops: a program that compares queues is written out for so many uplinks.
-        if self._max_uplinks is not None and self._max_uplinks < self.tree.half:
+        if self.max_uplinks is not None and self.max_uplinks < self.tree.half:
             raise PlanError(
-                f"the program compares {self._max_uplinks} uplinks, "
+                f"the program compares {self.max_uplinks} uplinks, "
                 f"k = {self.tree.k} has {self.tree.half}:"
                 f" compile it with -D MAX_UPLINKS={1 << (self.tree.half - 1).bit_length()}"
             )
@@ -248,7 +248,7 @@ class Planner:
 
     def rows(self, length: int) -> int:
         """Return how many entries a schedule of so many slots has."""
-        return length * ("schedule" in self._tables) + (self._max_uplinks is not None)
+        return length * ("schedule" in self._tables) + (self.max_uplinks is not None)
 
     def schedule(self, schedule: int, uplinks: bytes) -> Iterator[tuple[tuple[str, Key], Call]]:
         """Yield the entries of one schedule: its slots, and the weights of its uplinks."""
@@ -259,9 +259,9 @@ class Planner:
 
         # An uplink's weight is how often it occurs. Ofan's start at the shortest queue asks only
         # which uplinks there are (ofan_jsq_start.p4).
-        if self._max_uplinks is not None:
+        if self.max_uplinks is not None:
             weights = np.bincount(
-                np.frombuffer(uplinks, dtype=np.uint8), minlength=self._max_uplinks
+                np.frombuffer(uplinks, dtype=np.uint8), minlength=self.max_uplinks
             )
             if self.scenario.scheme.chooser is Chooser.ROTATION_SHORTEST_START:
                 weights = np.minimum(weights, 1)
@@ -295,7 +295,7 @@ class Planner:
         if "schedule" in self._tables:
             counts["schedule"] += sum(lengths)
 
-        if self._max_uplinks is not None:
+        if self.max_uplinks is not None:
             counts["uplinks_of"] += len(lengths)
 
         self._pipeline.check_counts(name, counts)

@@ -16,7 +16,7 @@ from fattree.addressing import host_ip
 from fattree.draws import Stream, component, mix
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
-from fattree.failures import Links, Timeline, timeline
+from fattree.failures import Timeline, timeline
 from fattree.flows import Flows as Traffic
 from fattree.flows import offsets
 from fattree.forwarding import LEVELS, Forwarding, scenario_forwarding
@@ -88,13 +88,13 @@ def build(scenario: Scenario) -> Network:
     flows = traffic.flows(scenario)
     events = timeline(scenario, flows)
     pairs = _Pairs.of(scenario.tree, flows)
-    phases = list(_phases(scenario, events))
-    tables = [_forwarding(scenario, phase) for phase in phases]
+    states = list(phases(scenario, events))
+    tables = [forwarding(scenario, phase) for phase in states]
     # Pointers stay when routes change, so a switch has cells for the most groups that it ever has.
     groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
     epochs = tuple(
         Epoch(phase.time_ps, _routes(scenario, table, phase.routed, pairs))
-        for table, phase in zip(tables, phases, strict=True)
+        for table, phase in zip(tables, states, strict=True)
     )
 
     world = _world(
@@ -128,7 +128,8 @@ def build_for_program(scenario: Scenario) -> Network:
     constants = _constants(scenario)
     constants = constants._replace(window_ps=min(scenario.latency_ps, LONGEST_WINDOW_PS))
     switches = records(scenario.tree.switches, SWITCH)
-    routes = waypoint_routes(scenario, flows, events.first_routes)
+    links = LinkState.without(scenario.tree, events.first_routes)
+    routes = waypoint_routes(scenario, flows, links)
 
     return Network(
         scenario,
@@ -139,12 +140,9 @@ def build_for_program(scenario: Scenario) -> Network:
     )
 
 
-def waypoint_routes(scenario: Scenario, flows: Traffic, failed: Links) -> Routes:
-    """Return the routes of Host DR's hosts that avoid failed links; of other schemes, none."""
-    pairs = _Pairs.of(scenario.tree, flows)
-    row, start, offset, steps = _waypoints(
-        scenario, LinkState.without(scenario.tree, failed), pairs
-    )
+def waypoint_routes(scenario: Scenario, flows: Traffic, links: LinkState) -> Routes:
+    """Return the routes of Host DR's hosts for a state of the links; of other schemes, none."""
+    row, start, offset, steps = _waypoints(scenario, links, _Pairs.of(scenario.tree, flows))
     empty = np.zeros(0, dtype=np.int64)
 
     return Routes(
@@ -180,7 +178,7 @@ def _refuse_unsupported(scenario: Scenario) -> None:
         )
 
 
-class _Phase(NamedTuple):
+class Phase(NamedTuple):
     """From `time_ps` on switches route for the state `routed`.
 
     With local repair they leave their own links that are not `up`.
@@ -191,7 +189,8 @@ class _Phase(NamedTuple):
     up: LinkState
 
 
-def _phases(scenario: Scenario, events: Timeline) -> Iterator[_Phase]:
+def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
+    """Yield the states of the links that switches route for, in order."""
     tree = scenario.tree
     is_local = scenario.failures.local_repair
     routed = events.first_routes
@@ -205,10 +204,11 @@ def _phases(scenario: Scenario, events: Timeline) -> Iterator[_Phase]:
         if time_ps in link_changes:
             failed = failed - link_changes[time_ps].up | link_changes[time_ps].down
 
-        yield _Phase(time_ps, LinkState.without(tree, routed), LinkState.without(tree, failed))
+        yield Phase(time_ps, LinkState.without(tree, routed), LinkState.without(tree, failed))
 
 
-def _forwarding(scenario: Scenario, phase: _Phase) -> Forwarding:
+def forwarding(scenario: Scenario, phase: Phase) -> Forwarding:
+    """Return what switches do from a phase's time on."""
     table = scenario_forwarding(scenario, phase.routed)
     return repaired(table, phase.up) if scenario.failures.local_repair else table
 

@@ -7,16 +7,16 @@ Whoever drives it compiles the program, fills the switches' tables and says when
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fattree.addressing import host_ip, switch_ip
 from fattree.experiment import Scenario
-from fattree.failures import Links
 from fattree.flows import Flows
 from fattree.topology import SWITCH_LAYERS
+from fattree.wecmp import LinkState
 from hostagent.state import NEVER, Recovery
 from sim.engine import buffers_of, result_of
 from sim.frames import (
@@ -138,7 +138,7 @@ class Programmed:
         templates: Callable[[Flows], Templates],
         *,
         sample_ps: int = 0,
-        on_events: Callable[["Programmed", Events], None] | None = None,
+        on_events: "Observe | None" = None,
         threads: int = 1,
     ) -> None:
         self._began_s = time.process_time()
@@ -172,9 +172,9 @@ class Programmed:
         wanted = self.network.flows.packets
         return float(np.minimum(self.world.flows.senders.acked, wanted).sum() / wanted.sum())
 
-    def set_failed(self, failed: Links) -> None:
-        """Let hosts that choose routes know which links to avoid from now on."""
-        self.routes = waypoint_routes(self.scenario, self.network.flows, failed)
+    def set_links(self, links: LinkState) -> None:
+        """Let hosts that choose routes know which links there are from now on."""
+        self.routes = waypoint_routes(self.scenario, self.network.flows, links)
 
     def advance(self, until_ps: int) -> int:
         """Run until before a time; return how that ended (`sim.windows`)."""
@@ -388,3 +388,7 @@ def _with_blocks(frames: Frames, slots: int) -> Frames:
     words = memory[-memory.ctypes.data % 64 // 8 :][: slots * frames.stride // 8]
     words[: len(frames.words)] = frames.words
     return frames._replace(words=words, octets=words.view(np.uint8), address=words.ctypes.data)
+
+
+# Takes in the events of a window.
+Observe: TypeAlias = Callable[[Programmed, Events], None]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from emulation.errors import UnsupportedError
 from emulation.softswitch.native import context
 from emulation.softswitch.native.engine import NativeProgram
-from emulation.softswitch.switch import Switch
+from emulation.softswitch.pipeline import Pipeline
 from fattree.draws import Stream, component
 from fattree.experiment import Scenario
 from sim.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
@@ -29,14 +29,13 @@ REQUESTS = {
 
 
 class NativeMachine:
-    """What switches have loaded, in machine code.
+    """What the pipelines of all switches have loaded, in machine code.
 
     Raises UnsupportedError where it is not, or where it asks for more than the simulator's packets
     have.
     """
 
-    def __init__(self, scenario: Scenario, switches: Sequence[Switch]) -> None:
-        pipelines = [switch.pipeline for switch in switches if switch.pipeline is not None]
+    def __init__(self, scenario: Scenario, pipelines: Sequence[Pipeline]) -> None:
         native = pipelines[0].native
         reason = why_not(native or pipelines[0].reason)
         if reason:

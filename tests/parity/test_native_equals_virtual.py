@@ -47,7 +47,7 @@ def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
 
 def native(wanted: Scenario, threads: int = 1) -> Outcome:
     return NativeFabric(
-        wanted, compile_for=lambda switches: NativeMachine(wanted, switches), threads=threads
+        wanted, compile_for=lambda pipelines: NativeMachine(wanted, pipelines), threads=threads
     ).run()
 
 
@@ -130,7 +130,7 @@ def test_threads_change_nothing(policy: str) -> None:
     theirs = VirtualFabric(wanted).run()
     fabric = NativeFabric(
         wanted,
-        compile_for=lambda switches: NativeMachine(wanted, switches),
+        compile_for=lambda pipelines: NativeMachine(wanted, pipelines),
         has_digest=False,
         threads=3,
     )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Sequence
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from emulation.softswitch.codegen.program import TableSpec
 from emulation.softswitch.meters import Meter
@@ -13,10 +16,18 @@ from emulation.softswitch.native import context as at
 from emulation.softswitch.native.context import WORD, TablePlaces
 from emulation.softswitch.native.resources import NativeMeter
 from emulation.softswitch.native.slots import Slots, Words, address, words_of
-from emulation.softswitch.tables import Entry, Match, Record, row_of
+from emulation.softswitch.tables import Entry, Match, Record, prefix_mask, row_of
 
 # A rank of a ternary entry: its priority, then its age, in 63 bits and a sign.
 ORDER_BITS = 32
+
+
+class Rows(NamedTuple):
+    """Entries with one action: matches (n, fields, 2) as in `tables`, arguments (n, parameters)."""
+
+    action: int
+    matches: NDArray[np.int64]
+    arguments: NDArray[np.int64]
 
 
 class NativeRecord(Record):
@@ -134,6 +145,64 @@ class NativeIndex:
                 self._add_row(entry, place)
 
         self._publish()
+
+    def fill(self, pieces: Sequence[Rows]) -> None:
+        """Put rows of numbers in the place of all entries but the default, in one step.
+
+        Nobody can then ask for one of them by its match: this is for fabrics of thousands of
+        switches, which are only run. Raises ValueError where a field is neither exact nor matched
+        by a prefix, or a key or an argument has more than 64 bits.
+        """
+        places = self._places
+        total = sum(len(rows.matches) for rows in pieces)
+        entries = np.zeros((1 + total, places.entry_words), dtype=np.uint64)
+        entries[0] = self.entries[0]
+        if places.kind not in ("exact", "lpm") or places.key_words > 1:
+            raise ValueError(f"a table that is searched by {places.kind} keys")
+
+        at_row = 1
+        for rows in pieces:
+            words = places.argument_words[rows.action]
+            if any(size > 1 for size in words):
+                raise ValueError("an argument of more than 64 bits")
+
+            own = entries[at_row : at_row + len(rows.matches)]
+            own[:, at.ACTION] = rows.action
+            own[:, at.ENTRY_WORDS : at.ENTRY_WORDS + len(words)] = rows.arguments
+            at_row += len(rows.matches)
+
+        self.entries = entries
+        self._used = 1 + total
+        self._free = []
+        self._search([rows.matches for rows in pieces])
+        self._publish()
+
+    def _search(self, matches: Sequence[NDArray[np.int64]]) -> None:
+        """Build what is searched from all matches, (n, fields, 2)."""
+        fields = self._spec.key
+        found = np.concatenate([*matches, np.zeros((0, len(fields), 2), dtype=np.int64)])
+        value = np.zeros(len(found), dtype=np.uint64)
+        mask = np.zeros(len(found), dtype=np.uint64)
+        for number, key in enumerate(fields):
+            ones = (1 << key.bits) - 1
+            part = np.full(len(found), ones, dtype=np.uint64)
+            if key.kind == "lpm":
+                masks = np.array([prefix_mask(n, key.bits) for n in range(key.bits + 1)], np.uint64)
+                part = masks[found[:, number, 1]]
+
+            value = value << np.uint64(key.bits) | found[:, number, 0].astype(np.uint64) & part
+            mask = mask << np.uint64(key.bits) | part
+
+        if self._places.kind == "exact":
+            self._slots = {0: Slots.of(value[:, None], np.arange(1, len(found) + 1))}
+            return
+
+        self._slots = {}
+        self._tops = {}
+        for each in np.unique(mask):
+            own = np.flatnonzero(mask == each)
+            self._slots[int(each)] = Slots.of(value[own][:, None], own + 1)
+            self._tops[int(each)] = -int(each)
 
     def replace(self, old: Entry, entry: Entry) -> None:
         """Give an entry another action; packets find it where it was."""

@@ -34,6 +34,16 @@ def hashed(key: Sequence[int]) -> int:
     return mixed
 
 
+def _hashes(keys: Words) -> Words:
+    """Return what `hashed` does for every row."""
+    mixed = np.zeros(len(keys), dtype=np.uint64)
+    for part in keys.T:
+        mixed = (mixed ^ part) * np.uint64(HASH_FACTOR)
+        mixed ^= mixed >> np.uint64(32)
+
+    return mixed
+
+
 class Slots:
     """A hash table of keys and the indices of their entries, with open addressing.
 
@@ -44,6 +54,35 @@ class Slots:
         self._key_words = key_words
         self._taken = 0
         self.array: Words = np.zeros((FEWEST_SLOTS, key_words + 1), dtype=np.uint64)
+
+    @classmethod
+    def of(cls, keys: Words, entries: NDArray[np.int64]) -> Slots:
+        """Return the slots of distinct keys (n, key words) and their entries, at once."""
+        slots = cls(keys.shape[1])
+        size = max(FEWEST_SLOTS, 1 << (2 * len(keys) - 1).bit_length())
+        slots._taken = len(keys)
+        slots.array = np.zeros((size, keys.shape[1] + 1), dtype=np.uint64)
+        if not len(keys):
+            return slots
+
+        # Keys in the order of their homes each take the first place that is free behind the one
+        # before. Those beyond the end go to the beginning, where the others make room for them.
+        homes = _hashes(keys) & np.uint64(size - 1)
+        order = np.argsort(homes, kind="stable")
+        shift = np.maximum.accumulate(homes[order].astype(np.int64) - np.arange(len(keys)))
+        wrapped = 0
+        while True:
+            places = np.arange(len(keys)) + np.maximum(shift, wrapped)
+            beyond = int((places >= size).sum())
+            if beyond == wrapped:
+                break
+
+            wrapped = beyond
+
+        places[len(keys) - wrapped :] = np.arange(wrapped)
+        slots.array[places, :-1] = keys[order]
+        slots.array[places, -1] = entries[order] + 1
+        return slots
 
     def __len__(self) -> int:
         return self._taken

@@ -1,4 +1,4 @@
-"""Switches' Python pipelines behind the C functions of a compiled program."""
+"""Python pipelines behind the C functions of a compiled program."""
 
 import ctypes
 import itertools
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emulation.softswitch.switch import Switch
+from emulation.softswitch.pipeline import Pipeline
 from sim.frames import Program
 from sim.programmed import Layout
 
@@ -20,10 +20,10 @@ FRAME_BYTES = 56
 
 
 class PythonMachine:
-    """A "compiled" program that calls the pipelines of some switches; contexts are their places."""
+    """A "compiled" program that calls the pipelines of switches; contexts are their places."""
 
-    def __init__(self, switches: Sequence[Switch]) -> None:
-        self._switches = switches
+    def __init__(self, pipelines: Sequence[Pipeline]) -> None:
+        self._pipelines = pipelines
         self._states: dict[int, Any] = {}
         self._numbers = itertools.count()
         self._functions = INGRESS(self._ingress), EGRESS(self._egress), FORGET(self._forget)
@@ -34,7 +34,7 @@ class PythonMachine:
         ingress, egress, forget = (
             ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions
         )
-        places = np.arange(len(self._switches))
+        places = np.arange(len(self._pipelines))
         return Program(ingress, egress, forget, places, places)
 
     def settle(self) -> None:
@@ -43,8 +43,7 @@ class PythonMachine:
     def _ingress(
         self, ctx: int, data: int, avail: int, n: int, port: int, length: int, now: int, state: int
     ) -> int:
-        pipeline = self._switches[ctx].pipeline
-        assert pipeline is not None
+        pipeline = self._pipelines[ctx]
         frame = ctypes.string_at(data, avail) + bytes(n - avail)
         spec, group, priority, delta, requested, remembered = pipeline.ingress(
             frame, port, length, now, None
@@ -75,8 +74,7 @@ class PythonMachine:
         deq_depth: int,
         out: int,
     ) -> int:
-        pipeline = self._switches[ctx].pipeline
-        assert pipeline is not None
+        pipeline = self._pipelines[ctx]
         remembered = self._states.pop(WORD.from_address(state + 16).value)
         frame, requested = pipeline.egress(
             remembered,
@@ -100,8 +98,7 @@ class PythonMachine:
         return len(frame)
 
     def _forget(self, ctx: int, port: int, size: int) -> int:
-        pipeline = self._switches[ctx].pipeline
-        assert pipeline is not None
+        pipeline = self._pipelines[ctx]
         for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
             if array.name == "queue_bytes":
                 cells[port] -= size

@@ -1,0 +1,155 @@
+"""Whole tables of many switches at once, from the arrays of a forwarding to the switches' memory.
+
+The controller's way, change by change as P4Runtime messages, is the real one; at k = 32 it would
+make a million of them. This one puts the same entries of `controller.plan` there as arrays, for
+runs that ask for nothing but their result. A test compares both.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.entries import Prefix
+from controller.plan import Planner, SwitchPlan
+from emulation.softswitch.native.indexes import NativeIndex, Rows
+from emulation.softswitch.pipeline import Pipeline
+from emulation.softswitch.tables import Table
+from fattree.forwarding import NONE
+from fattree.policies import Chooser
+
+Int64 = NDArray[np.int64]
+
+
+class Piece(NamedTuple):
+    """Entries of one table with one action, by the last parts of their names."""
+
+    table: str
+    action: str
+    matches: Int64
+    arguments: Int64
+
+
+class Loader:
+    """Fills the tables of switches that run one program."""
+
+    def __init__(self, planner: Planner, pipeline: Pipeline) -> None:
+        self._planner = planner
+        self._half = planner.tree.half
+        self._first_uplink = planner.tree.uplink_port(0)
+        specs = [table.spec for table in pipeline.tables]
+        actions = pipeline.program.actions
+        self._tables = {_last(spec.name): number for number, spec in enumerate(specs)}
+        self._actions = {
+            (_last(spec.name), _last(actions[number].name)): number
+            for spec in specs
+            for number in spec.actions
+        }
+        self._prefixes: dict[int, Int64] = {}
+
+    def load(self, pipeline: Pipeline, plan: SwitchPlan) -> None:
+        """Let a switch hold a plan, and nothing else."""
+        rows: dict[str, list[Rows]] = {table: [] for table in ("routes", "schedule", "uplinks_of")}
+        for piece in self._pieces(plan):
+            if piece.table in self._tables:
+                rows[piece.table].append(
+                    Rows(
+                        self._actions[piece.table, piece.action],
+                        piece.matches,
+                        piece.arguments,
+                    )
+                )
+
+        for table, own in rows.items():
+            if table in self._tables:
+                fill(pipeline.tables[self._tables[table]], own)
+
+    def settle(self, pipeline: Pipeline, switch: int) -> None:
+        """Write the settings of a switch, which no failure changes."""
+        for (name, key), (action, arguments) in self._planner.settings(switch).items():
+            table = pipeline.tables[self._tables[name]]
+            number = self._actions[name, action]
+            if key:
+                match = tuple((part, 0) if isinstance(part, int) else part for part in key)
+                table.insert(match, 0, number, arguments)
+            else:
+                table.set_default(number, arguments)
+
+    def _pieces(self, plan: SwitchPlan) -> Iterator[Piece]:
+        ports = plan.ports
+        yield Piece(
+            "routes",
+            "to_port",
+            _matches(list(ports)),
+            np.array(list(ports.values()), dtype=np.int64).reshape(-1, 1),
+        )
+        if plan.is_balancing:
+            yield from self._balancing(plan)
+
+    def _balancing(self, plan: SwitchPlan) -> Iterator[Piece]:
+        state = plan.forwarding
+        first, last = state.first_schedule[plan.switch : plan.switch + 2].tolist()
+        offsets = state.schedule_offset[first : last + 1]
+        lengths = np.diff(offsets)
+        uplinks = state.slots[offsets[0] : offsets[-1]].astype(np.int64)
+        # A schedule's id is its place on the switch: a block's schedules are consecutive.
+        schedule = np.repeat(np.arange(last - first), lengths)
+        slot = np.arange(len(uplinks)) - (offsets[:-1] - offsets[0])[schedule]
+        yield Piece(
+            "schedule",
+            "take_port",
+            _exact(schedule, slot),
+            (self._first_uplink + uplinks)[:, None],
+        )
+        yield self._weights(schedule, uplinks, last - first)
+
+        number, block, *starts = plan.group_rows().astype(np.int64)
+        there = number != NONE
+        own = block[there] * state.orders
+        yield Piece(
+            "routes",
+            "to_group",
+            self._prefixes_of(plan)[there],
+            np.stack([number[there], own, lengths[own], *(start[there] for start in starts)], 1),
+        )
+
+    def _weights(self, schedule: Int64, uplinks: Int64, count: int) -> Piece:
+        width = self._planner.max_uplinks or self._half
+        counted = np.bincount(schedule * width + uplinks, minlength=count * width)
+        weights = counted.reshape(count, width)
+        if self._planner.scenario.scheme.chooser is Chooser.ROTATION_SHORTEST_START:
+            weights = np.minimum(weights, 1)
+
+        first = np.full((count, 1), self._first_uplink)
+        return Piece(
+            "uplinks_of", "weigh", _exact(np.arange(count)), np.concatenate([first, weights], 1)
+        )
+
+    def _prefixes_of(self, plan: SwitchPlan) -> Int64:
+        # The same tuple for all switches of a tier.
+        prefixes = plan.prefixes
+        if id(prefixes) not in self._prefixes:
+            self._prefixes[id(prefixes)] = _matches(list(prefixes))
+
+        return self._prefixes[id(prefixes)]
+
+
+def fill(table: Table, rows: list[Rows]) -> None:
+    """Put rows in the place of a table's entries."""
+    index = table.index
+    assert isinstance(index, NativeIndex)
+    index.fill(rows)
+
+
+def _matches(prefixes: list[Prefix]) -> Int64:
+    return np.array(prefixes, dtype=np.int64).reshape(-1, 1, 2)
+
+
+def _exact(*columns: Int64) -> Int64:
+    values = np.stack(columns, axis=1)
+    return np.stack([values, np.zeros_like(values)], axis=2)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]

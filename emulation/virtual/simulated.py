@@ -1,0 +1,119 @@
+"""The simulator with a P4 program in its switches: thousands of them, and a result as of kernels.
+
+    from emulation.virtual.simulated import run
+
+    result = run(Scenario(policy="simple_rr", fabric=Fabric(k=32)), "two_choices.p4")
+
+The entries of the controller's plan go into the switches' memory as arrays (`bulk`), and routes
+follow links as in the simulator: at once at all switches, G after the change.
+"""
+
+import time
+from functools import partial
+from pathlib import Path
+
+from controller.plan import Planner, SwitchPlan
+from emulation.errors import UnsupportedError
+from emulation.programs.own_program import own_program
+from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.softswitch.pipeline import Pipeline
+from emulation.virtual.bulk import Loader
+from emulation.virtual.engine import only_python
+from emulation.virtual.events import Clock, Kind
+from emulation.virtual.fabric import default_horizon_ps, refuse_unsupported
+from emulation.virtual.machine import NativeMachine
+from emulation.virtual.timed import TimedRun
+from fattree import failures, traffic
+from fattree.experiment import OwnProgram, Scenario
+from fattree.record import Record
+from sim.network import Phase, forwarding, phases
+from sim.results import Result
+
+
+class SimulatedFabric:
+    """The switches of one scenario and its packets; `run` ends with the result.
+
+    Raises UnsupportedError where the simulator cannot run the program or the scenario, FabricError
+    and ControllerError for scenarios that cannot be built.
+    """
+
+    def __init__(self, scenario: Scenario, program: SwitchProgram, threads: int = 1) -> None:
+        self._began_s = time.process_time()
+        refuse_unsupported(scenario)
+        reason = only_python(scenario, program)
+        if reason:
+            raise UnsupportedError(f"the simulator cannot run it: {reason}")
+
+        tree = scenario.tree
+        self.scenario = scenario
+        self.pipelines = [
+            Pipeline(
+                program.bmv2_json,
+                random=_undrawn,
+                has_port=tree.ports(switch).__contains__,
+                engine="native",
+            )
+            for switch in range(tree.switches)
+        ]
+        self._planner = Planner(scenario, program.pipeline)
+        self._loader = Loader(self._planner, self.pipelines[0])
+        self._plans: list[SwitchPlan | None] = [None] * tree.switches
+        for switch, pipeline in enumerate(self.pipelines):
+            self._loader.settle(pipeline, switch)
+
+        self.timed = TimedRun(
+            scenario, NativeMachine(scenario, self.pipelines), Clock(), threads=threads
+        )
+        flows = traffic.flows(scenario)
+        for phase in phases(scenario, failures.timeline(scenario, flows)):
+            self.timed.at(phase.time_ps, Kind.CONTROL, partial(self._install, phase))
+
+    def run(self, horizon_ps: int | None = None) -> Result:
+        """Run until all flows are done; raises EmulationError where they are not by the horizon."""
+        self.timed.simulate(default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps)
+        result, _ = self.timed.packets.result()
+        return result
+
+    def _install(self, phase: Phase) -> None:
+        """Let all switches and hosts follow the links."""
+        state = forwarding(self.scenario, phase)
+        for switch, pipeline in enumerate(self.pipelines):
+            plan = self._planner.plan(state, switch)
+            if plan != self._plans[switch]:
+                self._loader.load(pipeline, plan)
+
+            self._plans[switch] = plan
+
+        self.timed.packets.set_links(phase.routed)
+
+
+def run(
+    scenario: Scenario,
+    program: str | Path | None = None,
+    *,
+    threads: int = 1,
+    horizon_ps: int | None = None,
+) -> Result:
+    """Simulate a scenario with a program in its switches, by default that of its load balancer.
+
+    A program of the user's gets the groups and hosts of `scenario.policy`. Raises what
+    `SimulatedFabric` raises, and CompileError, PlanError and ProgramError for the program.
+    """
+    half = scenario.tree.half
+    loaded = (
+        built_in(scenario.scheme.program, half)
+        if program is None
+        else own_program(OwnProgram(file=str(program), like=scenario.policy), half).program
+    )
+    return SimulatedFabric(scenario, loaded, threads).run(horizon_ps)
+
+
+def simulate(scenario: Scenario, program: str | None = None, threads: int = 1) -> Record:
+    """Run one scenario, as `run`, for a sweep; a program's record is called by its file name."""
+    record = run(scenario, program, threads=threads).record
+    return record if program is None else record.model_copy(update={"policy": Path(program).name})
+
+
+def _undrawn(_low: int, _high: int) -> int:
+    """Fail: machine code draws its numbers itself (`machine`)."""
+    raise AssertionError("a switch of the simulator has drawn a number in Python")

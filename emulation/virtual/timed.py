@@ -1,0 +1,164 @@
+"""A run of compiled programs in the simulator's windows, with stops where something changes.
+
+What changes is an action at a time: a controller's update, links that break, a next plan.
+"""
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Protocol
+
+from emulation.errors import EmulationError, ProgramError
+from emulation.softswitch.pipeline import Pipeline
+from emulation.virtual.events import Clock, Kind
+from emulation.virtual.hosts import complaint
+from fattree.addressing import host_ip, host_mac
+from fattree.experiment import Scenario
+from fattree.flows import Flows
+from fattree.units import PS_PER_US
+from hostagent.packets import Beginnings, beginnings
+from hostagent.state import NEVER
+from sim.frames import Program
+from sim.programmed import Layout, Observe, Programmed, kept_bytes
+from sim.state import MISDELIVERED
+from sim.windows import BROKEN, FINISHED, STUCK
+
+# How often progress is told, in zero-load round trips.
+RTTS_A_LEG = 4
+
+
+class Machine(Protocol):
+    """A program that switches run, compiled: C functions and a context for every switch."""
+
+    @property
+    def program(self) -> Program:
+        """Return where the functions are, and the switches' contexts."""
+
+    @property
+    def layout(self) -> Layout:
+        """Return what the program needs of every packet."""
+
+    def settle(self) -> None:
+        """Let packets see all that the control plane has changed."""
+
+
+# Makes a machine of what switches have loaded.
+Compile = Callable[[Sequence[Pipeline]], Machine]
+
+
+class TimedRun:
+    """One run; `at` lets something happen at a time, `simulate` runs to the end.
+
+    `packets` is what has the results then. Raises FabricError for scenarios that cannot be built.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        machine: Machine,
+        clock: Clock,
+        *,
+        sample_ps: int = 0,
+        on_events: Observe | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.scenario = scenario
+        self.clock = clock
+        # It must live as long as its functions are called.
+        self._machine = machine
+        size = kept_bytes(scenario, machine.layout)
+        self.packets = Programmed(
+            scenario,
+            machine.program,
+            machine.layout,
+            lambda flows: templates(scenario, flows, size),
+            sample_ps=sample_ps,
+            on_events=on_events,
+            threads=threads,
+        )
+        self._events: list[tuple[int, int, int, Callable[[], object]]] = []
+        self._sequence = 0
+
+    def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
+        """Let something happen at a time: a link event or an act of the controller."""
+        self._sequence += 1
+        heappush(self._events, (time_ps, kind, self._sequence, action))
+
+    def simulate(self, limit_ps: int, on_progress: Callable[[float], None] | None = None) -> None:
+        """Run until all flows are done; raises EmulationError where they are not by `limit_ps`."""
+        leg_ps = RTTS_A_LEG * self.scenario.zero_load_rtt_ps if on_progress else NEVER
+        packets = self.packets
+        try:
+            while True:
+                self.happen()
+                next_ps = self._events[0][0] if self._events else NEVER
+                until_ps = min(next_ps, limit_ps + 1, packets.now_ps + leg_ps)
+                status = packets.advance(until_ps)
+                if on_progress:
+                    on_progress(packets.progress)
+
+                if status == FINISHED:
+                    return
+
+                self._refuse(status, limit_ps)
+                if status == STUCK:
+                    packets.skip_to(until_ps)
+        finally:
+            packets.close()
+
+    def happen(self) -> None:
+        """Let everything happen that is due now, after the packets that leave now."""
+        now_ps = self.packets.now_ps
+        self.clock.now_ps = now_ps
+        if self._events and self._events[0][0] <= now_ps and now_ps:
+            self.packets.leave_now()
+
+        while self._events and self._events[0][0] <= now_ps:
+            heappop(self._events)[-1]()
+
+        self._machine.settle()
+
+    def _refuse(self, status: int, limit_ps: int) -> None:
+        """Raise what ends a run that is not finished: its program, or its horizon."""
+        packets = self.packets
+        if status == BROKEN:
+            raise self._broken()
+
+        if packets.now_ps > limit_ps or (status == STUCK and not self._events):
+            now_us = min(packets.now_ps, limit_ps) / PS_PER_US
+            flows = packets.network.flows
+            names = complaint(
+                self.scenario.tree,
+                [
+                    (int(flows.source[flow]), int(flows.destination[flow]))
+                    for flow in packets.unfinished.tolist()
+                ],
+            )
+            raise EmulationError(f"at {now_us:.3f} us, {names}")
+
+    def _broken(self) -> EmulationError:
+        now_us = self.packets.now_ps / PS_PER_US
+        if self.packets.world.counters[MISDELIVERED]:
+            return ProgramError(
+                f"at about {now_us:.3f} us, a host got a frame that is not its own:"
+                " the program has sent it there, or changed whose it is"
+            )
+
+        return ProgramError(
+            "the program clones, resubmits, recirculates or sends digests, which only"
+            " --engine python serves"
+        )
+
+
+def templates(scenario: Scenario, flows: Flows, size: int) -> Beginnings:
+    """Return the first bytes of the frames of all flows."""
+    tree = scenario.tree
+    here, there = flows.source, flows.destination
+    # MAC addresses are made of IPv4 addresses, by addition of the same prefix for all hosts.
+    prefix = host_mac(tree, 0) - host_ip(tree, 0)
+    ends = (
+        host_ip(tree, here) + prefix,
+        host_ip(tree, there) + prefix,
+        host_ip(tree, here),
+        host_ip(tree, there),
+    )
+    return beginnings(ends, scenario.packets.payload_bytes, size)

@@ -1,0 +1,130 @@
+"""Every load balancer by its P4 program in the simulator's windows against its kernel."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sim
+from emulation.errors import EmulationError, UnsupportedError
+from emulation.programs.switch_program import built_in
+from emulation.softswitch.native import context
+from emulation.softswitch.pipeline import Pipeline
+from emulation.virtual.control import Control
+from emulation.virtual.events import Clock
+from emulation.virtual.simulated import SimulatedFabric, run
+from fattree.experiment import (
+    Collective,
+    Controller,
+    Fabric,
+    Failures,
+    LinkEvent,
+    Scenario,
+    Transport,
+)
+from fattree.policies import POLICIES
+from sim import UnfinishedError
+
+SMALL = Collective(message_bytes=24 * 4096)
+BREAKS = (
+    LinkEvent(link="agg0_0-core0_0", down_ns=1500),
+    LinkEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),
+)
+FAILING = {
+    f"G = {rtts:g} RTT": Failures(events=BREAKS, convergence_rtt=rtts)
+    for rtts in (0, 2, float("inf"))
+}
+COLUMNS = ("first_ps", "done_ps", "transmissions", "freezes", "host_bytes")
+PORTS = ("max_bytes", "byte_ps", "load_bytes", "packets", "dropped", "marked", "lost")
+
+
+def scenario(policy: str = "ofan", k: int = 4, **settings: Any) -> Scenario:
+    return Scenario(
+        policy=policy, **{"fabric": Fabric(k=k), "collective": SMALL, "seed": 5, **settings}
+    )
+
+
+def assert_same(ours: sim.Result, theirs: sim.Result) -> None:
+    assert (ours.end_ps, ours.unroutable) == (theirs.end_ps, theirs.unroutable)
+    for name in COLUMNS:
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    for name in PORTS:
+        assert np.array_equal(getattr(ours.ports, name), getattr(theirs.ports, name)), name
+
+
+@pytest.mark.parametrize("failures", [Failures(), *FAILING.values()], ids=["no failure", *FAILING])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_program_equals_its_kernel(policy: str, failures: Failures) -> None:
+    wanted = scenario(policy, failures=failures)
+    try:
+        theirs = sim.run(wanted)
+    except UnfinishedError:
+        with pytest.raises(EmulationError, match="flows are not complete"):
+            run(wanted)
+        return
+    assert_same(run(wanted), theirs)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_program_equals_its_kernel_at_k_8(policy: str) -> None:
+    wanted = scenario(policy, k=8, collective=Collective(message_bytes=64 * 4096))
+    assert_same(run(wanted, threads=2), sim.run(wanted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [16, 32])
+@pytest.mark.parametrize("policy", ["ofan", "host_dr", "jsq", "host_pkt_ar"])
+def test_programs_equal_kernels_in_large_fabrics(policy: str, k: int) -> None:
+    wanted = scenario(policy, k=k)
+    assert_same(run(wanted), sim.run(wanted))
+
+
+def test_repair_and_drops_are_the_same() -> None:
+    local = FAILING["G = 2 RTT"].model_copy(update={"local_repair": True})
+    for settings in (
+        {"failures": local},
+        {"policy": "switch_pkt", "failures": local},
+        {
+            "policy": "jsq",
+            "fabric": Fabric(k=4, queue_bytes=10_000),
+            "transport": Transport(recovery="sack"),
+        },
+        {"failures": Failures(rate=0.05)},
+    ):
+        wanted = scenario(**settings)
+        assert_same(run(wanted), sim.run(wanted))
+
+
+def test_what_the_simulator_cannot_run_is_refused_in_a_line() -> None:
+    wanted = scenario(controller=Controller(detection="probe"))
+    with pytest.raises(UnsupportedError, match="the simulator cannot run it: the controller's"):
+        run(wanted)
+
+
+def searched(pipeline: Pipeline) -> list[dict[tuple[int, int], list[int]]]:
+    """Return what machine code finds in every table: (mask, key) to an entry's words."""
+    assert pipeline.memory is not None
+    return [
+        {
+            (mask, key): index.entries[place - 1][[context.ACTION, *range(6, width)]].tolist()
+            for mask, slots in index._slots.items()
+            for key, place in slots.array[slots.array[:, -1] > 0].tolist()
+        }
+        | {(-1, -1): index.entries[0].tolist()}
+        for index in pipeline.memory.indexes
+        for width in (index.entries.shape[1],)
+    ]
+
+
+@pytest.mark.parametrize("k", [4, 8])
+@pytest.mark.parametrize("policy", ["ofan", "switch_pkt", "jsq", "host_dr", "ofan_jsq_start"])
+def test_tables_are_those_that_the_controller_writes(policy: str, k: int) -> None:
+    wanted = scenario(policy, k=k, failures=Failures(rate=0.05))
+    program = built_in(wanted.scheme.program, wanted.tree.half)
+    control = Control(wanted, program, Clock())
+    control.start(lambda *_: None, lambda _: None)
+    fabric = SimulatedFabric(wanted, program)
+    fabric.timed.happen()
+    for switch, pipeline in zip(control.switches, fabric.pipelines, strict=True):
+        assert switch.pipeline is not None
+        assert searched(switch.pipeline) == searched(pipeline)
