@@ -260,7 +260,7 @@ def ip(line: str) -> None:
 
 
 @contextmanager
-def veths() -> Iterator[tuple[socket.socket, socket.socket]]:
+def veths(mtu: int = 9000) -> Iterator[tuple[socket.socket, socket.socket]]:
     """Make two veth pairs, i0 and i1, with the ends s1 and s2 for the switch.
 
     Yield sockets on the others.
@@ -272,7 +272,7 @@ def veths() -> Iterator[tuple[socket.socket, socket.socket]]:
             stack.callback(ip, f"link del {name}")
             for end in (name, f"s{number}"):
                 Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
-                ip(f"link set {end} up mtu 9000")
+                ip(f"link set {end} up mtu {mtu}")
 
             sock = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
             sock.setsockopt(*IGNORE_OUTGOING)
@@ -463,14 +463,15 @@ def table_of(rows: list[Row]) -> Iterator[str]:
         yield f"{what} {row.packets:10,} {rates}"
 
 
-def enter_namespace() -> None:
+def enter_namespace(module: str = "") -> None:
     """Start again in a network namespace that ends with this process."""
     if os.geteuid() != 0:
         raise click.ClickException(
             "--veth needs root: it makes interfaces, in a network namespace of its own"
         )
 
-    os.execvp("unshare", ["unshare", "--net", sys.executable, *sys.argv, "--inside"])
+    script = ["-m", module, *sys.argv[1:]] if module else sys.argv
+    os.execvp("unshare", ["unshare", "--net", sys.executable, *script, "--inside"])
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

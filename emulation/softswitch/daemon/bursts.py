@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
@@ -36,6 +36,11 @@ def burst_code() -> machine.Code:
     return machine.load(found[1], at.BURST)
 
 
+def burst_function() -> Callable[..., int]:
+    """Return `native.burst_code`'s loop; arrays are given by their addresses."""
+    return _BURST(burst_code().addresses[0])
+
+
 class Bursts:
     """The rings of a switch's ports; without any there is nothing to run."""
 
@@ -55,7 +60,7 @@ class Bursts:
             self._of_port[port.number] = i + 1
 
         self._index = {port.number: i for i, port in enumerate(self._ports)}
-        self._function = _BURST(burst_code().addresses[0]) if self._of_port.any() else None
+        self._function = burst_function() if self._of_port.any() else None
 
     def hold(self, port: Port, held: bool) -> None:
         """Let frames for a port go through Python while others wait there, and no longer."""

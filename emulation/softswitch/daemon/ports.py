@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,7 +88,11 @@ class Port:
         for frame in refused:
             self.transmit(frame)
 
-        return not self.stuck and (self.ring is None or self.ring.flush())
+        with suppress(OSError):
+            return not self.stuck and (self.ring is None or self.ring.flush())
+
+        # The interface is down: what it was given is lost, and counted.
+        return True
 
     def transmit(self, frame: bytes) -> None:
         """Send a frame now; where the interface does not take it, keep it or count that."""
@@ -104,8 +109,11 @@ class Port:
             counts.tx_no_buffers += getattr(error, "errno", 0) == errno.ENOBUFS
             return
 
-        counts.tx_packets += 1
-        counts.tx_bytes += len(frame)
+        # A ring counts for itself.
+        if self.ring is None:
+            counts.tx_packets += 1
+            counts.tx_bytes += len(frame)
+
         if self.pcap_out is not None:
             self.pcap_out.write(frame)
 

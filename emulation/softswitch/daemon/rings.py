@@ -7,6 +7,7 @@ the frame's status, and gets it back by the same word.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import mmap
 import socket
@@ -26,6 +27,8 @@ PACKET_TX_RING = 13
 PACKET_LOSS = 14
 TPACKET_V2 = 1
 SIOCGIFMTU = 0x8921
+# There is no room at this moment, or a frame was dropped on its way.
+LATER = (errno.EAGAIN, errno.EINTR, errno.ENOBUFS)
 REQUEST = struct.Struct("IIII")
 # struct tpacket2_hdr up to tp_vlan_tpid.
 HEADER = struct.Struct("=IIIHHIIHH")
@@ -115,20 +118,46 @@ class Ring:
         ctypes.c_uint32.from_address(place + at.LEN).value = len(frame)
         self._set_status(place, at.TP_STATUS_SEND_REQUEST)
         self._advance(at.TX_NEXT, at.TX_FRAMES)
-        self.words[at.TX_PENDING] += np.uint64(1)
+        for number, change in ((at.TX_PACKETS, 1), (at.TX_BYTES, len(frame)), (at.TX_PENDING, 1)):
+            self.words[number] += np.uint64(change)
 
     def flush(self) -> bool:
-        """Let the kernel send what is in the ring; return whether it has taken everything."""
-        self.words[at.TX_PENDING] = 0
-        with suppress(InterruptedError):
-            self._socket.send(b"", socket.MSG_DONTWAIT)
+        """Let the kernel send what is in the ring; return whether it has taken everything.
 
-        last = (int(self.words[at.TX_NEXT]) - 1) % int(self.words[at.TX_FRAMES])
-        place = int(self.words[at.TX_BASE]) + last * int(self.words[at.TX_SIZE])
-        is_waiting = self._status(place) == at.TP_STATUS_SEND_REQUEST
+        Raises OSError where the interface sends nothing at all; what was in the ring is lost then,
+        and counted in the words.
+        """
+        try:
+            self._socket.send(b"", socket.MSG_DONTWAIT)
+        except OSError as error:
+            if error.errno not in LATER:
+                self._discard()
+                raise
+
+        is_waiting = self._status(self._last()) == at.TP_STATUS_SEND_REQUEST
         self.words[at.TX_PENDING] = is_waiting
 
         return not is_waiting
+
+    def _last(self) -> int:
+        """Return where the frame is that was put last."""
+        before = (int(self.words[at.TX_NEXT]) - 1) % int(self.words[at.TX_FRAMES])
+        return int(self.words[at.TX_BASE]) + before * int(self.words[at.TX_SIZE])
+
+    def _discard(self) -> None:
+        """Take back what the kernel has not sent, and go on where it will look next."""
+        words = self.words
+        while self._status(place := self._last()) == at.TP_STATUS_SEND_REQUEST:
+            self._set_status(place, 0)
+            words[at.TX_NEXT] = (int(words[at.TX_NEXT]) - 1) % int(words[at.TX_FRAMES])
+            for number, change in (
+                (at.TX_PACKETS, -1),
+                (at.TX_BYTES, -ctypes.c_uint32.from_address(place + at.LEN).value),
+                (at.TX_FAILED, 1),
+            ):
+                words[number] = int(words[number]) + change
+
+        words[at.TX_PENDING] = 0
 
     def close(self) -> None:
         """Let go of the memory; the socket is closed by whoever has opened it."""

@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -135,6 +136,35 @@ def test_rings_are_used_where_machine_code_sends_at_once(
     assert [net.right.recv(1 << 16) for _ in sent] == sent
     rings = [port["ring"] for port in net.statistics()["ports"].values()]
     assert rings == ([True, False] if expected is None else [expected] * 2)
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_an_interface_that_goes_down_and_comes_back(
+    wired: Any, ends: list[str], engine: str
+) -> None:
+    net = wired("--engine", engine)
+    net.left.send(frame(100, 1))
+    assert net.right.recv(2048) == frame(100, 1)
+    ip(f"link set {ends[1]}s down")
+    for i in range(50):
+        net.left.send(frame(100, 2 + i))
+    while net.statistics()["counts"]["received"] < 51:
+        pass
+    ip(f"link set {ends[1]}s up")
+    ip(f"link set {ends[1]} up")
+    net.right.settimeout(0.2)
+    found = 0
+    deadline = time.monotonic() + WAIT_S
+    # Carriers take their time to come back.
+    while found != 99 and time.monotonic() < deadline:
+        net.left.send(frame(100, 99))
+        with suppress(TimeoutError):
+            found = struct.unpack_from(">I", net.right.recv(2048), 14)[0]
+    assert found == 99
+    stats = net.statistics()
+    port = stats["ports"]["2"]
+    # While it was down frames were lost, or waited for it: none is in neither account.
+    assert stats["counts"]["transmitted"] == port["tx_packets"] + port["tx_failed"]
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])
