@@ -106,6 +106,13 @@ def paired(first: ArrayLike, second: ArrayLike) -> Estimate:
     return estimate(np.asarray(first, dtype=float) - np.asarray(second, dtype=float))
 
 
+def apart(first: Estimate, second: Estimate) -> Estimate:
+    """Return first - second, of runs that are no pairs."""
+    # Errors of independent means add up as squares.
+    half = sqrt(first.half**2 + second.half**2)
+    return Estimate(first.mean - second.mean, half, min(first.count, second.count))
+
+
 def exponent(sizes: ArrayLike, values: ArrayLike) -> Estimate:
     """Return b of value = a size^b, fitted to logarithms, with its 95 % interval.
 

@@ -5,7 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from sim.report.statistics import NORMAL, estimate, exponent, paired, rank_correlation, student_t
+from sim.report.statistics import (
+    NORMAL,
+    Estimate,
+    apart,
+    estimate,
+    exponent,
+    paired,
+    rank_correlation,
+    student_t,
+)
 
 
 def test_interval_of_two_values_uses_twelve_standard_errors() -> None:
@@ -68,3 +77,8 @@ def test_exponent_leaves_out_empty_queues() -> None:
 )
 def test_rank_correlation(second: list[float], correlation: float) -> None:
     assert rank_correlation([10, 20, 30, 40], second) == pytest.approx(correlation)
+
+
+def test_errors_of_independent_means_add_up_as_squares() -> None:
+    found = apart(Estimate(5.0, 3.0, 10), Estimate(2.0, 4.0, 8))
+    assert (found.mean, found.half, found.count) == (3.0, 5.0, 8)
