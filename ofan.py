@@ -95,9 +95,13 @@ COMMANDS = {
     ),
 }
 SIM_COMMANDS = {
-    "run": Lazy("sim.cli", "run", "Simulate an experiment: a file, or options."),
+    "run": Lazy(
+        "emulation.commands.simulation", "run", "Simulate an experiment: a file, or options."
+    ),
     "sweep": Lazy(
-        "sim.cli", "sweep_command", "Simulate every combination in a sweep file; resumable."
+        "emulation.commands.simulation",
+        "sweep_command",
+        "Simulate every combination in a sweep file; resumable.",
     ),
     "results": Lazy("sim.cli", "results", "Show or export what a sweep has found so far."),
 }

@@ -242,10 +242,19 @@ class Settings(Section):
     controller: Controller = Controller()
 
 
+# `Scenario.program`: the load balancer's own P4 program.
+BUILT_IN = "built-in"
+
+
 class Scenario(Settings):
-    """One run: one load balancer, one seed. Times that follow from it are integer picoseconds."""
+    """One run: one load balancer, one seed. Times that follow from it are integer picoseconds.
+
+    `program` is for the simulator: the P4 program that its switches run, a file of the user's (with
+    the groups and hosts of `policy`) or BUILT_IN, in place of kernels.
+    """
 
     policy: str = "ofan"
+    program: Annotated[str, Field(min_length=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
 
     @field_validator("policy")
@@ -255,6 +264,13 @@ class Scenario(Settings):
             raise ValueError(f"no load balancer {slug!r}; choose from {', '.join(POLICIES)}")
 
         return slug
+
+    @model_validator(mode="after")
+    def _has_groups(self) -> "Scenario":
+        if self.program not in (None, BUILT_IN) and self.policy not in LIKE:
+            raise ValueError(f"a program can be like one of {', '.join(LIKE)}, not {self.policy}")
+
+        return self
 
     @property
     def tree(self) -> FatTree:

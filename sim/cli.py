@@ -1,28 +1,24 @@
-"""`ofan sim`: one experiment, a sweep of many, and what a sweep has found so far."""
+"""`ofan sim results`, and what `ofan sim run` and `sweep` read and write
+(`emulation.commands.simulation`)."""
 
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 from rich.console import Console
 
 from fattree.connection_matrix import describe, parse_connection_matrix
 from fattree.errors import ExperimentError, FabricError, MatrixError
-from fattree.experiment import Experiment, Matrix, Scenario
+from fattree.experiment import Experiment, Scenario
 from fattree.experiment_file import load_experiment, parse_experiment
 from fattree.policies import POLICIES
-from fattree.sweep_file import load_sweep
 from fattree.text_file import read_text
-from sim.engine import prepare
 from sim.errors import SimulationError
-from sim.progress import reporting
 from sim.store import Store
-from sim.sweeps import simulate, sweep
 from sim.tables import Runs, json_rows, results_table, write_csv, write_parquet
 
 # Wide enough for all columns, also where stdout is no terminal, for which rich would take 80.
@@ -40,20 +36,6 @@ KEYS = {
 }
 
 # \b keeps click from filling the lines.
-RUN_EXAMPLES = """
-\b
-Examples:
-  ofan sim run --k 8 --policy ofan,jsq --matrix permutation --message-bytes 1MiB --seeds 10
-  ofan sim run experiments/demo.toml --set fabric.k=16 --policy all
-  ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \
-| jq '.runs[] | {policy, seed, increase}'
-"""
-SWEEP_EXAMPLES = """
-\b
-Examples:
-  ofan sim sweep experiments/sweep.toml --jobs 2
-  ofan sim sweep experiments/sweep.toml --store sweep.sqlite --scheduler tcp://127.0.0.1:8786
-"""
 RESULTS_EXAMPLES = """
 \b
 Examples:
@@ -64,9 +46,7 @@ Examples:
 FilePath = click.Path(path_type=Path, dir_okay=False)
 
 
-def _in_a_folder(
-    _context: click.Context, option: click.Parameter, path: Path | None
-) -> Path | None:
+def in_a_folder(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
     """Refuse a file to write whose folder does not exist, before anything runs."""
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}", param=option)
@@ -136,9 +116,10 @@ def _naming_options(message: str, given: dict[str, Any]) -> str:
     return message
 
 
-def _policies(
+def named_policies(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> str | None:
+    """Return the names of load balancers, of all where that is asked for."""
     return ",".join(POLICIES) if value == "all" else value
 
 
@@ -163,137 +144,6 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
         write_parquet(runs, parquet)
 
 
-@click.command(epilog=RUN_EXAMPLES)
-@click.argument("file", required=False, type=FilePath)
-@click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]")
-@click.option(
-    "--policy",
-    callback=_policies,
-    metavar="A,B|all",
-    help=f"Load balancers: {', '.join(POLICIES)}.  [ofan]",
-)
-@click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]")
-@click.option("--message-bytes", metavar="SIZE", help="For example 65536, 64KiB, 1MiB.  [1MiB]")
-@click.option("--seeds", metavar="N", help="How many seeds.  [1]")
-@click.option("--seed", metavar="N", help="The first seed.  [1]")
-@click.option("--failure-rate", metavar="P", help="The probability that a link has failed.  [0]")
-@click.option(
-    "--convergence-rtt", metavar="G", help="Zero-load RTTs until routes change (inf: never).  [0]"
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override any key of the file; repeatable.",
-)
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@THREADS
-@click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
-@click.option(
-    "--csv", type=FilePath, callback=_in_a_folder, help="Write the runs to a CSV file as well."
-)
-@click.option(
-    "--parquet",
-    type=FilePath,
-    callback=_in_a_folder,
-    help="Write the runs to a Parquet file as well.",
-)
-def run(
-    file: Path | None,
-    settings: tuple[str, ...],
-    jobs: int,
-    threads: int,
-    as_json: bool,
-    csv: Path | None,
-    parquet: Path | None,
-    **options: Any,
-) -> None:
-    """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
-    with one_line_errors():
-        experiment = read_experiment(
-            file,
-            {f"--{name.replace('_', '-')}": value for name, value in options.items()},
-            settings,
-        )
-
-        scenarios = list(experiment.scenarios())
-        say_how_matrices_are_read(scenarios)
-
-        # Before the bar, which a line about compiling would break, and before there are processes,
-        # each of which would compile.
-        prepare()
-
-        with reporting(experiment.name) as report:
-            records = sweep(
-                scenarios, jobs=jobs, run=partial(simulate, threads=threads), report=report
-            )
-
-        runs = list(zip(scenarios, records, strict=True))
-        write(runs, csv, parquet)
-
-    # Last: files are written even if nobody reads stdout to its end.
-    show(runs, as_json)
-
-
-@click.command("sweep", epilog=SWEEP_EXAMPLES)
-@click.argument("file", type=FilePath)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a key of the file; repeatable.",
-)
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]"
-)
-@THREADS
-@click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    help="Run on the workers of this Dask scheduler (tcp://host:port) instead.",
-)
-@click.option(
-    "--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]"
-)
-@click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
-def sweep_command(
-    file: Path,
-    settings: tuple[str, ...],
-    jobs: int | None,
-    threads: int,
-    scheduler: str | None,
-    store: Path | None,
-    as_json: bool,
-) -> None:
-    """Simulate every combination in the sweep FILE.
-
-    What is already in the store is not computed again.
-    """
-    with one_line_errors():
-        scenarios = load_sweep(file, settings)
-        kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
-        say_how_matrices_are_read(scenarios)
-
-        # Workers elsewhere compile for themselves.
-        if scheduler is None:
-            prepare()
-
-        with reporting(scenarios[0].name) as report:
-            run = partial(simulate, threads=threads)
-            records = sweep(
-                scenarios,
-                store=kept,
-                jobs=jobs or processors(),
-                scheduler=scheduler,
-                run=run,
-                report=report,
-            )
-
-    show(list(zip(scenarios, records, strict=True)), as_json, store=str(kept))
-
-
 def processors() -> int:
     """Return how many processors this process may use."""
     # In a container or under taskset those are fewer than the machine has; macOS cannot tell.
@@ -303,9 +153,9 @@ def processors() -> int:
 @click.command(epilog=RESULTS_EXAMPLES)
 @click.argument("store", type=FilePath)
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
-@click.option("--csv", type=FilePath, callback=_in_a_folder, help="Write the runs to a CSV file.")
+@click.option("--csv", type=FilePath, callback=in_a_folder, help="Write the runs to a CSV file.")
 @click.option(
-    "--parquet", type=FilePath, callback=_in_a_folder, help="Write the runs to a Parquet file."
+    "--parquet", type=FilePath, callback=in_a_folder, help="Write the runs to a Parquet file."
 )
 def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """Show the finished runs in STORE, also while a sweep is filling it."""

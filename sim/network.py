@@ -161,10 +161,16 @@ def waypoint_routes(scenario: Scenario, flows: Traffic, links: LinkState) -> Rou
 
 
 def _refuse_unsupported(scenario: Scenario) -> None:
-    """Raise ExperimentError for a controller that has to find out about links by itself.
+    """Raise ExperimentError for what the kernels do not do.
 
-    Here, routes follow every change of a link after G.
+    That is P4, and a controller that has to find out about links by itself: here, routes follow
+    every change of a link after G.
     """
+    if scenario.program is not None:
+        raise ExperimentError(
+            "program: the kernels run no P4 (ofan sim run --program, emulation.virtual.simulated)"
+        )
+
     controller = scenario.controller
     if controller.detection != "announced":
         raise ExperimentError(

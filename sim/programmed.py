@@ -104,9 +104,15 @@ class Counts(NamedTuple):
     hops: int
 
 
+def is_loaded() -> bool:
+    """Return whether the kernels are in this process already."""
+    # As in `sim.engine`: a kernel that has a signature is compiled.
+    return bool(getattr(advance_program, "signatures", True))
+
+
 def are_compiled() -> bool:
-    """Return whether the kernels are in the cache (or in this process) already."""
-    if getattr(advance_program, "signatures", True):
+    """Return whether the kernels need not be compiled any more."""
+    if is_loaded():
         return True
 
     folder = CACHE.folder

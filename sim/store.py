@@ -1,13 +1,14 @@
 """Finished runs in SQLite, one row each, so that a killed sweep goes on where it stopped.
 
-A run's key is the hash of its scenario (all but the name), of the traffic file that it reads, and
-of the model: the text of every module that a result depends on. The view `results` has the record's
-fields as columns. WAL lets others read meanwhile.
+A run's key is the hash of its scenario (all but the name), of the traffic file that it reads, of
+its P4 program and what runs it, and of the model: the text of every module that a result depends
+on. The view `results` has the record's fields as columns. WAL lets others read meanwhile.
 """
 
 import hashlib
 import json
 import math
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from fattree.experiment import Scenario
+from fattree.experiment import BUILT_IN, Scenario
 from fattree.record import Record
 from sim.errors import StoreError
 
@@ -29,6 +30,15 @@ NO_MODEL = {
     "sim": {"cli", "cluster", "progress", "store", "sweeps", "tables", "theory"},
 }
 MODEL_FOLDERS = ("fattree", "hostagent", "sim", "sim/lb")
+# What a result depends on beside the model where switches run a program.
+P4_FOLDERS = (
+    "p4src",
+    "controller",
+    "emulation/compiler",
+    "emulation/softswitch",
+    "emulation/virtual",
+)
+INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # SQLite's user_version: raise it when the tables change.
 FORMAT = 1
 # Others may write: how long to wait for them before it is an error.
@@ -69,7 +79,14 @@ def run_key(scenario: Scenario) -> str:
     """Return the hash that names a run: the same iff results are the same by construction."""
     text = json.dumps(plain(scenario, without={"name"}), sort_keys=True)
     return hashlib.sha256(
-        "\n".join((text, _traffic_digest(scenario.collective.file), model_version())).encode()
+        "\n".join(
+            (
+                text,
+                _traffic_digest(scenario.collective.file),
+                _program_digest(scenario.program),
+                model_version(),
+            )
+        ).encode()
     ).hexdigest()
 
 
@@ -79,6 +96,35 @@ def _traffic_digest(file: str | None) -> str:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
     except OSError:
         return "unreadable"
+
+
+def _program_digest(file: str | None) -> str:
+    """Return the hash of a program with what it includes, and of the compiler and the switch."""
+    if file is None:
+        return ""
+
+    found = [] if file == BUILT_IN else [Path(file)]
+    texts = [p4_version().encode()]
+    # The list grows while it is gone through. What lies elsewhere is not the program's, or ours.
+    for path in found:
+        try:
+            text = path.read_bytes()
+        except OSError:
+            continue
+
+        texts.append(text)
+        included = [path.parent / name.decode() for name in INCLUDE.findall(text)]
+        found += [each for each in included if each not in found]
+
+    return hashlib.sha256(b"\n".join(texts)).hexdigest()
+
+
+@cache
+def p4_version() -> str:
+    """Return the hash of all that turns a program into results: text by text."""
+    paths = sorted(path for name in P4_FOLDERS for path in (ROOT / name).rglob("*.p*"))
+    texts = [path.read_bytes() for path in paths if path.suffix in (".py", ".p4")]
+    return hashlib.sha256(b"".join(texts)).hexdigest()
 
 
 def plain(model: BaseModel, without: set[str] | None = None) -> dict[str, Any]:

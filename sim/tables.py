@@ -10,7 +10,7 @@ import polars as pl
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from fattree.experiment import Scenario
+from fattree.experiment import BUILT_IN, Scenario
 from fattree.policies import POLICIES
 from fattree.record import Record
 from fattree.topology import SWITCH_LAYERS
@@ -40,7 +40,8 @@ def _differing(runs: Runs) -> list[str]:
     """Return the dotted keys in which scenarios differ, but for name, load balancer and seed."""
     # Seeds are what a table averages over, and load balancers have a column of their own.
     scenarios = [
-        dict(_dotted(plain(scenario, without={"name", "policy", "seed"}))) for scenario, _ in runs
+        dict(_dotted(plain(scenario, without={"name", "policy", "program", "seed"})))
+        for scenario, _ in runs
     ]
     return [
         key
@@ -108,8 +109,8 @@ def results_table(runs: Runs) -> Table:
     ):
         table.add_column(heading, justify="right", no_wrap=True)
 
-    for (values, policy), records in _groups(runs, keys).items():
-        table.add_row(*values, POLICIES[policy].label, *_cells(records))
+    for (values, label), records in _groups(runs, keys).items():
+        table.add_row(*values, label, *_cells(records))
 
     return table
 
@@ -118,9 +119,21 @@ def _groups(runs: Runs, keys: Sequence[str]) -> dict[tuple[tuple[str, ...], str]
     groups: dict[tuple[tuple[str, ...], str], list[Record]] = {}
     for scenario, record in runs:
         values = tuple(_shown(value) for value in _values(scenario, keys).values())
-        groups.setdefault((values, scenario.policy), []).append(record)
+        groups.setdefault((values, _label(scenario)), []).append(record)
 
     return groups
+
+
+def _label(scenario: Scenario) -> str:
+    """Return what balanced the load: a policy, its P4 program, or a user's file."""
+    label = POLICIES[scenario.policy].label
+    match scenario.program:
+        case None:
+            return label
+        case str(file) if file == BUILT_IN:
+            return f"{label} (P4)"
+        case file:
+            return Path(file).name
 
 
 def _shown(value: Any) -> str:

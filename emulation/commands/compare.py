@@ -14,12 +14,20 @@ from rich.console import Console
 from emulation.command_line import names, one_line_errors, seeds_option, settings_option
 from emulation.commands import on_mininet
 from emulation.commands.emulate import MININET, TABLE_WIDTH, read_experiment
-from emulation.commands.experiment_run import VIRTUAL, Reporter, reporting, run_experiment
+from emulation.commands.experiment_run import (
+    VIRTUAL,
+    Reporter,
+    reporting,
+    run_experiment,
+    virtually,
+)
+from emulation.commands.own_program import DEFAULT_LIKE, runs_of
 from emulation.errors import EmulationError
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
-from fattree.experiment import Experiment
+from emulation.programs.own_program import Loaded, alone, own_program
+from fattree.experiment import LIKE, Experiment, OwnProgram
 from fattree.policies import POLICIES
 from fattree.record import Record, table
 
@@ -37,6 +45,7 @@ EXAMPLES = f"""
 Examples:
   ofan compare experiments/demo.toml
   ofan compare experiments/demo_failure.toml --policies ofan,simple_rr,host_dr --seeds 3
+  ofan compare experiments/demo.toml --program two_choices.p4 --policies ofan,jsq
   sudo .venv/bin/ofan compare {REAL_PACKETS} --policies all --networks {",".join(NETWORKS)}
 """
 
@@ -58,17 +67,31 @@ def run_on(
     return run_experiment(experiment, reporter).records
 
 
-def simulated(experiment: Experiment, reporter: Reporter) -> tuple[Record, ...]:
-    """Run an experiment in the simulator."""
+def run_program_on(
+    network: str, experiment: Experiment, own: Loaded, reporter: Reporter
+) -> tuple[Record, ...]:
+    """Run a user's program in place of an experiment's load balancers; raises as `run_on`."""
+    mine = alone(experiment, own)
+    if network == SIM:
+        return simulated(mine, reporter, str(own.path))
+
+    return run_experiment(mine, reporter, runs_of(virtually(own.program), own), network).records
+
+
+def simulated(
+    experiment: Experiment, reporter: Reporter, program: str | None = None
+) -> tuple[Record, ...]:
+    """Run an experiment in the simulator, by kernels or with a program of the user's."""
     # Importing the simulator loads its compiled kernels, which other networks can do without.
-    from sim import SimulationError, run  # noqa: PLC0415
+    from emulation.virtual.simulated import simulate
+    from sim import SimulationError  # noqa: PLC0415
 
     records = []
     with reporter.experiment(experiment):
         for scenario in experiment.scenarios():
             reporter.start(scenario)
             try:
-                records.append(run(scenario).record)
+                records.append(simulate(scenario.model_copy(update={"program": program})))
             # Errors of the simulator do not know of which run they are.
             except SimulationError as error:
                 raise EmulationError(
@@ -113,6 +136,20 @@ def show(rows: Sequence[Row], picture: Path) -> None:
     help="Load balancers, or all [the file's].",
 )
 @click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Your own P4 program, beside --policies (virtual, sim); repeatable.",
+)
+@click.option(
+    "--like",
+    type=click.Choice(LIKE),
+    metavar="POLICY",
+    help=f"Your programs: whose groups and hosts they get [{DEFAULT_LIKE}].",
+)
+@click.option(
     "--networks",
     metavar="NETWORK,...",
     callback=names(NETWORKS, least=2),
@@ -133,6 +170,8 @@ def show(rows: Sequence[Row], picture: Path) -> None:
 def compare(
     file: Path,
     policies: tuple[str, ...],
+    programs: tuple[Path, ...],
+    like: str | None,
     networks: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: int | None,
@@ -140,17 +179,33 @@ def compare(
     as_json: bool,
 ) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
+    if programs and MININET in networks:
+        raise click.UsageError("--program is for the virtual network and the simulator")
+
     with one_line_errors():
         experiment = read_experiment(file, settings, seeds)
-        # None on the command line are the file's.
-        experiment = experiment.model_copy(update={"policies": policies or experiment.policies})
+        # Compiled before anything runs.
+        owned = [
+            own_program(
+                OwnProgram(file=str(program), like=like or DEFAULT_LIKE), experiment.fabric.k // 2
+            )
+            for program in programs
+        ]
+
+        # Programs run in place of the file's load balancers, beside those of the command line.
+        named = policies or (() if owned else experiment.policies)
+        experiment = experiment.model_copy(update={"policies": named})
         folder = results_folder(output or Path("results") / f"{experiment.name}_compared")
 
         with reporting() as reporter:
             records = [
                 record
                 for network in networks
-                for record in run_on(network, experiment, reporter, folder)
+                for found in (
+                    run_on(network, experiment, reporter, folder) if named else (),
+                    *(run_program_on(network, experiment, own, reporter) for own in owned),
+                )
+                for record in found
             ]
 
         rows = compared(records)

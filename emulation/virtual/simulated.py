@@ -2,7 +2,7 @@
 
     from emulation.virtual.simulated import run
 
-    result = run(Scenario(policy="simple_rr", fabric=Fabric(k=32)), "two_choices.p4")
+    result = run(Scenario(program="two_choices.p4", policy="simple_rr", fabric=Fabric(k=32)))
 
 The entries of the controller's plan go into the switches' memory as arrays (`bulk`), and routes
 follow links as in the simulator: at once at all switches, G after the change.
@@ -12,10 +12,13 @@ import time
 from functools import partial
 from pathlib import Path
 
+from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
-from emulation.errors import UnsupportedError
+from emulation.compiler import CompileError
+from emulation.errors import EmulationError, UnsupportedError
 from emulation.programs.own_program import own_program
 from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.softswitch.errors import SoftswitchError
 from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.bulk import Loader
 from emulation.virtual.engine import only_python
@@ -24,10 +27,15 @@ from emulation.virtual.fabric import default_horizon_ps, refuse_unsupported
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.timed import TimedRun
 from fattree import failures, traffic
-from fattree.experiment import OwnProgram, Scenario
+from fattree.experiment import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
 from fattree.record import Record
+from sim import SimulationError, sweeps
 from sim.network import Phase, forwarding, phases
+from sim.programmed import is_loaded
 from sim.results import Result
+
+# What can be wrong with a program, or with a scenario for it.
+BAD_INPUT = (CompileError, ControllerError, EmulationError, SoftswitchError)
 
 
 class SimulatedFabric:
@@ -87,31 +95,50 @@ class SimulatedFabric:
         self.timed.packets.set_links(phase.routed)
 
 
-def run(
-    scenario: Scenario,
-    program: str | Path | None = None,
-    *,
-    threads: int = 1,
-    horizon_ps: int | None = None,
-) -> Result:
-    """Simulate a scenario with a program in its switches, by default that of its load balancer.
+def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) -> Result:
+    """Simulate a scenario with its `program` in the switches, by default its load balancer's own.
 
-    A program of the user's gets the groups and hosts of `scenario.policy`. Raises what
-    `SimulatedFabric` raises, and CompileError, PlanError and ProgramError for the program.
+    Raises what `SimulatedFabric` raises, and CompileError, PlanError and ProgramError for a user's
+    program.
     """
+    return SimulatedFabric(scenario, program_of(scenario), threads).run(horizon_ps)
+
+
+def program_of(scenario: Scenario) -> SwitchProgram:
+    """Return the program that a scenario's switches run; raises as `run`."""
     half = scenario.tree.half
-    loaded = (
-        built_in(scenario.scheme.program, half)
-        if program is None
-        else own_program(OwnProgram(file=str(program), like=scenario.policy), half).program
-    )
-    return SimulatedFabric(scenario, loaded, threads).run(horizon_ps)
+    if scenario.program in (None, BUILT_IN):
+        return built_in(scenario.scheme.program, half)
+
+    return own_program(OwnProgram(file=str(scenario.program), like=scenario.policy), half).program
 
 
-def simulate(scenario: Scenario, program: str | None = None, threads: int = 1) -> Record:
-    """Run one scenario, as `run`, for a sweep; a program's record is called by its file name."""
-    record = run(scenario, program, threads=threads).record
-    return record if program is None else record.model_copy(update={"policy": Path(program).name})
+def simulate(scenario: Scenario, threads: int = 1) -> Record:
+    """Run one scenario for a sweep: by kernels, or with its program where it has one.
+
+    The record of a user's program is called by its file name. Raises what `sim.sweeps.simulate`
+    does.
+    """
+    if scenario.program is None:
+        return sweeps.simulate(scenario, threads)
+
+    try:
+        record = run(scenario, threads=threads).record
+    # A sweep tells of each run in a line what was wrong with it.
+    except BAD_INPUT as error:
+        raise SimulationError(str(error)) from None
+
+    if scenario.program == BUILT_IN:
+        return record
+
+    return record.model_copy(update={"policy": Path(scenario.program).name})
+
+
+def prepare() -> None:
+    """Compile the kernels around programs, or load them from the cache."""
+    if not is_loaded():
+        pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
+        run(Scenario(fabric=Fabric(k=2), collective=pair))
 
 
 def _undrawn(_low: int, _high: int) -> int:

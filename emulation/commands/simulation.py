@@ -1,0 +1,266 @@
+"""`ofan sim run` and `ofan sim sweep`: kernels, and P4 programs in their place."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from emulation.command_line import BAD_INPUT
+from fattree.experiment import BUILT_IN, LIKE, Matrix, OwnProgram, Scenario
+from fattree.policies import POLICIES
+from fattree.sweep_file import load_sweep
+from sim.cli import (
+    THREADS,
+    FilePath,
+    in_a_folder,
+    named_policies,
+    one_line_errors,
+    processors,
+    read_experiment,
+    say_how_matrices_are_read,
+    show,
+    write,
+)
+from sim.engine import prepare
+from sim.progress import reporting
+from sim.sweeps import Run, simulate, sweep
+
+RUN_EXAMPLES = """
+\b
+Examples:
+  ofan sim run --k 8 --policy ofan,jsq --matrix permutation --message-bytes 1MiB --seeds 10
+  ofan sim run experiments/demo.toml --set fabric.k=16 --policy all
+  ofan sim run --k 32 --program two_choices.p4 --policy ofan,jsq --threads 2
+  ofan sim run --k 16 --policy all --as p4
+  ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \
+| jq '.runs[] | {policy, seed, increase}'
+"""
+SWEEP_EXAMPLES = """
+\b
+Examples:
+  ofan sim sweep experiments/sweep.toml --jobs 2
+  ofan sim sweep experiments/sweep.toml --program two_choices.p4 --like jsq
+  ofan sim sweep experiments/sweep.toml --store sweep.sqlite --scheduler tcp://127.0.0.1:8786
+"""
+
+P4 = "p4"
+DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
+program_option = click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    type=FilePath,
+    metavar="FILE",
+    help="Run your own P4 program (.p4, or BMv2 .json) in the switches; repeatable.",
+)
+like_option = click.option(
+    "--like",
+    type=click.Choice(LIKE),
+    metavar="POLICY",
+    help=f"Your programs: whose groups and hosts they get.  [{DEFAULT_LIKE}]",
+)
+as_option = click.option(
+    "--as",
+    "form",
+    type=click.Choice(["kernel", P4]),
+    default="kernel",
+    show_default=True,
+    help="Run load balancers by their kernels or by their P4 programs: results are equal.",
+)
+
+
+def of(like: str | None) -> str:
+    """Return whose groups and hosts a program gets."""
+    return like or DEFAULT_LIKE
+
+
+def with_programs(
+    scenarios: Iterable[Scenario], alike: Iterable[Scenario], programs: Sequence[Path], form: str
+) -> list[Scenario]:
+    """Return scenarios, by P4 programs if asked for, and behind them those of the user's programs.
+
+    `alike` are the ones that every program runs, whatever their load balancer.
+    """
+    given = list(scenarios)
+    if form == P4:
+        given = [each.model_copy(update={"program": BUILT_IN}) for each in given]
+
+    bases = list(alike)
+    return given + [
+        each.model_copy(update={"program": str(program)}) for program in programs for each in bases
+    ]
+
+
+def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> Run:
+    """Return what runs each of the scenarios; where it runs here, kernels are compiled first."""
+    if is_here and any(scenario.program is None for scenario in scenarios):
+        prepare()
+
+    programmed = [scenario for scenario in scenarios if scenario.program is not None]
+    if not programmed:
+        return partial(simulate, threads=threads)
+
+    # The compiler, P4Runtime and Scapy, which kernels do without.
+    from emulation.virtual import simulated
+
+    # A program with errors is told before anything runs, once for every size of switches.
+    try:
+        for scenario in {(each.program, each.fabric.k): each for each in programmed}.values():
+            simulated.program_of(scenario)
+    except BAD_INPUT as error:
+        raise click.ClickException(str(error)) from None
+
+    if is_here:
+        simulated.prepare()
+
+    return partial(simulated.simulate, threads=threads)
+
+
+@click.command(epilog=RUN_EXAMPLES)
+@click.argument("file", required=False, type=FilePath)
+@click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]")
+@click.option(
+    "--policy",
+    callback=named_policies,
+    metavar="A,B|all",
+    help=f"Load balancers: {', '.join(POLICIES)}.  [ofan]",
+)
+@program_option
+@like_option
+@as_option
+@click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]")
+@click.option("--message-bytes", metavar="SIZE", help="For example 65536, 64KiB, 1MiB.  [1MiB]")
+@click.option("--seeds", metavar="N", help="How many seeds.  [1]")
+@click.option("--seed", metavar="N", help="The first seed.  [1]")
+@click.option("--failure-rate", metavar="P", help="The probability that a link has failed.  [0]")
+@click.option(
+    "--convergence-rtt", metavar="G", help="Zero-load RTTs until routes change (inf: never).  [0]"
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override any key of the file; repeatable.",
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@THREADS
+@click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
+@click.option(
+    "--csv", type=FilePath, callback=in_a_folder, help="Write the runs to a CSV file as well."
+)
+@click.option(
+    "--parquet",
+    type=FilePath,
+    callback=in_a_folder,
+    help="Write the runs to a Parquet file as well.",
+)
+def run(
+    file: Path | None,
+    programs: tuple[Path, ...],
+    like: str | None,
+    form: str,
+    settings: tuple[str, ...],
+    jobs: int,
+    threads: int,
+    as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
+    **options: Any,
+) -> None:
+    """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
+    with one_line_errors():
+        experiment = read_experiment(
+            file,
+            {f"--{name.replace('_', '-')}": value for name, value in options.items()},
+            settings,
+        )
+
+        # A program runs in place of the default, or of a file's load balancers.
+        named = not programs or options["policy"] is not None
+        scenarios = with_programs(
+            experiment.scenarios() if named else (),
+            (experiment.model_copy(update={"policies": (of(like),)}).scenarios()),
+            programs,
+            form,
+        )
+        say_how_matrices_are_read(scenarios)
+
+        # Before the bar, which a line about compiling would break, and before there are processes,
+        # each of which would compile.
+        run_one = ready(scenarios, threads)
+        with reporting(experiment.name) as report:
+            records = sweep(scenarios, jobs=jobs, run=run_one, report=report)
+
+        runs = list(zip(scenarios, records, strict=True))
+        write(runs, csv, parquet)
+
+    # Last: files are written even if nobody reads stdout to its end.
+    show(runs, as_json)
+
+
+@click.command("sweep", epilog=SWEEP_EXAMPLES)
+@click.argument("file", type=FilePath)
+@program_option
+@like_option
+@as_option
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the file; repeatable.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]"
+)
+@THREADS
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run on the workers of this Dask scheduler (tcp://host:port) instead.",
+)
+@click.option(
+    "--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
+def sweep_command(
+    file: Path,
+    programs: tuple[Path, ...],
+    like: str | None,
+    form: str,
+    settings: tuple[str, ...],
+    jobs: int | None,
+    threads: int,
+    scheduler: str | None,
+    store: Path | None,
+    as_json: bool,
+) -> None:
+    """Simulate every combination in the sweep FILE.
+
+    What is already in the store is not computed again; programs run beside the file's load
+    balancers.
+    """
+    with one_line_errors():
+        swept = load_sweep(file, settings)
+        # What differs in the load balancer alone is the same scenario for a program.
+        alike = [each.model_copy(update={"policy": of(like)}) for each in swept]
+        scenarios = with_programs(swept, dict.fromkeys(alike), programs, form)
+        kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
+        say_how_matrices_are_read(scenarios)
+
+        # Workers elsewhere compile for themselves.
+        run_one = ready(scenarios, threads, is_here=scheduler is None)
+        with reporting(scenarios[0].name) as report:
+            records = sweep(
+                scenarios,
+                store=kept,
+                jobs=jobs or processors(),
+                scheduler=scheduler,
+                run=run_one,
+                report=report,
+            )
+
+    show(list(zip(scenarios, records, strict=True)), as_json, store=str(kept))

@@ -1,0 +1,114 @@
+"""`ofan sim run` and `sweep` with P4 programs: beside kernels, in place of kernels, in a store."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import ofan
+import p4src
+from fattree.experiment import BUILT_IN, Scenario
+from sim.store import run_key
+
+SMALL = ("--k", "4", "--message-bytes", "32KiB")
+SWEEP = """
+policies = ["ofan", "jsq"]
+[collective]
+message_bytes = "16KiB"
+[sweep]
+"fabric.k" = [2, 4]
+"""
+
+
+def run(*words: str) -> Any:
+    done = CliRunner().invoke(ofan.cli, ["sim", *words, "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)["runs"]
+
+
+def copied(folder: Path, name: str) -> Path:
+    """Write a program of ours as one of a user's."""
+    path = folder / f"my_{name}.p4"
+    path.write_text((p4src.FOLDER / f"{name}.p4").read_text().replace("include/", ""))
+    return path
+
+
+def values(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value for key, value in row.items() if key not in ("policy", "cpu_s", "max_rss_bytes")
+    }
+
+
+def test_programs_of_ours_equal_kernels() -> None:
+    kernels = run("run", *SMALL, "--policy", "ofan,host_dr,jsq")
+    programs = run("run", *SMALL, "--policy", "ofan,host_dr,jsq", "--as", "p4")
+    assert [values(row) for row in programs] == [values(row) for row in kernels]
+
+
+def test_several_programs_stand_beside_load_balancers(tmp_path: Path) -> None:
+    own = [copied(tmp_path, name) for name in ("ofan", "round_robin")]
+    given = [word for path in own for word in ("--program", str(path))]
+    rows = run("run", *SMALL, *given, "--policy", "ofan", "--like", "ofan", "--seeds", "2")
+    assert [row["policy"] for row in rows] == ["ofan"] * 2 + ["my_ofan.p4"] * 2 + [
+        "my_round_robin.p4"
+    ] * 2
+    assert [values(row) for row in rows[2:4]] == [values(row) for row in rows[:2]]
+
+
+def test_a_program_alone_needs_no_load_balancer(tmp_path: Path) -> None:
+    program = copied(tmp_path, "ecmp")
+    (row,) = run("run", *SMALL, "--program", str(program))
+    assert row["policy"] == "my_ecmp.p4"
+    table = CliRunner().invoke(ofan.cli, ["sim", "run", *SMALL, "--program", str(program)])
+    assert "my_ecmp.p4" in table.output
+
+
+def test_a_sweep_keeps_runs_of_programs_until_these_change(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    program = copied(tmp_path, "ecmp")
+    words = (
+        "sweep",
+        f"{tmp_path}/sweep.toml",
+        "--program",
+        str(program),
+        "--store",
+        f"{tmp_path}/runs.sqlite",
+        "--jobs",
+        "2",
+    )
+    first = run(*words)
+    assert [row["policy"] for row in first].count("my_ecmp.p4") == 2
+    assert run(*words) == first
+    assert len(run("results", f"{tmp_path}/runs.sqlite")) == 6
+
+    program.write_text(program.read_text() + "// another text\n")
+    run(*words)
+    assert len(run("results", f"{tmp_path}/runs.sqlite")) == 8
+
+
+def test_a_key_depends_on_what_a_program_includes(tmp_path: Path) -> None:
+    program = tmp_path / "own.p4"
+    program.write_text('#include "part.p4"\n')
+    (tmp_path / "part.p4").write_text("// one\n")
+    scenario = Scenario(policy="jsq", program=str(program))
+    first = run_key(scenario)
+    (tmp_path / "part.p4").write_text("// two\n")
+    keys = {first, run_key(scenario), run_key(Scenario(policy="jsq"))}
+    assert len(keys | {run_key(Scenario(policy="jsq", program=BUILT_IN))}) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--program", "none.p4"), "none.p4"),
+        (("--program", "{}/bad.p4"), "bad.p4:1:9: error"),
+        (("--as", "p4", "--set", "controller.detection=probe"), "probes"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    (tmp_path / "bad.p4").write_text("nonsense\n")
+    given = [word.format(tmp_path) for word in words]
+    done = CliRunner().invoke(ofan.cli, ["sim", "run", *SMALL, *given])
+    assert done.exit_code != 0 and message in done.output
