@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from emulation.mininet.building import mininet_fabric
+from emulation.mininet.building import Setup, mininet_fabric
 from fattree.experiment import Scenario
 from hostagent.isolation import python_command
 from hostagent.process import NOBODY
@@ -54,8 +54,8 @@ def test_no_planted_file_runs_in_a_whole_emulation(surroundings, trap, tmp_path)
     assert caught(trap) == ""
 
 
-def test_who_needs_no_root_gives_it_up():
-    with mininet_fabric(SCENARIO) as fabric:
+def test_who_needs_no_root_gives_it_up(tmp_path):
+    with mininet_fabric(SCENARIO, Setup(folder=tmp_path / "ofan")) as fabric:
         assert [rights(pid) for pid in fabric.agents.pids] == [(NOBODY, 0)]
         for pid in fabric.switches.processes.pids.values():
             assert rights(pid) == (NOBODY, CAP_NET_RAW)
@@ -63,8 +63,8 @@ def test_who_needs_no_root_gives_it_up():
         assert fabric.run().accounts.unaccounted == 0
 
 
-def test_a_switch_that_is_nobody_ends_with_its_parent():
-    with mininet_fabric(SCENARIO) as fabric:
+def test_a_switch_that_is_nobody_ends_with_its_parent(tmp_path):
+    with mininet_fabric(SCENARIO, Setup(folder=tmp_path / "ofan")) as fabric:
         pids = fabric.switches.processes.pids.values()
         parent = int(Path(f"/proc/{min(pids)}/stat").read_text().rpartition(")")[2].split()[1])
         watched = [os.pidfd_open(pid) for pid in pids]
@@ -81,5 +81,6 @@ def test_a_matrix_that_only_its_owner_can_read(tmp_path):
     file = tmp_path / "private.cm"
     file.write_text("Nodes 2\nConnections 1\n0->1 id 1 start 0 size 16384\n")
     collective = {"matrix": "file", "file": str(file)}
-    with mininet_fabric(Scenario(fabric=SCENARIO.fabric, collective=collective)) as fabric:
+    scenario = Scenario(fabric=SCENARIO.fabric, collective=collective)
+    with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
         assert len(fabric.run().flows) == 1
