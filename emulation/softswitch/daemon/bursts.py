@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -50,17 +51,26 @@ class Bursts:
         self._of_port = np.zeros(at.PORT_NUMBERS, dtype=np.int64)
         self.report = np.zeros(at.REPORT_WORDS, dtype=np.int64)
 
-        for i, port in enumerate(self._ports):
-            try:
-                port.ring = Ring(port.socket, port.name, port.number, self.words[i])
-            # Where the kernel has none to give, sockets do.
-            except (OSError, ValueError):
-                continue
-
-            self._of_port[port.number] = i + 1
-
         self._index = {port.number: i for i, port in enumerate(self._ports)}
+        for port in self._ports:
+            self.renew(port)
+
         self._function = burst_function() if self._of_port.any() else None
+
+    def renew(self, port: Port) -> None:
+        """Give a port that may have one a ring for its present socket, or none where it is gone."""
+        i = self._index.get(port.number)
+        if i is None:
+            return
+
+        self._of_port[port.number] = 0
+        if not port.index:
+            return
+
+        # Where the kernel has none to give, sockets do.
+        with suppress(OSError, ValueError):
+            port.ring = Ring(port.socket, port.name, port.number, self.words[i])
+            self._of_port[port.number] = i + 1
 
     def hold(self, port: Port, held: bool) -> None:
         """Let frames for a port go through Python while others wait there, and no longer."""

@@ -22,7 +22,13 @@ from emulation.softswitch.daemon.bursts import Bursts
 from emulation.softswitch.daemon.log import Log
 from emulation.softswitch.daemon.options import DEFAULT_DEPTH
 from emulation.softswitch.daemon.ports import Port
-from emulation.softswitch.daemon.sockets import drain, is_running
+from emulation.softswitch.daemon.sockets import (
+    InterfaceError,
+    drain,
+    interface_index,
+    is_running,
+    open_interface,
+)
 from emulation.softswitch.native import burst_code as at
 from emulation.softswitch.native.engine import NativeFunctions
 from emulation.softswitch.switch import Pending, Switch, Transmit
@@ -377,7 +383,28 @@ class Dataplane:
         drain(self._link_events)
         for port in self.ports.values():
             # The event says that some interface has changed, not which.
-            up = is_running(port.socket, port.name)
+            index = interface_index(port.name)
+            if index != port.index:
+                self._follow(port, index)
+
+            # That it was down once would be the answer to the first frame that leaves again.
+            port.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            up = bool(port.index) and is_running(port.socket, port.name)
             if up != port.is_up:
                 port.is_up = up
                 self.switch.set_port_status(port.number, up)
+
+    def _follow(self, port: Port, index: int) -> None:
+        """Take another interface of a port's name for it; the old one has been deleted."""
+        # A socket of an interface that is gone is readable for ever, and never has anything.
+        self._by_socket.pop(port.socket, None)
+        port.forsake()
+        self._bursts.renew(port)
+
+        # Not before it is up: kernels forget a socket whose ring is made while its interface comes
+        # up. One that cannot be opened is tried again at its next change.
+        with suppress(InterfaceError):
+            if index and is_running(port.socket, port.name):
+                port.follow(open_interface(port.name), index)
+                self._by_socket[port.socket] = port
+                self._bursts.renew(port)

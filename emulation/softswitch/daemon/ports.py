@@ -12,7 +12,12 @@ from pathlib import Path
 from emulation.softswitch.daemon.options import DEFAULT_DEPTH, Options
 from emulation.softswitch.daemon.pcap import PcapFile
 from emulation.softswitch.daemon.rings import Ring
-from emulation.softswitch.daemon.sockets import kernel_drops, open_interface, receive
+from emulation.softswitch.daemon.sockets import (
+    interface_index,
+    kernel_drops,
+    open_interface,
+    receive,
+)
 from emulation.softswitch.native import burst_code
 from emulation.softswitch.queue import OutputQueue
 from emulation.softswitch.switch import Pending
@@ -66,6 +71,8 @@ class Port:
     waiting: deque[Pending] = field(default_factory=deque)
     stuck: deque[bytes] = field(default_factory=deque)
     is_retrying: bool = False
+    # The kernel's number of the interface that the socket is bound to, 0 when it is gone.
+    index: int = 0
 
     @property
     def is_plain(self) -> bool:
@@ -137,7 +144,9 @@ class Port:
     def statistics(self, now_ps: int) -> dict[str, int | str | bool]:
         """Return the counters for the statistics socket, and what waits at this moment."""
         # Reading resets the kernel's count.
-        self.counts.kernel_drops += kernel_drops(self.socket)
+        if self.index:
+            self.counts.kernel_drops += kernel_drops(self.socket)
+
         counts = {name: getattr(self.counts, name) for name in PortCounts.__slots__}
         if self.ring is not None:
             # What machine code has moved.
@@ -155,6 +164,29 @@ class Port:
             "queue_bytes": waiting,
             **counts,
         }
+
+    def forsake(self) -> None:
+        """Let go of an interface that has been deleted; frames for it fail from now on."""
+        self.index = 0
+        with suppress(OSError):
+            self.counts.kernel_drops += kernel_drops(self.socket)
+
+        self.counts.tx_failed += len(self.stuck)
+        self.stuck.clear()
+        if self.ring is not None:
+            for name, place in _IN_RING.items():
+                moved = int(self.ring.words[place])
+                setattr(self.counts, name, getattr(self.counts, name) + moved)
+
+            self.ring.words[:] = 0
+            self.ring.close()
+            self.ring = None
+
+    def follow(self, sock: socket.socket, index: int) -> None:
+        """Go on with an interface that has been made anew under the old name."""
+        self.socket.close()
+        self.socket = sock
+        self.index = index
 
     def close(self) -> None:
         """Close the socket and the files."""
@@ -180,6 +212,7 @@ def open_port(options: Options, number: int, name: str) -> Port:
         open_interface(name),
         queues,
         is_immediate=rate_bps is None and rate_pps is None,
+        index=interface_index(name),
     )
 
     port.delay_ps = (options.delay_us.of(number) or 0) * PS_PER_US

@@ -97,6 +97,14 @@ def kernel_drops(sock: socket.socket) -> int:
     return int(drops)
 
 
+def interface_index(name: str) -> int:
+    """Return the kernel's number of the interface that has this name now, 0 where none has."""
+    try:
+        return socket.if_nametoindex(name)
+    except OSError:
+        return 0
+
+
 def is_running(sock: socket.socket, name: str) -> bool:
     """Return whether an interface is up and has its carrier."""
     request = struct.pack("16sH14x", name.encode(), 0)

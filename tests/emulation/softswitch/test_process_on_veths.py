@@ -228,6 +228,46 @@ def test_vlan_tags_survive_the_kernel(wired: Any) -> None:
     assert (data, tci, tpid) == (tagged[:12] + tagged[16:], 0x6005, 0x8100)
 
 
+@pytest.mark.parametrize("options", [(), ("--engine", "python"), ("--user", "nobody")])
+def test_an_interface_that_is_made_again_under_its_name_is_followed(
+    wired: Any, ends: list[str], options: tuple[str, ...]
+) -> None:
+    net = wired(*options)
+    net.left.send(frame(60, 1))
+    assert net.right.recv(1 << 16) == frame(60, 1)
+
+    ip(f"link del {ends[1]}")
+    until(lambda: not net.statistics()["ports"]["2"]["up"])
+    net.left.send(frame(60, 2))
+    until(lambda: net.statistics()["ports"]["2"]["tx_failed"] == 1)
+
+    ip(f"link add {ends[1]} type veth peer name {ends[1]}s")
+    for end in (ends[1], f"{ends[1]}s"):
+        Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
+        ip(f"link set {end} up mtu 9000")
+
+    until(lambda: net.statistics()["ports"]["2"]["up"])
+    with host(ends[1]) as right:
+        net.left.send(frame(60, 3))
+        while (seen := right.recv(1 << 16)) != frame(60, 3):
+            assert seen[12:14] != frame(60)[12:14], "neither lost nor doubled"
+
+        right.send(frame(60, 4))
+        until(lambda: net.statistics()["ports"]["2"]["rx_packets"] >= 1)
+
+    # Of the frames of this test one was lost; the last one went back to where it had come from.
+    port = net.statistics()["ports"]["2"]
+    assert port["tx_packets"] in (2, 3) and port["tx_failed"] == 1
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    """Wait for what happens when the switch has heard of it."""
+    limit = time.monotonic() + WAIT_S
+    while not is_true():
+        assert time.monotonic() < limit, "it never happened"
+        time.sleep(0.02)
+
+
 def test_a_link_that_fails_is_seen_and_comes_back(wired: Any, ends: list[str]) -> None:
     net = wired()
     ip(f"link set {ends[1]} down")
