@@ -8,9 +8,12 @@ POST. Nothing of a request becomes a path or a command line.
 import asyncio
 import hmac
 import json
+import logging
 import os
+import resource
 import secrets
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib import resources
@@ -19,7 +22,7 @@ from typing import Any, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPServerRequest
-from tornado.iostream import StreamClosedError
+from tornado.iostream import IOStream, StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
 from emulation.errors import EmulationError, NetworkError
@@ -42,6 +45,10 @@ BODY_SECONDS = 5
 SEND_SECONDS = 10
 FAREWELL_SECONDS = 0.2
 MOST_VIEWERS = 32
+# A browser opens six; those that ask for nothing go after HEADER_SECONDS.
+MOST_CONNECTIONS = 128
+# How often it is told that connections are turned away.
+NEWS_SECONDS = 60
 REFUSED = (EmulationError, FabricError, ControlError)
 
 FILES = {
@@ -145,7 +152,7 @@ class Door(RequestHandler):
     def prepare(self) -> None:
         """Refuse strangers."""
         # In constant time: how long a refusal takes must not tell how much of the token was right.
-        given = self.request.path.split("/")[1]
+        given = self.request.path.partition("/")[2].partition("/")[0]
         if not (is_own(self.request) and hmac.compare_digest(given.encode(), self._token.encode())):
             raise HTTPError(403, reason="Forbidden")
 
@@ -307,6 +314,50 @@ def application(hub: Hub, token: str) -> Application:
     )
 
 
+class Reception(HTTPServer):
+    """A server that hangs up on more connections than it can bear, whoever they are of.
+
+    Without a limit strangers could open all descriptors that this process may have, and to accept
+    nothing any more is an error without end.
+    """
+
+    def initialize(self, *arguments: Any, **settings: Any) -> None:
+        """Begin without any."""
+        super().initialize(*arguments, **settings)
+        self._streams: set[IOStream] = set()
+        self._turned_away = 0
+        self._said_s = float("-inf")
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Take a connection, or hang up."""
+        self._streams = {other for other in self._streams if not other.closed()}
+        if len(self._streams) >= most_connections():
+            stream.close()
+            self._turn_away()
+            return
+
+        self._streams.add(stream)
+        super().handle_stream(stream, address)
+
+    def _turn_away(self) -> None:
+        """Count who is hung up on, and tell it once in a while."""
+        self._turned_away += 1
+        now_s = time.monotonic()
+        if now_s >= self._said_s + NEWS_SECONDS:
+            logging.getLogger(__name__).warning(
+                "%d connections turned away: there are %d already",
+                self._turned_away,
+                len(self._streams),
+            )
+            self._said_s = now_s
+            self._turned_away = 0
+
+
+def most_connections() -> int:
+    """Return how many connections the page takes: descriptors are left for everything else."""
+    return min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+
+
 def new_token() -> str:
     """Return what only the user is told."""
     return secrets.token_urlsafe(TOKEN_BYTES)
@@ -325,7 +376,7 @@ def listen(application: Application, port: int = 0) -> tuple[HTTPServer, int]:
         ) from None
 
     listener.setblocking(False)
-    server = HTTPServer(
+    server = Reception(
         application,
         max_body_size=MOST_BODY_BYTES,
         max_header_size=MOST_HEADER_BYTES,

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -299,3 +300,66 @@ def test_a_viewer_sees_what_is_clicked(serve: Callable[..., Served]) -> None:
             < changed["time_ps"]
         )
     assert own.post("pace", {"factor": 0.5, "paused": True}) == (200, {"message": "paused"})
+
+
+def spoken(served: Served, request: bytes) -> bytes:
+    """Return what the server answers to bytes, until it hangs up."""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as client:
+        client.sendall(request)
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        with suppress(ConnectionError):
+            while chunk := client.recv(1 << 16):
+                answer += chunk
+        return answer
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET",
+        b"GET /",
+        b"GET / HTTP/1.1 x",
+        b"GET  HTTP/1.1",
+        b"GET nothing HTTP/1.1",
+        b"OPTIONS * HTTP/1.1",
+        b"GET http://[ HTTP/1.1",
+        b"GET http://[::1/x HTTP/1.1",
+        b"GET /%zz HTTP/1.1",
+        b"GET /\xff\xfe HTTP/1.1",
+        b"GET /\x00 HTTP/1.1",
+        b"GET / HTTP/9.9",
+        b"GET / HTTP/1.1\r\nHost: [\r\nContent-Length: x",
+        b"GET / HTTP/1.1\r\nno colon",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+    ],
+)
+def test_a_malformed_request_is_refused_in_silence(
+    served: Served, line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = spoken(served, line + b"\r\n\r\n")
+    assert answer == b"" or answer.split()[1] in (b"400", b"403", b"405"), answer
+    assert [record.getMessage() for record in caplog.records if record.levelno >= 30] == []
+    assert served.get()[0] == 200
+
+
+def test_too_many_connections_are_turned_away_with_one_line(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    clients = [
+        socket.create_connection(("127.0.0.1", served.port), timeout=20)
+        for _ in range(3 * web.MOST_CONNECTIONS)
+    ]
+    try:
+        # Those that were turned away read their end; the first ones are still waited for.
+        assert clients[-1].recv(1) == b""
+        said = [record.getMessage() for record in caplog.records if record.levelno >= 30]
+        assert said == [f"1 connections turned away: there are {web.MOST_CONNECTIONS} already"]
+    finally:
+        for client in clients:
+            client.close()
+    status = 0
+    while status != 200:
+        with suppress(ConnectionError):
+            status = served.get()[0]
