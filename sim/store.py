@@ -43,6 +43,21 @@ INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 FORMAT = 1
 # Others may write: how long to wait for them before it is an error.
 BUSY_SECONDS = 60
+# Of SQLite's file format, 1.3: what no store of ours has otherwise. UTF-8, no vacuum, no id.
+HEADER_BYTES = 100
+MAGIC = b"SQLite format 3\0"
+FIXED = (
+    ("reserved bytes", 20, b"\0"),
+    ("payload fractions", 21, bytes((64, 32, 32))),
+    ("schema format", 44, bytes((0, 0, 0, 4))),
+    ("text encoding", 56, bytes((0, 0, 0, 1))),
+    ("vacuum", 64, bytes(4)),
+    ("application", 68, bytes(24)),
+)
+REMEDY = (
+    "keep it; `sqlite3 FILE .recover | sqlite3 NEW` saves what can be read,"
+    " and a sweep into NEW runs only what is missing"
+)
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS runs (
@@ -223,12 +238,38 @@ class Store:
             ) from None
 
 
+def _damage(path: Path, database: sqlite3.Connection) -> str | None:
+    """Return what is wrong with a store's file, None where nothing is to be seen."""
+    # SQLite believes most of its header, and the quick check looks at pages only. All that is fixed
+    # in ours is compared: what is left are counters that change no row.
+    with path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+
+    wrong = [
+        name for name, at, bytes_ in FIXED if header and header[at : at + len(bytes_)] != bytes_
+    ]
+    if wrong and header.startswith(MAGIC):
+        return f"header: {wrong[0]}"
+
+    try:
+        (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        return str(error)
+
+    # Of several lines the last one says what.
+    return None if said == "ok" else str(said).splitlines()[-1]
+
+
 def _opened(path: Path, create: bool) -> sqlite3.Connection:
     if not create and not path.is_file():
         raise OSError("no such store of runs")
 
     path.parent.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    if damage := _damage(path, database):
+        database.close()
+        raise sqlite3.DatabaseError(f"damaged ({damage}): {REMEDY}")
+
     version = database.execute("PRAGMA user_version").fetchone()[0]
     tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulation.errors import StartError
+from emulation.errors import BusyError, NetworkError, StartError
+from emulation.mininet.run_folder import run_folder
 from emulation.softswitch.native.kept import preload
 from hostagent.isolation import clean_environment, python_command
 from hostagent.process import die_with_parent
@@ -117,11 +118,15 @@ def last_words(log: Path) -> str:
 
 
 @contextmanager
-def children() -> Iterator[Children]:
-    """Start the warm parent in this thread's network namespace, and end it and all it started."""
+def children(folder: Path | None = None) -> Iterator[Children]:
+    """Start the warm parent in this thread's network namespace, and end it and all it started.
+
+    Where this process is killed, it removes the run folder in its place.
+    """
     # Packets keep the bounds of messages; to read none is the end.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = python_command("emulation.mininet.children", str(theirs.fileno()))
+    words = [str(theirs.fileno()), *([str(folder)] if folder else [])]
+    command = python_command("emulation.mininet.children", *words)
     process = subprocess.Popen(
         command,
         pass_fds=[theirs.fileno()],
@@ -160,7 +165,7 @@ def _receive(channel: socket.socket, flags: int = 0) -> dict[str, Any] | None:
 
 def main() -> None:
     """Serve as the warm parent, until the other end of the socket is closed."""
-    die_with_parent(signal.SIGKILL)
+    # Also by `kill -9`: the kernel closes what a process had open.
     channel = socket.socket(fileno=int(sys.argv[1]))
     selector = selectors.DefaultSelector()
     selector.register(channel, selectors.EVENT_READ)
@@ -173,6 +178,7 @@ def main() -> None:
                 _report(channel, selector, key, children)
             elif not (request := _receive(channel)):
                 _end(children)
+                _remove(sys.argv[2:])
                 return
             else:
                 name = request["name"]
@@ -259,6 +265,13 @@ def _run(run: Callable[[list[str]], Any], arguments: list[str]) -> int:
         os.write(2, f"{code}\n".encode())
 
     return code if isinstance(code, int) else int(code is not None)
+
+
+def _remove(folders: list[str]) -> None:
+    """Remove the run folder, unless somebody has it: its owner, who lives, or the next one."""
+    for folder in folders:
+        with suppress(BusyError, NetworkError, OSError), run_folder(Path(folder)):
+            pass
 
 
 def _end(children: dict[str, int]) -> None:

@@ -183,7 +183,7 @@ def switches(scenario: Scenario, target: Target, folder: Path) -> Iterator[Switc
     target.prepare(scenario)
 
     (folder / "logs").mkdir()
-    with children() as processes:
+    with children(folder) as processes:
         started = Switches(scenario, target, folder, processes)
         started.start()
         started.await_ready()

@@ -123,3 +123,42 @@ def test_another_database_is_left_alone(tmp_path: Path) -> None:
     other.close()
     with pytest.raises(StoreError, match="not a store"):
         Store(tmp_path / "x")
+
+
+def test_a_flipped_byte_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    with Store(path) as opened:
+        for seed in range(40):
+            scenario = Scenario(seed=seed)
+            opened.add(scenario, record_of(scenario))
+        whole = opened.runs()
+
+    content = path.read_bytes()
+    accepted = []
+    places = [*range(100), *range(100, len(content), len(content) // 60)]
+    for at in places:
+        damaged = bytearray(content)
+        damaged[at] ^= 0xFF
+        path.write_bytes(damaged)
+        for suffix in ("-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        try:
+            with Store(path, create=False) as opened:
+                assert opened.runs() == whole, f"byte {at}"
+                accepted.append(at)
+        except StoreError as error:
+            assert "\n" not in str(error)
+
+    # Counters, and bytes in the text of a run that JSON and pydantic do not miss.
+    assert len(accepted) < len(places) / 2
+
+
+def test_a_damaged_store_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    with Store(path) as opened:
+        opened.add(Scenario(), record_of(Scenario()))
+    content = bytearray(path.read_bytes())
+    content[56:60] = b"\0\0\0\2"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"damaged \(header: text encoding\): .*recover"):
+        Store(path, create=False)

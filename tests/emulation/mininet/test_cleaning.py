@@ -174,6 +174,17 @@ def test_sigterm_leaves_nothing(foreign, experiment):
     assert left_behind() == before
 
 
+@pytest.mark.parametrize("moment", list(MOMENTS)[1:])
+def test_kill_9_alone_leaves_nothing(foreign, experiment, moment):
+    before = left_behind()
+    with emulation(experiment, "--hold") as running:
+        running.wait_until(MOMENTS[moment])
+        running.process.kill()
+        running.wait_for_the_last_process()
+        assert running.processes() == []
+    assert left_behind() == before
+
+
 def test_kill_9_and_another_run_leave_nothing(foreign, experiment, tmp_path):
     before = left_behind()
     with emulation(experiment, "--hold") as running:
