@@ -23,6 +23,8 @@ from emulation.softswitch.queue import OutputQueue
 from emulation.softswitch.switch import Pending
 from emulation.softswitch.units import PS_PER_US
 
+# A port has a field of the module's name.
+RawSocket = socket.socket
 _IN_RING = {
     "rx_packets": burst_code.RX_PACKETS,
     "rx_bytes": burst_code.RX_BYTES,
@@ -182,7 +184,7 @@ class Port:
             self.ring.close()
             self.ring = None
 
-    def follow(self, sock: socket.socket, index: int) -> None:
+    def follow(self, sock: RawSocket, index: int) -> None:
         """Go on with an interface that has been made anew under the old name."""
         self.socket.close()
         self.socket = sock
