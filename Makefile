@@ -8,7 +8,7 @@ STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock
 TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types mutants format bench report p4info clean support sample
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills mutants format bench report p4info clean support sample
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ test-root: setup  ## the tests that need root and Mininet
 # Three workers on two cores: some of these tests wait for a clock.
 test-slow: setup  ## the slow tests
 	@$(BIN)/python -m pytest -q -n 3 -m "slow and not root"
+
+drills: setup  ## 200 seeded faults on Mininet: frozen, killed, flapping, deleted (root; ARGS="--count 20 --seed 2")
+	@$(BIN)/python -m tests.drills $(ARGS)
 
 mutants: setup  ## small faults in a seeded sample of places: are they noticed? (an hour; ARGS="--sample 20")
 	@$(BIN)/python -m tests.mutants $(ARGS)

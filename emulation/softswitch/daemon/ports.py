@@ -169,9 +169,18 @@ class Port:
 
     def forsake(self) -> None:
         """Let go of an interface that has been deleted; frames for it fail from now on."""
+        if not self.index:
+            return
+
         self.index = 0
         with suppress(OSError):
             self.counts.kernel_drops += kernel_drops(self.socket)
+
+        # The first answer is that it is gone; behind it is what had arrived before.
+        for _ in range(2):
+            with suppress(OSError):
+                while self.receive():
+                    self.counts.kernel_drops += 1
 
         self.counts.tx_failed += len(self.stuck)
         self.stuck.clear()
