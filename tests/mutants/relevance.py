@@ -24,6 +24,8 @@ ROOMS = {
     "emulation/softswitch": ("tests/emulation/softswitch",),
 }
 NAIVE = "tests/parity/test_naive_against_sim.py"
+# The simulator's windows around P4 programs.
+WINDOWS = "tests/parity/test_native_equals_virtual.py"
 VIRTUAL = "tests/emulation/virtual/test_parity.py"
 PROGRAMS = "tests/dataplane"
 
@@ -32,7 +34,7 @@ NEIGHBOURS = {
     "fattree": (NAIVE, "tests/controller", "tests/sim", VIRTUAL),
     "controller": (VIRTUAL, "tests/parity/test_local_repair.py", "tests/emulation/virtual"),
     "hostagent": (NAIVE, VIRTUAL, "tests/emulation/virtual"),
-    "sim": (NAIVE,),
+    "sim": (NAIVE, "tests/parity/test_programs_equal_kernels.py", WINDOWS),
     "emulation/softswitch": (
         PROGRAMS,
         VIRTUAL,
