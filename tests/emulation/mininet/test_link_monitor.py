@@ -12,6 +12,7 @@ from controller.fabric_controller import LinkChange
 from emulation.mininet.link_monitor import LinkMonitor
 from emulation.mininet.switch_processes import set_link
 from fattree.addressing import interface_name
+from fattree.experiment import Fabric, Scenario
 from fattree.topology import FatTree
 
 pytestmark = pytest.mark.root
@@ -21,7 +22,7 @@ SECONDS = 10
 
 def set_and_await(tree: FatTree, link: int, is_up: bool) -> None:
     """Set a link, and wait until the kernel says so of both ends: it may do so a little later."""
-    set_link(tree, link, is_up)
+    set_link(Scenario(fabric=Fabric(k=tree.k)), link, is_up)
     ends = [interface_name(tree, *end) for end in tree.link_ends(link)]
     late = time.monotonic() + SECONDS
     while any((_state(end) == "up") is not is_up for end in ends):
