@@ -101,7 +101,7 @@ class Desk(NamedTuple):
 
     As `sim.state.Buffers`; then the ports' next departures, a state and a frame under way (and
     their addresses), `longest` queue by (sample, layer), when hosts received something within the
-    window, and events for a digest. `marks` says how many of the last two there are.
+    window, and events for a digest. `marks` says how far it has got with them.
     """
 
     keys: Int64
@@ -120,9 +120,9 @@ class Desk(NamedTuple):
     marks: Int64
 
 
-# What `Desk.marks` holds: how many receipts and events there are, and when the window began.
-RECEIPTS, EVENTS, WINDOW = range(3)
-MARKS = 3
+# What `Desk.marks` holds: how many receipts and events there are, when the window began, and the
+# words to which the state and the frame on the desk go, -1 where they are there already.
+RECEIPTS, EVENTS, WINDOW, STATE_TO, FRAME_TO = range(5)
 
 
 @inlined

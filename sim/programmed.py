@@ -26,7 +26,6 @@ from sim.frames import (
     FRAME_AT,
     IPV4,
     LOG_FRAME,
-    MARKS,
     MSN_AT,
     RECEIPTS,
     WINDOW,
@@ -351,7 +350,7 @@ class Programmed:
             longest=np.zeros((samples, len(SWITCH_LAYERS)), dtype=np.int64),
             receipts=np.empty(receipts, dtype=np.int64),
             log=np.zeros((rows, LOG_FRAME + kept // 8), dtype=np.int64),
-            marks=np.zeros(MARKS, dtype=np.int64),
+            marks=np.array([0, 0, 0, -1, -1], dtype=np.int64),
         )
 
 

@@ -19,11 +19,13 @@ from sim.frames import (
     ETHERNET,
     FRAME,
     FRAME_AT,
+    FRAME_TO,
     LEAVE_KIND,
     LENGTH,
     QUEUED_AT,
     QUEUED_BEHIND,
     RECEIPTS,
+    STATE_TO,
     WINDOW,
     block,
     layer_of,
@@ -42,6 +44,9 @@ from sim.windows import chunks_needed, through_windows
 PORT_BITS = 7
 PORT_MASK = (1 << PORT_BITS) - 1
 FAR = 1 << 62
+# How many arrivals ahead memory is asked for, and how long a line of it is.
+FORESIGHT = 6
+LINE = 64
 LOW_32 = (1 << 32) - 1
 DROPPED = -1
 WORD = ir.IntType(64)
@@ -71,6 +76,29 @@ def _call(_typing, address, arguments):
 @overload(call, jit_options={"_nrt": False, "forceinline": True})
 def _compiled_call(address, *arguments):
     return lambda address, *arguments: _call(address, arguments)
+
+
+def prefetch_at(address: int) -> None:
+    """Ask for the cache line at an address, as `sim.jit.prefetch` does for a record."""
+
+
+@intrinsic
+def _prefetch_at(_typing, address):
+    def generate(context, builder, _signature, arguments):
+        number = ir.IntType(32)
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(hint, [pointer, number(0), number(3), number(1)])
+
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@overload(prefetch_at, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_prefetch_at(address):
+    return lambda address: _prefetch_at(address)
 
 
 @kernel
@@ -176,10 +204,12 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
         foresee(world, switch + 1)
 
     count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=desk)
-    waiting = departures(world, desk, switch, start_ps, end_ps)
+    waiting = departures(world, frames, desk, switch, start_ps, end_ps)
     sample_at = first_sample(frames, start_ps, end_ps)
     served = count
     position = 0
+    for ahead in range(FORESIGHT):
+        foresee_arrival(frames, keys, ahead, count)
 
     while True:
         leaves_at = desk.heap[0] >> PORT_BITS if waiting > 0 else FAR
@@ -197,6 +227,7 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
                 sample_at = FAR
         elif arrives_at < FAR:
             key = keys[at(position)]
+            foresee_arrival(frames, keys, position + FORESIGHT, count)
             position += 1
             waiting = let_arrive(
                 world, frames, program, desk, switch, start_ps, end_ps, waiting=waiting, key=key
@@ -204,8 +235,19 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
         else:
             break
 
+    put_state(frames, desk)
+    put_frame(frames, desk)
     release(world, switch, desk.ends)
     return served
+
+
+@inlined
+def foresee_arrival(frames, keys, position, count):
+    """Ask for the beginning of the block of a packet that will soon arrive, if there is one."""
+    if position < count:
+        address = frames.address + block(frames, keys[at(position)] & SLOT_MASK)
+        prefetch_at(address)
+        prefetch_at(address + LINE)
 
 
 @inlined
@@ -253,7 +295,7 @@ def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, 
 
 
 @inlined
-def departures(world, desk, switch, start_ps, end_ps):
+def departures(world, frames, desk, switch, start_ps, end_ps):
     """Put the first departure of each port before `end_ps` on the heap; return how many."""
     constants = world.constants
     waiting = 0
@@ -262,6 +304,8 @@ def departures(world, desk, switch, start_ps, end_ps):
         if link.cursor != link.tail:
             departure_ps = world.pool.packets[at(link.cursor)].time_ps - constants.latency_ps
             if departure_ps < end_ps:
+                prefetch_at(frames.address + block(frames, link.cursor))
+                prefetch_at(frames.address + block(frames, link.cursor) + frames.state_at)
                 desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
                 waiting += 1
                 sift_up(desk.heap, waiting - 1)
@@ -327,6 +371,7 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
     counters[HOPS] += 1
     note_arrival(world, frames, desk, switch, came_by + 1, slot)
 
+    put_state(frames, desk)
     first = block(frames, slot)
     length = frames.words[at((first >> 3) + LENGTH)]
     size = constants.ack_bytes if packet.status & ACK else constants.data_bytes
@@ -399,16 +444,37 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     for word in range(FRAME, FRAME + (frames.kept >> 3)):
         words[at(there + word)] = words[at(here + word)]
 
-    state = there + (frames.state_at >> 3)
-    for word in range(len(desk.state)):
-        words[at(state + word)] = desk.state[at(word)]
-
+    desk.marks[STATE_TO] = there + (frames.state_at >> 3)
     link.depth += 1
     link.occupancy = occupancy
     link.max_bytes = max(link.max_bytes, occupancy)
     link.byte_ps += size * (departure_ps - now_ps)
 
     return departure_ps if is_first else FAR
+
+
+@inlined
+def put_state(frames, desk):
+    """Put the state that ingress has last written where it belongs, if it is not there yet."""
+    # Not at once: a processor that reads words which have just been written byte by byte waits for
+    # them. Until somebody needs the state, or its place, something else has been done.
+    there = desk.marks[STATE_TO]
+    if there >= 0:
+        for word in range(len(desk.state)):
+            frames.words[at(there + word)] = desk.state[at(word)]
+
+        desk.marks[STATE_TO] = -1
+
+
+@inlined
+def put_frame(frames, desk):
+    """Put the frame that egress has last written into its block, as late as possible, too."""
+    there = desk.marks[FRAME_TO]
+    if there >= 0:
+        for word in range(frames.kept >> 3):
+            frames.words[at(there + word)] = desk.out[at(word)]
+
+        desk.marks[FRAME_TO] = -1
 
 
 @inlined
@@ -430,6 +496,10 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     first = block(frames, slot)
     words = frames.words
     here = first >> 3
+    if desk.marks[STATE_TO] == here + (frames.state_at >> 3):
+        put_state(frames, desk)
+
+    put_frame(frames, desk)
     length = words[at(here + LENGTH)]
     urgency = words[at(here + (frames.state_at >> 3) + 1)]
     queued_ps = words[at(here + QUEUED_AT)]
@@ -481,13 +551,12 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
 @inlined
 def take_over(frames, desk, first, length, grown):
     """Put a frame that egress has written into its block; zeros follow where it has shrunk."""
-    words = frames.words
-    here = (first >> 3) + FRAME
-    for word in range(frames.kept >> 3):
-        words[at(here + word)] = desk.out[at(word)]
+    desk.marks[FRAME_TO] = (first >> 3) + FRAME
+    if grown != length or len(desk.log) > 0:
+        put_frame(frames, desk)
 
     if grown != length:
-        words[at((first >> 3) + LENGTH)] = grown
+        frames.words[at((first >> 3) + LENGTH)] = grown
         written = min(shown(frames, length) + grown - length, frames.kept)
         for byte in range(written, frames.kept):
             frames.octets[at(first + FRAME_AT + byte)] = 0
@@ -528,6 +597,8 @@ def depart_now(world, frames, program, desk, now_ps):
                 if departure_ps <= now_ps:
                     depart(world, frames, program, desk, switch, port, departure_ps, now_ps)
 
+    put_frame(frames, desk)
+
 
 @kernel
 def drain(world, frames, program, desk, now_ps):
@@ -537,7 +608,7 @@ def drain(world, frames, program, desk, now_ps):
     afterwards.
     """
     for switch in range(world.constants.switches):
-        waiting = departures(world, desk, switch, now_ps, FAR)
+        waiting = departures(world, frames, desk, switch, now_ps, FAR)
         while waiting > 0:
             port = desk.heap[0] & PORT_MASK
             leaves_ps = now_ps + (desk.heap[0] >> PORT_BITS)
@@ -549,3 +620,5 @@ def drain(world, frames, program, desk, now_ps):
                 desk.heap[0] = desk.heap[at(waiting)]
 
             sift_down(desk.heap, waiting)
+
+    put_frame(frames, desk)
