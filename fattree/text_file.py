@@ -4,11 +4,20 @@ from pathlib import Path
 
 from fattree.errors import FabricError
 
+# A connection matrix of an all-to-all of 1,024 hosts has 40 MB. /dev/zero has no end.
+MOST_BYTES = 256 << 20
+
 
 def read_text(path: str | Path, refusal: type[FabricError]) -> str:
-    """Return the UTF-8 text of a file; raises `refusal` where it cannot be read."""
+    """Return the UTF-8 text of a file; raises `refusal` if it cannot be read or is too large."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+
+        if len(content) > MOST_BYTES:
+            raise refusal(f"{path}: has more than {MOST_BYTES >> 20} MiB")
+
+        return content.decode()
     except UnicodeDecodeError:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None
     # ValueError: a path with a zero byte in it.

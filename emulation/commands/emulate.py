@@ -33,6 +33,7 @@ from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.programs.switch_program import Compiler
 from emulation.virtual.engine import ENGINES, Engine
+from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Detection, Experiment
 from fattree.experiment_file import load_experiment
 from fattree.policies import POLICIES
@@ -178,6 +179,7 @@ def refuse_contradictions(
     is_flag=True,
     help="Mininet: keep the network for commands (ofan status, link, traffic, ...).",
 )
+@click.option("--force", is_flag=True, help="Run also what this machine has no memory for.")
 @click.option(
     "--pcap",
     "ports",
@@ -201,6 +203,7 @@ def emulate(
     detection: str | None,
     hold: bool,
     ports: tuple[str, ...],
+    force: bool,
 ) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet.
 
@@ -221,6 +224,10 @@ def emulate(
         experiment = with_program(
             read_experiment(file or DEMO, settings, seeds, True), program, like, rivals
         )
+
+        # All scenarios of an experiment have the same fabric.
+        if network == VIRTUAL and not force:
+            refuse_too_large(next(experiment.scenarios()))
 
         # Compiled before anything is built or written: a program with errors leaves nothing behind.
         own = (

@@ -15,6 +15,7 @@ from scapy.error import Scapy_Exception
 from scapy.layers import inet, l2  # noqa: F401  # Scapy learns its protocols by importing them
 from scapy.utils import PcapReader
 
+from emulation.bounded import BoundedFile, TooLargeError
 from fattree.addressing import dotted, host_name, host_of_ip
 from fattree.topology import FatTree
 from hostagent.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
@@ -128,10 +129,10 @@ def frames(path: Path) -> Iterator[tuple[float, bytes, Any]]:
         with path.open("rb") as file:
             first = None
             # Captures tell the time of day, of which only differences mean anything.
-            for packet in PcapReader(file):
+            for packet in PcapReader(BoundedFile(file)):
                 first = packet.time if first is None else first
                 yield float(packet.time - first), packet.original, packet
-    except (Scapy_Exception, OSError, EOFError) as error:
+    except (Scapy_Exception, OSError, EOFError, TooLargeError) as error:
         raise click.ClickException(f"{path}: not a capture that can be read ({error})") from error
 
 

@@ -28,6 +28,9 @@ from emulation.compiler.preprocessor import preprocess
 from emulation.compiler.semantics.declarations.program import check_program
 from emulation.compiler.syntax.declarations import parse
 
+# A hundred times the largest program that we know of. /dev/zero has no end.
+MOST_BYTES = 16 << 20
+
 __all__ = [
     "CompileError",
     "CompileWarning",
@@ -64,7 +67,16 @@ def compile_file(
 def read_source(path: str | Path) -> str:
     """Return the text of a P4 file; raises CompileError where there is none."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+
+        if len(content) > MOST_BYTES:
+            raise CompileError(
+                f"the program has more than {MOST_BYTES >> 20} MiB",
+                location=Location(str(path), 1, 1, ""),
+            )
+
+        return content.decode()
     except OSError as error:
         raise CompileError(
             f"cannot read the program: {error.strerror}", location=Location(str(path), 1, 1, "")

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import p4src
 from controller.pipeline import Pipeline
+from emulation.bounded import TooLargeError, read_bytes
 from emulation.compiler import compile_file
 from emulation.errors import EmulationError
 from emulation.programs.p4c import p4c
@@ -88,11 +89,13 @@ def _p4info_of(path: Path) -> Path:
 
 def _json_bytes(path: Path) -> bytes:
     try:
-        source = path.read_bytes()
+        source = read_bytes(path)
         # Only looked at: switches are sent the file as it is.
         json.loads(source)
     except OSError as error:
         raise EmulationError(f"{path}: {error.strerror}") from None
+    except TooLargeError as error:
+        raise EmulationError(f"{path}: {error}") from None
     except ValueError as error:
         raise EmulationError(f"{path}: corrupt JSON: {error}") from None
 

@@ -28,6 +28,8 @@ from emulation.softswitch.trace import Walk
 
 # Python's own 5 ms would be how long gRPC's thread may keep packets waiting.
 SWITCH_INTERVAL_S = 0.0005
+# A program of a thousand tables has some 10 MB.
+MOST_PROGRAM_BYTES = 256 << 20
 COLLECT_RARELY = (5_000, 10, 10)
 
 
@@ -143,7 +145,13 @@ def _read(path: str | None) -> bytes | None:
         return None
 
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_PROGRAM_BYTES + 1)
+
+        if len(content) > MOST_PROGRAM_BYTES:
+            raise PipelineError(f"{path}: more than {MOST_PROGRAM_BYTES >> 20} MiB")
+
+        return content
     except OSError as error:
         raise PipelineError(f"cannot read {path}: {error.strerror}") from None
 

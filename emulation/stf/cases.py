@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+from emulation.bounded import read_bytes
 from emulation.compiler import CompileError, compile_file
 from emulation.softswitch.errors import SoftswitchError
 from emulation.stf.bench import Bench, CheckFailed
@@ -41,7 +42,7 @@ def run_case(program: Path, script: Path, include_dirs: Sequence[str | Path] = (
     Raises OSError and UnicodeDecodeError for unreadable files.
     """
     start = monotonic()
-    status, detail = _judge(program, script.read_text(encoding="utf-8"), include_dirs)
+    status, detail = _judge(program, read_bytes(script).decode(), include_dirs)
     return Verdict(
         str(program),
         script=str(script),

@@ -14,6 +14,7 @@ from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4runtime_pb2
 
+from emulation.bounded import BoundedFile, TooLargeError, read_bytes
 from emulation.compiler import CompileError, compile_file
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
@@ -228,7 +229,7 @@ def captured(file: Path) -> list[bytes]:
     from scapy.utils import RawPcapReader
 
     try:
-        with file.open("rb") as opened, RawPcapReader(opened) as reader:
+        with file.open("rb") as opened, RawPcapReader(BoundedFile(opened)) as reader:
             return [bytes(frame) for frame, _ in reader]
     except OSError as error:
         raise TraceError(f"cannot read {file}: {error.strerror}") from None
@@ -238,11 +239,13 @@ def captured(file: Path) -> list[bytes]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_bytes(file).decode()
     except OSError as error:
         raise TraceError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise TraceError(f"{file} is not text") from None
+    except TooLargeError as error:
+        raise TraceError(f"{file}: {error}") from None
 
 
 def load(

@@ -1,0 +1,53 @@
+"""Reading no more than makes sense of what a user names: /dev/zero is a file, too.
+
+A capture's blocks say themselves how long they are, and may lie: who believes them asks for as much
+memory.
+"""
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+MEBIBYTE = 1 << 20
+# Of a program in JSON, a script, a message.
+MOST_BYTES = 256 * MEBIBYTE
+# Of one block of a capture: jumbo frames are a thousandth of it.
+MOST_BLOCK_BYTES = 16 * MEBIBYTE
+
+
+class TooLargeError(ValueError):
+    """More than makes sense; one line with the figures."""
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a file; raises OSError, and TooLargeError for one that is too large."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+
+    if len(content) > most:
+        raise TooLargeError(f"more than {most // MEBIBYTE} MiB, which no such file of ours has")
+
+    return content
+
+
+class BoundedFile:
+    """A file from which no more than a block's bytes can be asked at once.
+
+    Raises TooLargeError.
+    """
+
+    def __init__(self, file: BinaryIO, most: int = MOST_BLOCK_BYTES) -> None:
+        self._file = file
+        self._most = most
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        if not 0 <= size <= self._most:
+            raise TooLargeError(
+                f"a block of {size:,} bytes, more than {self._most // MEBIBYTE} MiB"
+            )
+
+        return self._file.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the file in all else."""
+        return getattr(self._file, name)
