@@ -8,6 +8,8 @@ It speaks JSON lines with whoever started it, over a socket that is its standard
         -> {"armed": flows}
     {"start_ns": instant}                      runs it
         -> {"run": n, "finished", "flows", "freezes", "counts"}, when it has ended
+    {"again": true}                            takes in what has come since the last run's end
+        -> the same report, as it is now
     {"failed": [link, ...]}                    routes hold for these links being down, from now on
     {"stop": true}                             ends the run early
     {"progress": true}                         asks how far a run is
@@ -139,6 +141,12 @@ class Run:
             self._act()
             self._wait(sockets)
 
+    def take_in(self) -> None:
+        """Take in what has arrived since the run has ended."""
+        for nic in self.nics.values():
+            while nic.receive():
+                pass
+
     def report(self) -> dict[str, Any]:
         """Return what is known of every flow that begins at these hosts, and the counts of all."""
         counts = [asdict(nic.final_counts()) for nic in self.nics.values()]
@@ -264,6 +272,7 @@ def serve(channel: Channel) -> None:
     """Answer messages until the channel ends."""
     links: dict[int, socket.socket] = {}
     run: Run | None = None
+    last: Run | None = None
     with select.epoll() as sockets, ExitStack() as opened:
         while message := channel.receive():
             match message:
@@ -293,7 +302,10 @@ def serve(channel: Channel) -> None:
                 case {"start_ns": start_ns} if run is not None:
                     run.loop(start_ns, sockets)
                     channel.send(run.report())
-                    run = None
+                    last, run = run, None
+                case {"again": _} if last is not None:
+                    last.take_in()
+                    channel.send(last.report())
 
 
 @contextmanager

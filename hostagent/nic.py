@@ -147,13 +147,13 @@ class Nic:
         except OSError:
             self.counts.refused += 1
 
-    def receive(self) -> None:
-        """Take in the frames that wait in the socket, a batch at most."""
+    def receive(self) -> bool:
+        """Take in the frames that wait in the socket, a batch at most; return whether more may."""
         for _ in range(BATCH):
             try:
                 frame = self.socket.recv(FRAME_BYTES)
             except OSError:
-                return
+                return False
 
             self._now_ps = max(self._now_ps, self.clock())
             try:
@@ -163,6 +163,8 @@ class Nic:
                 self.counts.stale += 1
             except MisdeliveryError:
                 self.counts.foreign += 1
+
+        return True
 
     def final_counts(self) -> Counts:
         """Return the counts with what the kernel has dropped since the last call."""

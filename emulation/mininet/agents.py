@@ -142,6 +142,21 @@ class Agents:
 
         return sorted(rows)
 
+    def ask_again(self) -> None:
+        """Have the agents report once more on the run that has ended, with what has come since."""
+        for agent in self._agents:
+            agent.send({"again": True})
+
+        for agent in self._agents:
+            # What was asked for before, while it ran, comes first.
+            while (message := agent.receive()) is not None and "run" not in message:
+                agent.progress = message.get("progress", agent.progress)
+
+            if message is None:
+                raise agent.ended()
+
+            agent.report = message
+
     def have_reported(self) -> bool:
         """Return whether the run has ended everywhere."""
         return all(agent.report for agent in self._agents)

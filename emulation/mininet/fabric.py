@@ -18,8 +18,9 @@ from controller.fleet import PATIENCE_S, Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
 from emulation.errors import EmulationError
-from emulation.mininet.agents import Agents
+from emulation.mininet.agents import Agents, Report
 from emulation.mininet.counting import (
+    Counted,
     Reading,
     accounts,
     complaint,
@@ -32,7 +33,7 @@ from emulation.mininet.limits import limit_ps
 from emulation.mininet.loop import Action, Loop
 from emulation.mininet.switch_processes import Switches, listens, set_link
 from emulation.mininet.targets.target import address
-from emulation.outcomes.outcome import Outcome, QueueSamples
+from emulation.outcomes.outcome import Accounts, Outcome, QueueSamples
 from emulation.programs.switch_program import SwitchProgram
 from fattree import traffic
 from fattree.addressing import switch_name
@@ -45,6 +46,9 @@ from fattree.units import PS_PER_NS
 LEAD_NS = 200_000_000
 # A run is over when its flows are and no packet has come for so long, or for two round trips.
 QUIET_PS = 10**11
+# How long one waits at its end for packets that a switch has held back, and in which steps.
+SETTLING_SECONDS = 5.0
+SETTLING_STEP_SECONDS = 0.1
 # How soon one looks whether a lost switch has been reached.
 LOOK_AGAIN_NS = 50_000_000
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
@@ -359,15 +363,15 @@ class Run:
     def outcome(self) -> Outcome:
         """Return what the run has shown; raises EmulationError for flows that are not complete."""
         fabric = self._fabric
-        report = fabric.agents.report()
-        lost_probes = fabric.lost_probes()
-        after = fabric.switches.counters()
-        found = counted(fabric.tree, self._before, after)
-        fabric.close_books(Reading(after, found.inside, lost_probes))
+        report, found, places = self._counted()
 
-        # Only a switch that counts nothing itself leaves it to the controller to know.
-        unseen = lost_probes - self._before.lost_probes if fabric.switches.target.swallows else 0
-        places = accounts(report, found, unseen, self._before.carried)
+        # A switch may have woken after the hosts had stopped to listen: then packets still move.
+        limit = time.monotonic() + SETTLING_SECONDS
+        while places.unaccounted and time.monotonic() < limit:
+            time.sleep(SETTLING_STEP_SECONDS)
+            fabric.agents.ask_again()
+            report, found, places = self._counted()
+
         if not report.is_finished:
             raise EmulationError(f"{complaint(fabric.tree, self._flows, report)}; {places.words()}")
 
@@ -386,6 +390,19 @@ class Run:
             freezes=report.freezes,
             cpu_seconds=self._fabric.cpu_seconds() - self._cpu_seconds,
         )
+
+    def _counted(self) -> tuple[Report, Counted, Accounts]:
+        """Return what hosts and switches have counted up to now."""
+        fabric = self._fabric
+        report = fabric.agents.report()
+        lost_probes = fabric.lost_probes()
+        after = fabric.switches.counters()
+        found = counted(fabric.tree, self._before, after)
+        fabric.close_books(Reading(after, found.inside, lost_probes))
+
+        # Only a switch that counts nothing itself leaves it to the controller to know.
+        unseen = lost_probes - self._before.lost_probes if fabric.switches.target.swallows else 0
+        return report, found, accounts(report, found, unseen, self._before.carried)
 
 
 def _access(scenario: Scenario, program: SwitchProgram, folder: Path, election_id: int) -> Access:
