@@ -39,6 +39,7 @@ def check_call(node: n.Call, context: Context) -> t.Expression:
         case Overloads(signatures):
             return _extern_call(node, signatures, context)
         case t.Function():
+            _no_type_args(node)
             args = _match_args(symbol.params, node, context, {})
             return t.FunctionCall(node.span, symbol.returns, symbol, args)
         case GenericFunction():
@@ -49,6 +50,11 @@ def check_call(node: n.Call, context: Context) -> t.Expression:
             return fail(f"'{name.name}' is not declared", name.span)
         case _:
             return fail(f"'{name.name}' cannot be called here", name.span)
+
+
+def _no_type_args(node: n.Call) -> None:
+    if node.type_args:
+        fail("this takes no type arguments", node.type_args[0].span)
 
 
 # Arguments
@@ -122,6 +128,9 @@ def _argument(value: t.Expression | None, param: ty.Parameter, bound: Bound) -> 
         return None
 
     wanted = ty.substitute(param.type, bound)
+    if wanted != param.type:
+        _require_inferred(value, wanted, param)
+
     # Nothing is converted on the way out, so the types must be the same.
     if param.direction in ("out", "inout") and value.type != wanted:
         fail(f"expected {ty.show(wanted)}, found {ty.show(value.type)}", value.span)
@@ -130,6 +139,18 @@ def _argument(value: t.Expression | None, param: ty.Parameter, bound: Bound) -> 
         fail(f"cannot infer the type of '{param.name}'", value.span)
 
     return coerce(value, wanted)
+
+
+def _require_inferred(value: t.Expression, wanted: ty.Type, param: ty.Parameter) -> None:
+    """Refuse what the type of an argument cannot be inferred to be."""
+    if wanted == ty.INT and param.direction:
+        fail("the width of this number cannot be inferred", value.span)
+
+    if isinstance(wanted, ty.Record):
+        fail(f"cannot infer the type of '{param.name}'", value.span)
+
+    if wanted in (ty.STRING, ty.MATCH_KIND, ty.VOID) and param.direction:
+        fail(f"a parameter of type {ty.show(wanted)} has no direction", value.span)
 
 
 def bind_types(
@@ -171,6 +192,8 @@ def _extern_call(node: n.Call, signatures: list[ty.Signature], context: Context)
     signature = pick(signatures, node.args, node.span)
     bound = bind_types(signature.type_params, node.type_args, context, node.span)
     args = _match_args(signature.params, node, context, bound)
+    if signature.name == "verify" and context.place != "parser":
+        fail("'verify' can be called in parsers only", node.span)
 
     # The only extern function that is evaluated at compile time.
     if signature.name == "static_assert":
@@ -208,6 +231,7 @@ def _generic_call(node: n.Call, symbol: GenericFunction, context: Context) -> t.
 
 
 def _action_call(node: n.Call, action: t.Action, context: Context) -> t.Expression:
+    _no_type_args(node)
     if context.place not in ("control", "action"):
         fail("actions can be called in controls and actions only", node.span)
 
@@ -325,9 +349,37 @@ def _extern_method(
         fail(f"the type argument of '{method.name}' is missing", node.span)
 
     types = tuple(own[param] for param in method.type_params)
+    if extern.name == "packet_in":
+        _check_packet_call(node, method.name, args, types)
+
     return t.MethodCall(
         node.span, returns, object=target, method=method, type_args=types, args=args
     )
+
+
+def _check_packet_call(node: n.Call, name: str, args: t.Args, types: tuple[ty.Type, ...]) -> None:
+    """Check what core.p4 cannot say of extract and lookahead."""
+    if name not in ("extract", "lookahead"):
+        return
+
+    header = types[0]
+    has_varbit = ty.has_varbit(header)
+    if name == "lookahead":
+        if has_varbit:
+            fail(f"{ty.show(header)} has no fixed width", node.span)
+
+        return
+
+    # `extract<T>(_)` and what is still a type variable say nothing yet.
+    if isinstance(header, ty.TypeVariable) or header == ty.DONT_CARE:
+        return
+
+    if not isinstance(header, ty.Struct) or header.kind != "header":
+        fail(f"extract() needs a header, not {ty.show(header)}", node.span)
+
+    if has_varbit != (len(args) == 2):
+        wanted = "needs" if has_varbit else "has no varbit field for"
+        fail(f"header {header.name} {wanted} the length of its varbit field", node.span)
 
 
 def _specialised(param: ty.Parameter, bound: Bound) -> ty.Parameter:

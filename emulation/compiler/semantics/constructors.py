@@ -19,6 +19,10 @@ def check_constructor(
     symbol = context.scope.find(node.name) if isinstance(node, n.NamedType) else None
     # `typedef register<bit<8>> cells; cells(16) r;` has its type arguments already.
     if isinstance(symbol, TypeName) and isinstance(symbol.type, ty.Extern):
+        assert isinstance(node, n.NamedType)
+        if node.args:
+            fail(f"{node.name} takes no type arguments", node.span)
+
         return _extern_object(symbol.type, args, span, context)
 
     match symbol:

@@ -161,10 +161,11 @@ def _cast_literal(value: Literal, target: Type) -> Expression:
 
 def _castable(source: Type, target: Type) -> bool:
     """Say whether a cast exists between two types, seen through `type` declarations and enums."""
-    if isinstance(source, ty.Enum) and source.underlying is None:
+    if any(isinstance(side, ty.Enum) and side.underlying is None for side in (source, target)):
         return False
-    if isinstance(target, ty.Enum) and target.underlying is None:
-        return False
+    # To and from a `type` only what it is made of.
+    if isinstance(target, ty.NewType) or isinstance(source, ty.NewType):
+        return source == ty.INT or ty.underlying(source) == ty.underlying(target)
 
     match ty.underlying(source), ty.underlying(target):
         case ty.Bits(width, signed), ty.Bits(new_width, new_signed):

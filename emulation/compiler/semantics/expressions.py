@@ -103,6 +103,9 @@ def _member(node: n.Member, context: Context) -> t.Expression:
             if found is not None and isinstance(base, t.Aggregate):
                 return base.items[found]
         case ty.Stack():
+            if node.name in ("next", "last", "lastIndex") and context.place != "parser":
+                fail(f"'{node.name}' can be used in a parser only", node.name_span)
+
             return _stack_member(node, base, base.type)
         case ty.TableResult():
             return _table_member(node, base)
@@ -262,6 +265,11 @@ def _binary(node: n.Binary, context: Context) -> t.Expression:
     if node.op in ("&&&", ".."):
         fail(f"'{node.op}' may only stand in a select case or a table entry", node.span)
 
+    # Neither side says which type is meant.
+    untyped = (n.ListExpression, n.StructExpression)
+    if isinstance(node.left, untyped) and isinstance(node.right, untyped):
+        fail(f"'{node.op}' cannot be applied to two lists", node.span)
+
     left = check_value(node.left, context)
     right = check_value(node.right, context)
     return binary(node.span, node.op, left, right)
@@ -277,6 +285,9 @@ def binary(span: Span, op: str, left: t.Expression, right: t.Expression) -> t.Ex
         return _concatenation(span, left, right)
     if op in SHIFTS:
         return _shift(span, op, left, right)
+
+    if op in ("/", "%"):
+        _check_division(span, op, left, right)
 
     left, right = _balance(span, op, left, right)
     if op in COMPARISONS:
@@ -333,7 +344,8 @@ def _comparison(span: Span, op: str, left: t.Expression, right: t.Expression) ->
     if op in ORDERED and not ty.is_numeric(ty.underlying(left.type)):
         fail(f"'{op}' cannot be applied to {ty.show(left.type)}", span)
 
-    if isinstance(left.type, ty.Simple) and left.type not in (ty.BOOL, ty.INT, ty.ERROR):
+    nothing = isinstance(left.type, ty.Simple) and left.type not in (ty.BOOL, ty.INT, ty.ERROR)
+    if nothing or isinstance(left.type, ty.TypeVariable):
         fail(f"'{op}' cannot be applied to {ty.show(left.type)}", span)
 
     if isinstance(left, t.Literal) and isinstance(right, t.Literal):
@@ -350,6 +362,20 @@ def _require_arithmetic(span: Span, op: str, operand: t.Expression) -> None:
     # Neither division nor modulo is defined for int<>.
     if op in ("/", "%") and isinstance(operand.type, ty.Bits) and operand.type.signed:
         fail(f"'{op}' cannot be applied to {ty.show(operand.type)}", span)
+
+
+def _check_division(span: Span, op: str, left: t.Expression, right: t.Expression) -> None:
+    """Refuse what no packet could make right."""
+    known = [
+        side.value
+        for side in (left, right)
+        if isinstance(side, t.Literal) and isinstance(side.value, int)
+    ]
+    if any(value < 0 for value in known):
+        fail(f"'{op}' is not defined for negative numbers", span)
+
+    if isinstance(right, t.Literal) and right.value == 0:
+        fail("division by zero", span)
 
 
 def _concatenation(span: Span, left: t.Expression, right: t.Expression) -> t.Expression:

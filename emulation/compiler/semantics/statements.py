@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.calls import check_call
-from emulation.compiler.semantics.conversion import coerce, coerce_set
+from emulation.compiler.semantics.conversion import coerce
 from emulation.compiler.semantics.expressions import binary
 from emulation.compiler.semantics.scope import ConstantName, Context, fail
 from emulation.compiler.semantics.type_names import resolve_type
@@ -189,6 +191,7 @@ def _switch_action(node: n.Switch, table: t.Table, context: Context) -> t.Statem
     cases: list[t.ActionCase] = []
     seen: set[str] = set()
 
+    _check_default_last(node)
     for case in _fallen_through(node):
         labels = tuple(_action_label(label, known, table) for label in case.labels)
         for label, written in zip(labels, case.labels, strict=True):
@@ -214,8 +217,17 @@ def _action_label(label: n.Expression, known: set[str], table: t.Table) -> str:
 
 def _switch_value(node: n.Switch, subject: t.Expression, context: Context) -> t.Statement:
     cases: list[t.ValueCase] = []
+    seen: set[int | str | None] = set()
+    _check_default_last(node)
     for case in _fallen_through(node):
         labels = tuple(_value_label(label, subject, context) for label in case.labels)
+        for label in labels:
+            value = label.value if isinstance(label, t.Literal) else None
+            if isinstance(label, t.Literal | t.Everything) and value in seen:
+                fail("this label is given twice", label.span)
+
+            seen |= {value} if isinstance(label, t.Literal | t.Everything) else set()
+
         cases.append(t.ValueCase(labels, check_block(case.body, context) if case.body else ()))
 
     return t.SwitchValue(node.span, subject, tuple(cases))
@@ -225,7 +237,16 @@ def _value_label(label: n.Expression, subject: t.Expression, context: Context) -
     if isinstance(label, n.DefaultExpression):
         return t.Everything(label.span, ty.Set(subject.type))
 
-    return coerce_set(context.check(label), subject.type)
+    value = context.check(label)
+    # Unlike in a select, an enum is compared with its own members only.
+    return coerce(value, subject.type)
+
+
+def _check_default_last(node: n.Switch) -> None:
+    labels = [label for case in node.cases for label in case.labels]
+    for label, following in pairwise(labels):
+        if isinstance(label, n.DefaultExpression):
+            fail("nothing can follow the label 'default'", following.span)
 
 
 def _fallen_through(node: n.Switch) -> list[n.SwitchCase]:

@@ -34,9 +34,17 @@ def resolve_type(node: n.TypeExpression, context: Context) -> ty.Type:
                 constant_int(size, context, what="the size of a stack", low=1, high=MAX_STACK),
             )
         case n.TupleTypeExpression(_, elements):
-            return ty.Tuple(tuple(resolve_type(element, context) for element in elements))
+            return ty.Tuple(tuple(_element(element, context) for element in elements))
         case n.NamedType():
             return _named(node, context)
+
+
+def _element(node: n.TypeExpression, context: Context) -> ty.Type:
+    type_ = resolve_type(node, context)
+    if type_ in (ty.VOID, ty.DONT_CARE):
+        fail(f"a tuple cannot have a field of type {ty.show(type_)}", node.span)
+
+    return type_
 
 
 def _sized(name: str, width: n.Expression, context: Context) -> ty.Type:
@@ -71,6 +79,9 @@ def _specialised(symbol: GenericStruct, args: tuple[ty.Type, ...], node: n.Named
     params = symbol.node.type_params
     if len(args) != len(params):
         fail(f"{node.name} takes {len(params)} type arguments, found {len(args)}", node.span)
+
+    if any(isinstance(arg, ty.Struct) and arg.name == node.name for arg in args):
+        fail(f"{node.name} cannot be an argument of itself", node.span)
 
     return symbol.instance(args, node.span)
 

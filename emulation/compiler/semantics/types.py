@@ -283,6 +283,19 @@ def width_of(type_: Type) -> int:
             return 32
 
 
+def has_varbit(type_: Type) -> bool:
+    """Say whether a value has no fixed number of bits."""
+    match underlying(type_):
+        case Varbit():
+            return True
+        case Struct(fields=fields):
+            return any(has_varbit(item.type) for item in fields)
+        case Stack(element):
+            return has_varbit(element)
+        case _:
+            return False
+
+
 def substitute(type_: Type, bound: dict[TypeVariable, Type]) -> Type:
     """Replace type variables by what they stand for."""
     # The usual case: nothing is generic, and the type itself is returned.

@@ -24,6 +24,10 @@ def annotation_list(cursor: Cursor) -> n.Annotations:
 
         tokens, structured = _annotation_body(cursor)
         item = n.Annotation(cursor.since(start), name.text, tokens, structured)
+        # "Structured annotations": at most one of a name, beside which stands no unstructured one.
+        if any(item.name == other.name and (structured or other.structured) for other in found):
+            raise CompileError(f"annotation '{item.name}' is given twice", item.span)
+
         found.append(item)
         # By its place: what the parser tries twice is found twice.
         cursor.annotations[item.span.start] = item

@@ -86,7 +86,8 @@ class Cursor:
         return self.take()
 
     def expect_name(self, what: str) -> Token:
-        if not self.at_name():
+        """Take a name; `_` is one for a type that is to be inferred only."""
+        if not self.at_name() or (self.token.text == "_" and what != "a type"):
             self.fail(f"expected {what}, found {describe(self.token)}")
 
         return self.take()

@@ -12,6 +12,7 @@ from emulation.compiler.semantics.statements import check_block, declare_constan
 from emulation.compiler.semantics.states import check_state, state_names
 from emulation.compiler.semantics.tables.table import check_table
 from emulation.compiler.semantics.type_names import resolve_type
+from emulation.compiler.semantics.values import is_compile_time
 from emulation.compiler.syntax import nodes as n
 
 
@@ -46,6 +47,7 @@ def check_parser(node: n.Parser, context: Context) -> t.ParserBlock:
     # All names before the first state: transitions go forward as well as back.
     names = state_names(node)
     states = tuple(check_state(state, names, inner) for state in node.states)
+    _check_end(node, states)
 
     return t.ParserBlock(
         node.span,
@@ -56,6 +58,21 @@ def check_parser(node: n.Parser, context: Context) -> t.ParserBlock:
         states=states,
         annotations=node.annotations,
     )
+
+
+def _check_end(node: n.Parser, states: tuple[t.State, ...]) -> None:
+    """Refuse a parser that no packet can leave."""
+    following = {state.name: {case.state for case in state.transition.cases} for state in states}
+    reached = {"start"}
+    waiting = ["start"]
+
+    while waiting:
+        fresh = following.get(waiting.pop(), set()) - reached
+        reached |= fresh
+        waiting += fresh
+
+    if not reached & {"accept", "reject"}:
+        fail(f"parser {node.name} never reaches accept or reject", node.span)
 
 
 def _open(
@@ -99,11 +116,17 @@ def _parser_local(
         case n.Constant() | n.Variable() | n.Instance():
             return _any_local(node, context)
         case n.ValueSet():
+            element = resolve_type(node.type, context)
+            size = context.check(node.size)
+            if element == ty.INT or not is_compile_time(size):
+                wrong = "an element has no width" if element == ty.INT else "its size is not known"
+                fail(f"this is no value set: {wrong}", node.span)
+
             value_set = t.ValueSet(
                 node.span,
                 name=node.name,
-                type=resolve_type(node.type, context),
-                size=context.check(node.size),
+                type=element,
+                size=size,
                 annotations=node.annotations,
             )
             context.scope.declare(node.name, value_set, node.span)

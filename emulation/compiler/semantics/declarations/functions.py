@@ -24,6 +24,8 @@ def declare_function(node: n.Function, context: Context) -> None:
             check_signature(node.method, context), partial(_specialised, node, context)
         )
         context.scope.declare(node.name, generic, node.span)
+        # Once for types of which nothing is known, since it may never be called.
+        generic.make(generic.signature.type_params)
         return
 
     function = _function(node, context.nested(place="function"))

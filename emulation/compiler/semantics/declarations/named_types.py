@@ -33,6 +33,12 @@ def check_typedef(node: n.Typedef, context: Context) -> ty.Type:
 def declare_struct(node: n.Struct, context: Context) -> None:
     """Declare a struct, header or header_union; one with type parameters when it is used."""
     if node.type_params:
+        # Its fields must fit whatever the arguments are; a use of it can only be wrong besides.
+        inner = context.nested()
+        for name in node.type_params:
+            inner.scope.declare(name, TypeName(ty.TypeVariable(name)), node.span)
+
+        _struct_fields(node, inner)
         generic = GenericStruct(node, partial(_specialised, node, context))
         context.scope.declare(node.name, generic, node.span)
         return
@@ -105,13 +111,18 @@ def _field_lists(node: n.Field, context: Context) -> tuple[int, ...]:
 
 def _may_contain(kind: str, field_type: ty.Type) -> bool:
     below = ty.underlying(field_type)
+    if isinstance(below, ty.TypeVariable):
+        return True
+
     # "Type nesting rules".
     match kind:
         case "header_union":
             return isinstance(below, ty.Struct) and below.kind == "header"
         case "header":
-            nested = isinstance(below, ty.Struct) and below.kind == "struct"
-            return isinstance(below, ty.Bits | ty.Varbit) or below == ty.BOOL or nested
+            if isinstance(below, ty.Struct) and below.kind == "struct":
+                return all(_may_contain(kind, item.type) for item in below.fields)
+
+            return isinstance(below, ty.Bits | ty.Varbit) or below == ty.BOOL
         case _:
             plain = isinstance(
                 below, ty.Bits | ty.Enum | ty.Struct | ty.Stack | ty.Tuple | ty.Varbit
@@ -136,7 +147,8 @@ def check_enum(node: n.EnumDeclaration, context: Context) -> ty.Enum:
 
         return ty.Enum(node.name, names)
 
-    base = ty.underlying(resolve_type(node.underlying, context))
+    base = resolve_type(node.underlying, context)
+    # "Enumeration types": not of a `type`, nor of another enum.
     if not isinstance(base, ty.Bits):
         fail(f"an enum cannot be made of {ty.show(base)}", node.underlying.span)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
+from emulation.compiler.semantics.annotation_rules import check_annotations
 from emulation.compiler.semantics.annotations import unknown_annotations
 from emulation.compiler.semantics.declarations.blocks import (
     check_control,
@@ -24,7 +25,14 @@ from emulation.compiler.semantics.declarations.signatures import (
     declare_extern_function,
 )
 from emulation.compiler.semantics.expressions import check
-from emulation.compiler.semantics.scope import Context, Globals, Scope, TypeName, fail
+from emulation.compiler.semantics.scope import (
+    ConstantName,
+    Context,
+    Globals,
+    Scope,
+    TypeName,
+    fail,
+)
 from emulation.compiler.semantics.statements import declare_constant
 from emulation.compiler.semantics.structured import check_structured
 from emulation.compiler.syntax import nodes as n
@@ -50,6 +58,9 @@ def check_program(program: n.Program) -> t.Program:
     for node in program.declarations:
         _declare(node, context)
 
+    check_annotations(program.annotations, context)
+    structured = check_structured(program.annotations, context)
+    _check_version(context)
     found = context.globals
     if found.main is None:
         raise CompileError("the program does not instantiate 'main'", program.span)
@@ -61,9 +72,27 @@ def check_program(program: n.Program) -> t.Program:
         tuple(found.enums),
     )
 
-    structured = check_structured(program.annotations, context)
     warnings = (*unknown_annotations(program.annotations), *found.warnings)
     return t.Program(found.main, *lists, found.spans, structured, warnings)
+
+
+# Of p4c's v1model.p4, which asks the program with a macro.
+FIRST_VERSION, LAST_VERSION = 20180101, 20200408
+
+
+def _check_version(context: Context) -> None:
+    """Check the version of v1model that the program asks for with V1MODEL_VERSION."""
+    symbol = context.scope.find("__v1model_version")
+    if not isinstance(symbol, ConstantName) or not isinstance(symbol.value, t.Literal):
+        return
+
+    # As a number of 32 bits, a negative one is far above all.
+    asked = int(symbol.value.value)
+    if not FIRST_VERSION <= asked <= LAST_VERSION:
+        fail(
+            f"{asked} is no version of v1model, which are {FIRST_VERSION} to {LAST_VERSION}",
+            symbol.value.span,
+        )
 
 
 def _error_order(name: str) -> int:
@@ -112,6 +141,9 @@ def _declare(node: n.Declaration, context: Context) -> None:  # noqa: C901 one l
 def _declare_instance(node: n.Instance, context: Context) -> None:
     made = check_instance(node, context)
     context.scope.declare(node.name, made, node.span)
+    if node.name == "main" and not isinstance(made.type, ty.BlockDefinition):
+        fail("'main' must be a package", node.span)
+
     if isinstance(made.type, ty.BlockDefinition):
         # Another instance of a package is allowed and has no effect.
         if node.name == "main":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from emulation.compiler.diagnostics import Span
+from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, Overloads, TypeName, fail
 from emulation.compiler.semantics.type_names import resolve_type
-from emulation.compiler.semantics.values import check_as
+from emulation.compiler.semantics.values import check_as, is_compile_time
 from emulation.compiler.syntax import nodes as n
 
 
@@ -28,7 +29,12 @@ def params_of(
         if declared == ty.INT and node.direction:
             fail("a parameter of type int has no direction", node.span)
 
-        default = check_as(node.default, declared, context) if node.default else None
+        # They are no values that could be copied.
+        is_object = isinstance(declared, ty.Extern | ty.Block) or declared == ty.STRING
+        if is_object and node.direction:
+            fail(f"a parameter of type {ty.show(declared)} has no direction", node.span)
+
+        default = _default(node, declared, context)
         params.append(
             ty.Parameter(
                 node.span,
@@ -42,6 +48,23 @@ def params_of(
         )
 
     return tuple(params)
+
+
+def _default(node: n.Parameter, declared: ty.Type, context: Context) -> t.Expression | None:
+    if node.default is None:
+        return None
+
+    if node.direction in ("out", "inout"):
+        fail(f"an {node.direction} parameter has no default", node.span)
+
+    if any(note.name == "optional" for note in node.annotations):
+        fail("an @optional parameter has no default", node.span)
+
+    value = check_as(node.default, declared, context)
+    if not is_compile_time(value):
+        fail("a default must be known at compile time", node.default.span)
+
+    return value
 
 
 def declare_params(params: tuple[ty.Parameter, ...], context: Context) -> None:
@@ -71,9 +94,21 @@ def check_extern(node: n.Extern, context: Context) -> ty.ExternDefinition:
     """Type an extern: its constructors and methods."""
     inner = context.nested()
     variables = _generics(node.type_params, inner, node.span)
-    signatures = [
-        (method.returns is None, check_signature(method, inner)) for method in node.methods
-    ]
+    signatures: list[tuple[bool, ty.Signature]] = []
+    for method in node.methods:
+        if method.returns is not None and method.name == node.name:
+            fail(f"the constructor of {node.name} returns no value", method.span)
+
+        made = check_signature(method, inner)
+        # Calls choose by the number of arguments alone.
+        if any(
+            made.name == other.name and len(made.params) == len(other.params)
+            for _, other in signatures
+        ):
+            fail(f"'{made.name}' is declared twice", method.span)
+
+        signatures.append((method.returns is None, made))
+
     constructors = tuple(signature for is_constructor, signature in signatures if is_constructor)
     methods = tuple(signature for is_constructor, signature in signatures if not is_constructor)
 
@@ -95,4 +130,5 @@ def check_block_type(node: n.BlockType, context: Context) -> ty.BlockDefinition:
     """Type the declaration of a parser, control or package without a body."""
     inner = context.nested()
     variables = _generics(node.type_params, inner, node.span)
-    return ty.BlockDefinition(node.kind, node.name, variables, params_of(node.params, inner))
+    params = params_of(node.params, inner, constructor=node.kind == "package")
+    return ty.BlockDefinition(node.kind, node.name, variables, params)

@@ -51,6 +51,20 @@ def check_entries(
     )
 
 
+def check_ranking(node: n.Table, context: Context) -> tuple[bool, int]:
+    """Return whether the largest priority wins, and the step between those that are not given."""
+    # The language says so where the property is not given.
+    largest_wins = find_property(node, "largest_priority_wins") is None or flag(
+        node, "largest_priority_wins", context
+    )
+    step = find_property(node, "priority_delta")
+    if step is None:
+        return largest_wins, 1
+
+    what = "'priority_delta'"
+    return largest_wins, constant_int(step.value, context, what, low=1, high=MAX_PRIORITY)
+
+
 Rank = tuple[t.Expression | None, int | None]
 """The lowest of the first is tried first; the second is the priority of the program."""
 
@@ -60,17 +74,7 @@ def _ranks(node: n.Table, entries: n.Entries, context: Context) -> list[Rank]:
     if all(entry.priority is None for entry in entries.entries):
         return []
 
-    # The language says so where the property is not given.
-    largest_wins = find_property(node, "largest_priority_wins") is None or flag(
-        node, "largest_priority_wins", context
-    )
-    step = find_property(node, "priority_delta")
-    delta = (
-        1
-        if step is None
-        else constant_int(step.value, context, what="'priority_delta'", low=1, high=MAX_PRIORITY)
-    )
-
+    largest_wins, delta = check_ranking(node, context)
     if entries.entries[0].priority is None:
         fail("the first entry needs a priority, since others have one", entries.entries[0].span)
 

@@ -7,7 +7,7 @@ from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, fail
 from emulation.compiler.semantics.tables.actions import check_actions, default_action
-from emulation.compiler.semantics.tables.entries import check_entries
+from emulation.compiler.semantics.tables.entries import check_entries, check_ranking
 from emulation.compiler.semantics.tables.keys import check_key, check_kinds
 from emulation.compiler.semantics.tables.properties import (
     PROPERTIES,
@@ -38,6 +38,7 @@ def check_table(node: n.Table, context: Context) -> t.Table:
         if name not in PROPERTIES:
             fail(f"table property '{name}' is not supported", item.span)
 
+    check_ranking(node, context)
     choice = default_action(node, default, actions, context)
     # NoAction that nobody listed: it must have an id and a place in the JSON.
     if choice.entry not in actions:

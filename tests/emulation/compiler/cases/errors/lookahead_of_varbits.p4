@@ -1,10 +1,10 @@
-// Parsers: lookahead of stacks and varbits
+// Parsers: lookahead of varbits
 #define OWN_PARSER
 header some_t { varbit<8> x; }
 #include "../include/begin.p4"
 
 parser CaseParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
-    state start { some_t ahead = packet.lookahead<some_t>(); transition accept; }  // error: the target cannot look ahead for varbit<8>
+    state start { some_t ahead = packet.lookahead<some_t>(); transition accept; }  // error: some_t has no fixed width
 }
 
 control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
