@@ -26,6 +26,7 @@ from emulation.compiler.diagnostics import CompileError, CompileWarning, Locatio
 from emulation.compiler.midend.program import lower_program
 from emulation.compiler.preprocessor import preprocess
 from emulation.compiler.semantics.declarations.program import check_program
+from emulation.compiler.stack import with_deep_stack
 from emulation.compiler.syntax.declarations import parse
 
 # A hundred times the largest program that we know of. /dev/zero has no end.
@@ -106,17 +107,18 @@ def compile_preprocessed(source: Source, name: str, emit_externs: bool = False) 
     With `emit_externs`, externs that BMv2 does not know are left to it, or to a plug-in of it.
     """
     try:
-        # Each phase takes only what the one before returns, so a test can begin or stop at any of
-        # them.
-        checked = check_program(parse(source))
-        switch = lower_program(checked, emit_externs)
-        info = p4info(switch)
-        return Program(
-            bmv2_json(switch, name), info, initial_entries(switch, info), checked.warnings
-        )
-    # The parser limits nesting (`syntax.cursor.MAX_DEPTH`), but every level costs the later phases
-    # several frames; a traceback would be a bug.
+        return with_deep_stack(lambda: _compile(source, name, emit_externs))
+    # The parser limits nesting (`syntax.cursor.MAX_DEPTH`), but what calls inline can nest as well.
     except RecursionError as error:
         raise CompileError(
             "the program is nested too deeply", location=Location(name, 1, 1, "")
         ) from error
+
+
+def _compile(source: Source, name: str, emit_externs: bool) -> Program:
+    # Each phase takes only what the one before returns, so a test can begin or stop at any of them.
+    checked = check_program(parse(source))
+    switch = lower_program(checked, emit_externs)
+    info = p4info(switch)
+
+    return Program(bmv2_json(switch, name), info, initial_entries(switch, info), checked.warnings)

@@ -63,10 +63,11 @@ def lower_all(nodes: Sequence[t.Expression], frame: Frame) -> list[ir.Operand]:
     Effects of a later one cannot change what an earlier one read.
     """
     operands: list[ir.Operand] = []
+    last = max((index for index, node in enumerate(nodes) if has_effects(node)), default=0)
     for index, node in enumerate(nodes):
         operand = lower(node, frame)
         # Only then a copy: most expressions have no effects.
-        if any(has_effects(later) for later in nodes[index + 1 :]):
+        if index < last:
             operand = freeze(operand, node.span, frame)
 
         operands.append(operand)
@@ -265,6 +266,10 @@ def _binary(node: t.Binary, frame: Frame) -> ir.Operand:
     if node.op == "!=" and not isinstance(left, ir.Value):
         return unary("!", equality(left, right, node.span), ty.BOOL)
 
+    # The target, and every reader of its JSON, walks expressions in depth.
+    if isinstance(left, ir.Value) and _is_deep(left):
+        left = freeze(left, node.span, frame)
+
     # A comparison is computed in the type of its operands.
     is_comparison = node.type == ty.BOOL and node.op not in ("&&", "||")
     return binary(
@@ -274,6 +279,24 @@ def _binary(node: t.Binary, frame: Frame) -> ir.Operand:
         type_=node.left.type if is_comparison else node.type,
         span=node.span,
     )
+
+
+MAX_NESTING = 40
+
+
+def _is_deep(value: ir.Value) -> bool:
+    """Say whether a value is computed by a long chain of operators on its left."""
+    depth = 0
+    while isinstance(value, ir.Compute) and depth < MAX_NESTING:
+        # Of an operator with one operand, that is on the right.
+        value = value.right if value.left is None or _is_mask(value) else value.left
+        depth += 1
+
+    return depth == MAX_NESTING
+
+
+def _is_mask(value: ir.Compute) -> bool:
+    return value.op == "&" and not isinstance(value.right, ir.Num)
 
 
 def _short_circuit(node: t.Binary, frame: Frame) -> ir.Operand:

@@ -12,7 +12,11 @@ from emulation.compiler.midend.layout import allocate
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import string_annotation
+from emulation.compiler.semantics.scope import fail
 from emulation.compiler.syntax.nodes import Annotations
+
+MAX_WORK = 50_000
+"""Steps, inlined calls, turns of loops and instances; large programs have some thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +59,26 @@ class Builder:
     table_names: set[str] = field(default_factory=set)
     action_names: dict[str, t.Action] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)
     globals: Bindings = field(default_factory=dict)
+    spent: int = 0
+
+    def spend(self, span: Span, amount: int = 1) -> None:
+        """Count work; a CompileError ends programs that grow without bounds as they are inlined."""
+        self.spent += amount
+        if self.spent > MAX_WORK:
+            fail("the program becomes too large when its calls and loops are inlined", span)
 
     def unique_path(self, path: str) -> str:
         """Return a path that nothing else has; anonymous instances of one control get numbers."""
         candidate = path
-        number = 0
+        # Where the last search for this path ended.
+        number = self.numbers.get(path, 0)
         while candidate in self.paths:
             candidate = f"{path}_{number}"
             number = number + 1
 
+        self.numbers[path] = number
         self.paths.add(candidate)
         return candidate
 
@@ -95,9 +109,14 @@ class Frame:
 
     def emit(self, *items: ir.Item) -> None:
         self.out.extend(items)
+        # A label has no place of its own, but never comes alone.
+        for item in items:
+            if not isinstance(item, ir.Leave | ir.Scope):
+                self.builder.spend(item.span)
 
     def lower_call(self, node: t.Expression) -> ir.Operand:
         """Emit a call and return its result; see `calls.lower_call`."""
+        self.builder.spend(node.span)
         return self.builder.lowering.call(node, self)
 
     def lower_body(self, body: t.Body) -> None:

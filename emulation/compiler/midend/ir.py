@@ -554,6 +554,8 @@ class Layout:
     headers: dict[str, HeaderInstance] = field(default_factory=dict)
     stacks: dict[str, StackAt] = field(default_factory=dict)
     unions: dict[str, UnionAt] = field(default_factory=dict)
+    # The next number to try for a name that is taken.
+    numbers: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

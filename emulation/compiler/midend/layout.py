@@ -60,12 +60,14 @@ def _unique(layout: ir.Layout, name: str) -> str:
     # One space of names for all storage, since variables of inlined blocks often share theirs.
     taken = (layout.scalars, layout.headers, layout.stacks, layout.unions)
     candidate = name
-    number = 0
+    # Where the last search for this name ended: temporaries have all the same one.
+    number = layout.numbers.get(name, 0)
 
     while any(candidate in names for names in taken) or candidate in (SCALARS, STANDARD_METADATA):
         candidate = f"{name}_{number}"
         number = number + 1
 
+    layout.numbers[name] = number
     return candidate
 
 

@@ -17,6 +17,7 @@ def make_block(
     frame: Frame,
 ) -> BlockObject:
     """Make an instance of a control or parser with all the instances that it holds."""
+    frame.builder.spend(block.span)
     # A block sees the top level and itself, not the block that holds it.
     bindings: Bindings = dict(frame.builder.globals)
     for param, arg in zip(block.constructor, args, strict=True):

@@ -314,6 +314,7 @@ def _unroll(
     body: t.Body, counter: t.Variable, values: Sequence[ir.Operand], out: ir.Label, frame: Frame
 ) -> None:
     for value in values:
+        frame.builder.spend(counter.span)
         frame.bindings[counter] = value
         again = ir.Label("continue")
         with frame.collect(loop=(out, again)) as turn:

@@ -81,6 +81,7 @@ def _value_set(item: t.ValueSet, frame: Frame) -> None:
 
 def _lower_state(state: t.State, parser: _Parser) -> None:
     """Lower a state; every parser that it applies splits it in two."""
+    parser.frame.builder.spend(state.span)
     name = parser.state_name(state.name)
     assert name is not None
     with parser.frame.collect() as body:
@@ -112,6 +113,7 @@ def _apply_parser(
     call: t.BlockApply, after: str, parser: _Parser, frame: Frame, following: Frame
 ) -> str:
     """Add the states of an applied parser that goes on with `after`; return its first one."""
+    frame.builder.spend(call.span)
     block = frame.bindings.get(call.instance)
     if not isinstance(block, BlockObject) or not isinstance(block.source, t.ParserBlock):
         fail(f"'{call.instance.name}' cannot be applied here", call.span)

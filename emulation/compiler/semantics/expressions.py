@@ -17,10 +17,12 @@ from emulation.compiler.semantics.scope import ConstantName, Context, TypeName, 
 from emulation.compiler.semantics.type_names import resolve_type
 from emulation.compiler.semantics.values import check_as, check_value, constant_int
 from emulation.compiler.syntax import nodes as n
+from emulation.compiler.syntax.expressions import MAX_WIDTH
 
 SHIFTS = ("<<", ">>")
 ORDERED = ("<", "<=", ">", ">=")
 LOGICAL = ("&&", "||")
+MAX_TEXT = 1 << 16
 
 
 def check(node: n.Expression, context: Context) -> t.Expression:  # noqa: C901 one line for each kind of node
@@ -384,13 +386,20 @@ def _concatenation(span: Span, left: t.Expression, right: t.Expression) -> t.Exp
     right = _as_number(right)
     if left.type == right.type == ty.STRING:
         assert isinstance(left, t.Literal) and isinstance(right, t.Literal)
-        return t.Literal(span, ty.STRING, f"{left.value}{right.value}")
+        text = f"{left.value}{right.value}"
+        if len(text) > MAX_TEXT:
+            fail(f"this string has more than {MAX_TEXT} characters", span)
+
+        return t.Literal(span, ty.STRING, text)
 
     if not isinstance(left.type, ty.Bits) or not isinstance(right.type, ty.Bits):
         found = f"{ty.show(left.type)} and {ty.show(right.type)}"
         fail(f"'++' needs operands with a width, found {found}", span)
 
     joined = ty.Bits(left.type.width + right.type.width, left.type.signed)
+    if joined.width > MAX_WIDTH:
+        fail(f"this number has more than {MAX_WIDTH} bits", span)
+
     if isinstance(left, t.Literal) and isinstance(right, t.Literal):
         low = int(right.value) & ((1 << right.type.width) - 1)
         return t.Literal(span, joined, int(left.value) << right.type.width | low)

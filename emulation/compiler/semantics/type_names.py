@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from emulation.compiler.diagnostics import Span
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.scope import Context, GenericStruct, TypeName, fail
 from emulation.compiler.semantics.values import constant_int
@@ -29,14 +30,21 @@ def resolve_type(node: n.TypeExpression, context: Context) -> ty.Type:
             if not isinstance(inner, ty.Struct) or inner.kind == "struct":
                 fail(f"only headers and unions form stacks, not {ty.show(inner)}", span)
 
-            return ty.Stack(
-                inner,
-                constant_int(size, context, what="the size of a stack", low=1, high=MAX_STACK),
-            )
-        case n.TupleTypeExpression(_, elements):
-            return ty.Tuple(tuple(_element(element, context) for element in elements))
+            number = constant_int(size, context, what="the size of a stack", low=1, high=MAX_STACK)
+            return check_parts(ty.Stack(inner, number), span)
+        case n.TupleTypeExpression(span, elements):
+            parts = tuple(_element(element, context) for element in elements)
+            return check_parts(ty.Tuple(parts), span)
         case n.NamedType():
             return _named(node, context)
+
+
+def check_parts(type_: ty.Type, span: Span) -> ty.Type:
+    """Return a type unless it has too many fields."""
+    if ty.parts_of(type_) > ty.MAX_PARTS:
+        fail(f"this type has more than {ty.MAX_PARTS} fields", span)
+
+    return type_
 
 
 def _element(node: n.TypeExpression, context: Context) -> ty.Type:

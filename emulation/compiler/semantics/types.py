@@ -283,6 +283,26 @@ def width_of(type_: Type) -> int:
             return 32
 
 
+MAX_PARTS = 1 << 16
+"""Fields that a type may have with all that it contains; larger ones double with every line."""
+
+
+def parts_of(type_: Type) -> int:
+    """Return how many fields a type has with all that it contains, at most a few times MAX_PARTS.
+
+    Types are made of smaller ones, each of which has been found to be within MAX_PARTS.
+    """
+    match underlying(type_):
+        case Struct(fields=fields) | Record(fields):
+            return 1 + sum(parts_of(item.type) for item in fields)
+        case Tuple(elements):
+            return 1 + sum(parts_of(element) for element in elements)
+        case Stack(element, size):
+            return 1 + size * parts_of(element)
+        case _:
+            return 1
+
+
 def has_varbit(type_: Type) -> bool:
     """Say whether a value has no fixed number of bits."""
     match underlying(type_):

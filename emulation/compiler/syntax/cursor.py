@@ -12,8 +12,8 @@ from emulation.compiler.syntax.nodes import Annotation
 
 T = TypeVar("T")
 
-MAX_DEPTH = 150
-"""Productions inside each other; deeper input is refused before Python's own limit is met."""
+MAX_DEPTH = 4000
+"""Productions inside each other; the stack of the compiler's thread has room for them."""
 
 
 @dataclass

@@ -9,7 +9,7 @@ from emulation.compiler.syntax.lexer import Kind, number, string
 
 BASE_TYPES = ("bool", "error", "void", "match_kind")
 SIZED_TYPES = ("bit", "int", "varbit")
-MAX_CHAIN = 150
+MAX_CHAIN = 2000
 """Operators in one expression without parentheses; the tree leans left and is walked in depth."""
 
 LEVELS: tuple[tuple[str, ...], ...] = (

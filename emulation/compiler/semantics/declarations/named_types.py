@@ -84,6 +84,9 @@ def _struct_fields(node: n.Struct, context: Context) -> tuple[ty.StructField, ..
             ty.StructField(item.name, field_type, item.annotations, _field_lists(item, context))
         )
 
+    if sum(ty.parts_of(item.type) for item in fields) > ty.MAX_PARTS:
+        fail(f"this type has more than {ty.MAX_PARTS} fields", node.span)
+
     # BMv2 takes the length of one such field with the extraction.
     if sum(isinstance(item.type, ty.Varbit) for item in fields) > 1:
         fail("a header can have one varbit field only", node.span)
