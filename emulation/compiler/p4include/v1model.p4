@@ -56,6 +56,11 @@ enum CounterType {
     packets_and_bytes
 }
 
+// What execute_meter and a direct meter's read write.
+#define V1MODEL_METER_COLOR_GREEN 0
+#define V1MODEL_METER_COLOR_YELLOW 1
+#define V1MODEL_METER_COLOR_RED 2
+
 enum MeterType {
     packets,
     bytes
