@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from fattree.policies import POLICIES, Chooser, Policy
 from fattree.topology import FatTree
@@ -40,6 +41,19 @@ Matrix = Literal[
     "pairs",
     "file",
 ]
+# What each matrix heeds beside `matrix`; any other key would be set without effect.
+SHARD_KEYS = ("model", "parameters", "layers", "hidden_size")
+MATRIX_KEYS: dict[Matrix, tuple[str, ...]] = {
+    "permutation": ("message_bytes",),
+    "inter_pod_permutation": ("message_bytes",),
+    "all_to_all": ("message_bytes",),
+    "ring": ("message_bytes", "steps"),
+    "hierarchical_ring": ("message_bytes", "servers_per_ring", "steps"),
+    "fsdp": (*SHARD_KEYS, "servers_per_ring", "steps"),
+    "pairs": ("message_bytes", "pairs"),
+    "file": ("file", "start_unit"),
+}
+WITHOUT_EFFECT = "without_effect"
 Detection = Literal["announced", "netlink", "probe"]
 Congestion = Literal["fixed", "swift", "lazy_swift", "mswift"]
 
@@ -125,6 +139,37 @@ class Collective(Section):
     hidden_size: Annotated[int, Field(gt=0, le=10**6)] | None = None
     layers: Annotated[int, Field(gt=0, le=10**6)] | None = None
     parameters: Annotated[int, Field(gt=0, le=10**15)] | None = None
+
+    @property
+    def unheeded(self) -> tuple[str, ...]:
+        """Return the keys that were given, and that the matrix makes nothing of."""
+        heeded = ("matrix", *MATRIX_KEYS[self.matrix])
+        return tuple(
+            key
+            for key in type(self).model_fields
+            if key in self.model_fields_set and key not in heeded
+        )
+
+    @model_validator(mode="after")
+    def _no_key_without_effect(self) -> "Collective":
+        # Defaults pass: whoever copies a collective gives every key.
+        for key in self.unheeded:
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise PydanticCustomError(
+                    WITHOUT_EFFECT, "{problem}", {"key": key, "problem": no_such_key(self, key)}
+                )
+
+        return self
+
+
+def no_such_key(collective: Collective, key: str) -> str:
+    """Return what is wrong with a key that a matrix does not heed, and what is right."""
+    others = [matrix for matrix, keys in MATRIX_KEYS.items() if key in keys]
+    of = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}"
+    return (
+        f"collective.{key} says nothing to matrix {collective.matrix}, which takes "
+        f"{', '.join(MATRIX_KEYS[collective.matrix])} ({key} is for {of})"
+    )
 
 
 class Transport(Section):

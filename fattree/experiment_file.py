@@ -10,12 +10,20 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from fattree.errors import ExperimentError, FabricError
-from fattree.experiment import LIKE, Experiment, Settings
+from fattree.experiment import (
+    LIKE,
+    MATRIX_KEYS,
+    WITHOUT_EFFECT,
+    Collective,
+    Experiment,
+    Settings,
+    no_such_key,
+)
 from fattree.failures import named_outages
 from fattree.policies import POLICIES
 from fattree.text_file import read_text
@@ -31,6 +39,11 @@ SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
 EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 KeyPath = tuple[Any, ...]
+
+# Words that other tools have for what is a key of another table here.
+ELSEWHERE = dict.fromkeys(
+    ("gpus", "hosts", "nodes", "servers", "size"), "fabric.k makes k*k*k/4 hosts"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +105,7 @@ def parse_experiment(
     try:
         experiment = Experiment.model_validate(_sizes(values))
     except ValidationError as error:
-        raise ExperimentError(_explain(error, place)) from None
+        raise ExperimentError(_explain(error, place, values)) from None
 
     for path, problem in _problems(experiment):
         raise ExperimentError(f"{place.of(path)}: {problem}")
@@ -210,23 +223,29 @@ def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
     except FabricError as error:
         yield ("failures", "events"), str(error)
 
+    collective = scenario.collective
+    for key in collective.unheeded:
+        yield ("collective", key), no_such_key(collective, key)
+
     try:
         check_collective(scenario)
     except FabricError as error:
-        collective = scenario.collective
         given = {"pairs": collective.pairs, "file": collective.file}.get(collective.matrix)
         yield ("collective", collective.matrix if given else "matrix"), str(error)
 
 
-def _explain(error: ValidationError, place: _Place) -> str:
-    problem = error.errors(include_url=False, include_context=False)[0]
+def _explain(error: ValidationError, place: _Place, values: Mapping[str, Any]) -> str:
+    # A key that does not exist first: the one that is missing is what it should have been.
+    problem = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     path = problem["loc"]
     kind = problem["type"]
     where = place.of(path)
     name = ".".join(map(str, path))
 
     if kind == "extra_forbidden":
-        return f"{where}: unknown key {name}{_likely(path)}"
+        return f"{where}: unknown key {name}{likely(path, values)}"
+    if kind == WITHOUT_EFFECT:
+        return f"{place.of((*path, problem['ctx']['key']))}: {problem['msg']}"
     if kind == "missing":
         return f"{where}: {name} is missing"
 
@@ -239,13 +258,28 @@ def _explain(error: ValidationError, place: _Place) -> str:
     return f"{where}: {name} = {_brief(problem['input'])}: {expected}"
 
 
-def _likely(path: KeyPath) -> str:
-    """Return a hint at the known key, here or elsewhere, that an unknown key may stand for."""
+def likely(path: KeyPath, values: Mapping[str, Any]) -> str:
+    """Return a hint at the known key, here or elsewhere, that an unknown key may stand for.
+
+    `values` are those of the whole file: a collective's own keys depend on its matrix.
+    """
     for table in Settings.model_fields if len(path) == 1 else ():
         if path[0] in _known_keys((table,)):
             return f" (it belongs in the table [{table}])"
 
-    return _nearest(str(path[-1]), _known_keys(path[:-1]))
+    word = str(path[-1])
+    if path[:-1] != ("collective",):
+        return _nearest(word, _known_keys(path[:-1]))
+    if word in ELSEWHERE:
+        return f" ({ELSEWHERE[word]})"
+
+    collective = values.get("collective")
+    matrix = collective.get("matrix", "permutation") if isinstance(collective, Mapping) else None
+    keys = next((keys for name, keys in MATRIX_KEYS.items() if name == matrix), None)
+    if keys is None:
+        return _nearest(word, Collective.model_fields)
+
+    return _nearest(word, ["matrix", *keys]) or f" (matrix {matrix} takes {', '.join(keys)})"
 
 
 def _brief(value: Any) -> str:
@@ -254,17 +288,32 @@ def _brief(value: Any) -> str:
 
 
 def _known_keys(path: KeyPath) -> list[str]:
-    model: Any = Experiment
+    model: type[BaseModel] = Experiment
     for part in path:
-        field = model.model_fields.get(part) if isinstance(part, str) else None
-        if field is None or not (
-            isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-        ):
+        # A number is a place in a list, whose elements are of one kind.
+        if isinstance(part, int):
+            continue
+
+        field = model.model_fields.get(part)
+        inner = _model_in(field.annotation) if field else None
+        if inner is None:
             return []
 
-        model = field.annotation
+        model = inner
 
     return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the table that a field holds, or of which it holds a list or perhaps nothing."""
+    return next(
+        (
+            one
+            for one in (annotation, *get_args(annotation))
+            if isinstance(one, type) and issubclass(one, BaseModel)
+        ),
+        None,
+    )
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
@@ -302,29 +351,38 @@ def _parts(dotted: str) -> list[str]:
 def experiment_toml(experiment: BaseModel) -> str:
     """Return an experiment (or scenario) as TOML text; `parse_experiment` reads an equal one back.
 
-    Unset values are left out.
+    Unset values are left out, and so are keys that the collective does not heed.
     """
     values = {
         key: value
         for key, value in experiment.model_dump(mode="python").items()
         if value is not None
     }
+    collective = values.get("collective")
+    if collective:
+        heeded = MATRIX_KEYS[collective["matrix"]]
+        values["collective"] = {
+            key: value for key, value in collective.items() if key in ("matrix", *heeded)
+        }
 
     plain = [
-        f"{key} = {_toml(value)}" for key, value in values.items() if not isinstance(value, Mapping)
+        f"{key} = {toml_value(value)}"
+        for key, value in values.items()
+        if not isinstance(value, Mapping)
     ]
     tables = [(key, value) for key, value in values.items() if isinstance(value, Mapping)]
     for name, table in tables:
         plain += [
             "",
             f"[{name}]",
-            *(f"{key} = {_toml(value)}" for key, value in table.items() if value is not None),
+            *(f"{key} = {toml_value(value)}" for key, value in table.items() if value is not None),
         ]
 
     return "\n".join(plain) + "\n"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML."""
     # bool first: True is an int as well, and TOML writes it small.
     match value:
         case bool():
@@ -335,12 +393,12 @@ def _toml(value: Any) -> str:
             return (
                 "{ "
                 + ", ".join(
-                    f"{key} = {_toml(item)}" for key, item in value.items() if item is not None
+                    f"{key} = {toml_value(item)}" for key, item in value.items() if item is not None
                 )
                 + " }"
             )
         case list() | tuple():
-            return "[" + ", ".join(map(_toml, value)) + "]"
+            return "[" + ", ".join(map(toml_value, value)) + "]"
         case _:
             return str(value)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fattree.draws import Stream, below, component, mix
 from fattree.errors import TrafficError
-from fattree.experiment import Collective
+from fattree.experiment import SHARD_KEYS, Collective
 from fattree.flows import Flows, independent, offsets
 from fattree.topology import FatTree
 
@@ -154,16 +154,20 @@ def shard_bytes(collective: Collective, gpus: int) -> int:
     A preset's layer is the paper's packet count times its 1,024 GPUs; else parameters / layers,
     else the usual 12 hidden_size**2 of a transformer layer (attention 4, feed-forward 8).
     """
+    given = tuple(key for key in SHARD_KEYS if getattr(collective, key) is not None)
+    if given not in (("model",), ("parameters", "layers"), ("hidden_size",)):
+        raise TrafficError(
+            "matrix fsdp needs collective.model, or parameters and layers, or hidden_size"
+            + (f", and not {' and '.join(given)}" if given else "")
+        )
+
     if collective.model:
         layer = PRESET_PACKETS[collective.model] * PRESET_PAYLOAD_BYTES * PRESET_GPUS
     elif collective.parameters and collective.layers:
         layer = BYTES_PER_PARAMETER * collective.parameters // collective.layers
-    elif collective.hidden_size:
-        layer = BYTES_PER_PARAMETER * PARAMETERS_PER_HIDDEN_SQUARE * collective.hidden_size**2
     else:
-        raise TrafficError(
-            "matrix fsdp needs collective.model, or parameters and layers, or hidden_size"
-        )
+        assert collective.hidden_size
+        layer = BYTES_PER_PARAMETER * PARAMETERS_PER_HIDDEN_SQUARE * collective.hidden_size**2
 
     return -(-layer // gpus)
 

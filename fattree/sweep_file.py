@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Experiment, Scenario
-from fattree.experiment_file import parse_experiment, size_in_bytes
+from fattree.experiment import WITHOUT_EFFECT, Experiment, Scenario
+from fattree.experiment_file import likely, parse_experiment, size_in_bytes, toml_value
 from fattree.text_file import read_text
 
 if sys.version_info >= (3, 11):
@@ -45,8 +45,8 @@ def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[S
     Without `[sweep]`, those of the experiment.
     """
     header = HEADER.search(text)
-    base = parse_experiment(text[: header.start()] if header else text, source, overrides)
     axes = _axes(text, header.start(), source) if header else {}
+    base = _base(text[: header.start()] if header else text, axes, text, source, overrides)
 
     if prod(map(len, axes.values())) * base.seeds * len(base.policies) > MOST_RUNS:
         raise ExperimentError(f"{source}: more than {MOST_RUNS:,} runs")
@@ -58,6 +58,32 @@ def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[S
             _experiment(values, {key: value}, text, source)
 
     return list(_scenarios(values, axes, text, source))
+
+
+def _base(
+    head: str,
+    axes: Mapping[str, list[Any]],
+    text: str,
+    source: str,
+    overrides: Iterable[str],
+) -> Experiment:
+    """Return the experiment above `[sweep]`.
+
+    Its collective is that of the sweep's first values: which keys it may have depends on them.
+    """
+    first = {key: values[0] for key, values in axes.items() if key.startswith("collective.")}
+    try:
+        return parse_experiment(
+            head,
+            source,
+            [*overrides, *(f"{key}={toml_value(value)}" for key, value in first.items())],
+        )
+    except ExperimentError as error:
+        message = str(error)
+        for key in first:
+            message = message.replace(f"--set {key}:", f"{_where(key, text, source)}:")
+
+        raise ExperimentError(message) from None
 
 
 def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
@@ -127,7 +153,7 @@ def _experiment(
         experiment = Experiment.model_validate(merged)
         next(experiment.scenarios(), None)
     except ValidationError as error:
-        raise ExperimentError(_explain(error, point, text, source)) from None
+        raise ExperimentError(_explain(error, merged, point, text, source)) from None
 
     return experiment
 
@@ -140,9 +166,18 @@ def _replaced(values: Any, path: list[str], value: Any) -> Any:
     return {**table, path[0]: _replaced(table.get(path[0], {}), path[1:], value)}
 
 
-def _explain(error: ValidationError, point: Mapping[str, Any], text: str, source: str) -> str:
+def _explain(
+    error: ValidationError,
+    merged: Mapping[str, Any],
+    point: Mapping[str, Any],
+    text: str,
+    source: str,
+) -> str:
     problem = error.errors()[0]
     name = ".".join(map(str, problem["loc"]))
+    if problem["type"] == WITHOUT_EFFECT and f"{name}.{problem['ctx']['key']}" in point:
+        name = f"{name}.{problem['ctx']['key']}"
+
     key = next(
         (
             key
@@ -153,7 +188,9 @@ def _explain(error: ValidationError, point: Mapping[str, Any], text: str, source
     )
 
     if problem["type"] == "extra_forbidden":
-        return f"{_where(key, text, source)}: unknown key {key}"
+        return f"{_where(key, text, source)}: unknown key {key}{likely(problem['loc'], merged)}"
+    if problem["type"] == WITHOUT_EFFECT:
+        return f"{_where(key, text, source)}: {problem['msg']}"
 
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return f"{_where(key, text, source)}: {key} = {point[key]!r}: {message}"

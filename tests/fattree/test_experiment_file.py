@@ -2,6 +2,7 @@
 wrong.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Experiment, OwnProgram, Settings
+from fattree.experiment import (
+    MATRIX_KEYS,
+    Collective,
+    Experiment,
+    Matrix,
+    OwnProgram,
+    Settings,
+)
 from fattree.experiment_file import (
     experiment_toml,
     load_experiment,
@@ -121,6 +129,37 @@ def test_an_empty_file_is_the_papers_default() -> None:
             "[collective]\nmatrix = 'all_to_all'\n[fabric]\nk = 64",
             "x.toml:2: this collective has 4,294,901,760 flows",
         ),
+        (
+            "[collective]\nmatrix = 'ring'\nmodel = 'llama-70b'",
+            "x.toml:3: collective.model says nothing to matrix ring, "
+            "which takes message_bytes, steps (model is for fsdp)",
+        ),
+        # A default is said to no purpose, too.
+        (
+            "[collective]\nmatrix = 'fsdp'\nmodel = 'llama-7b'\nmessage_bytes = '1MiB'",
+            "x.toml:4: collective.message_bytes says nothing to matrix fsdp",
+        ),
+        (
+            "[collective]\nmatrix = 'fsdp'\nmodel = 'llama-7b'\nlayers = 16",
+            "x.toml:2: matrix fsdp needs collective.model, or parameters and layers, "
+            "or hidden_size, and not model and layers",
+        ),
+        (
+            "[collective]\nhosts = 16",
+            "x.toml:2: unknown key collective.hosts (fabric.k makes k*k*k/4 hosts)",
+        ),
+        (
+            "[collective]\nstep = 3",
+            "x.toml:2: unknown key collective.step (matrix permutation takes message_bytes)",
+        ),
+        (
+            "[collective]\nmatrix = 'ring'\nstep = 3",
+            "x.toml:3: unknown key collective.step (did you mean steps?)",
+        ),
+        (
+            "[failures]\nevents = [{ link = 'edge0_0-agg0_0', down_us = 1 }]",
+            "x.toml:2: unknown key failures.events.0.down_us (did you mean down_ns?)",
+        ),
         ("seed = 9223372036854775808", "x.toml:1: seed = 9223372036854775808: must be less than"),
     ],
 )
@@ -129,6 +168,45 @@ def test_what_is_wrong_is_one_line_with_its_place(text: str, message: str) -> No
         parse_experiment(text, "x.toml")
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+STRANGERS = {
+    "message_bytes": 4096,
+    "pairs": [[0, 1]],
+    "file": "x.cm",
+    "start_unit": "us",
+    "steps": 2,
+    "servers_per_ring": 2,
+    "model": "llama-7b",
+    "hidden_size": 64,
+    "layers": 2,
+    "parameters": 64,
+}
+
+
+@pytest.mark.parametrize("key", STRANGERS)
+@pytest.mark.parametrize("matrix", MATRIX_KEYS)
+def test_a_key_is_heeded_by_its_matrix_or_refused(matrix: Matrix, key: str) -> None:
+    """In files and in Python alike; no key is taken and forgotten."""
+    text = f"[collective]\nmatrix = '{matrix}'\n{key} = {json.dumps(STRANGERS[key])}\n"
+    refused = f"collective.{key} says nothing to matrix {matrix}, "
+    try:
+        parse_experiment(text, "x.toml")
+        said = ""
+    except ExperimentError as error:
+        said = str(error)
+
+    is_heeded = key in MATRIX_KEYS[matrix]
+    assert (refused in said) != is_heeded
+    if not is_heeded:
+        assert said.startswith("x.toml:3: ")
+        with pytest.raises(ValueError, match=refused):
+            Collective.model_validate({"matrix": matrix, key: STRANGERS[key]})
+
+
+def test_every_key_is_some_matrixs() -> None:
+    heeded = {"matrix", *(key for keys in MATRIX_KEYS.values() for key in keys)}
+    assert heeded == set(Collective.model_fields) == {"matrix", *STRANGERS}
 
 
 def test_overrides_replace_values() -> None:

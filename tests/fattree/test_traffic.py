@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fattree import traffic
-from fattree.experiment import Collective, Fabric, Matrix, Packets, Scenario, Transport
+from fattree.experiment import MATRIX_KEYS, Collective, Fabric, Matrix, Packets, Scenario, Transport
 from fattree.policies import POLICIES
 from tests.fattree.brute_force import seeds
 
@@ -26,13 +26,14 @@ def scenario(
     k: int = 4,
     **transport: object,
 ) -> Scenario:
-    collective = {
-        "matrix": matrix,
+    values = {
         "message_bytes": 10_000,
         "pairs": ((0, 9), (0, 5)),
         "model": "llama-7b",
         "steps": 3,
     }
+    heeded = MATRIX_KEYS[matrix]  # type: ignore[index]
+    collective = {"matrix": matrix, **{key: values[key] for key in heeded if key in values}}
     return Scenario(
         fabric=Fabric(k=k),
         policy=policy,

@@ -38,7 +38,7 @@ def test_overrides_change_the_base() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (SWEEP + '"fabric.kk" = [1]\n', "x.toml:10: unknown key fabric.kk"),
+        (SWEEP + '"fabric.kk" = [1]\n', "x.toml:10: unknown key fabric.kk (did you mean k?)"),
         (SWEEP + '"fabric.k" = [4, 7]\n', "x.toml:10: fabric.k = 7: must be a multiple of 2"),
         (SWEEP + "fabric.k = 4\n", "x.toml:10: fabric.k: expected a list of values"),
         (SWEEP + '"fabric.k" = []\n', "x.toml:10: fabric.k: expected a list of values"),
@@ -60,6 +60,40 @@ def test_what_is_wrong_is_named_with_its_line(text: str, message: str) -> None:
         parse_sweep(text, "x.toml")
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
+
+
+FSDP = """[sweep]
+"collective.matrix" = ["fsdp"]
+"collective.model" = ["llama-7b", "llama-70b"]
+"""
+
+
+def test_a_swept_matrix_takes_its_own_keys() -> None:
+    assert [one.collective.model for one in parse_sweep(FSDP, "x.toml")] == [
+        "llama-7b",
+        "llama-70b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            FSDP.replace('["fsdp"]', '["fsdp", "ring"]'),
+            "x.toml:2: collective.model says nothing to matrix ring, which takes",
+        ),
+        (
+            FSDP.replace("collective.model", "collective.modle"),
+            "x.toml:3: unknown key collective.modle (did you mean model?)",
+        ),
+        (FSDP.replace('"fsdp"', '"fspd"'), "x.toml:2: collective.matrix = 'fspd': must be"),
+        (FSDP.replace("llama-70b", "gpt"), "x.toml:3: collective.model = 'gpt': must be"),
+    ],
+)
+def test_no_run_of_a_sweep_has_keys_without_effect(text: str, message: str) -> None:
+    with pytest.raises(ExperimentError) as error:
+        parse_sweep(text, "x.toml")
+    assert str(error.value).startswith(message)
 
 
 def test_a_missing_file_is_one_line(tmp_path) -> None:  # type: ignore[no-untyped-def]
