@@ -8,7 +8,7 @@ STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock
 TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills mutants format bench report p4info clean support sample
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills mutants format bench report p4info clean support sample licences sbom audit
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -76,6 +76,16 @@ bench: setup  ## the benchmarks (minutes)
 
 report: setup  ## the paper's figures and claims: build/report/index.html (half an hour; resumable)
 	@$(BIN)/ofan report
+
+licences: setup  ## write docs/licences.md again after a change of requirements.lock
+	@$(BIN)/python -m tests.supply licences
+
+sbom: setup  ## a CycloneDX bill of materials for a release: build/ofan.cdx.json
+	@$(BIN)/python -m tests.supply sbom build/ofan.cdx.json
+
+audit: setup  ## known vulnerabilities of what is locked (asks PyPI; installs pip-audit apart)
+	@$(PY) -m venv build/audit && build/audit/bin/pip install -q pip-audit
+	@build/audit/bin/pip-audit --require-hashes --disable-pip -r requirements.lock -r requirements-shell.lock
 
 clean:  ## remove what setup and runs made
 	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
