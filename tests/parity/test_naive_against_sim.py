@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sim
 from fattree.errors import FabricError
-from fattree.experiment import Scenario
+from fattree.experiment import Collective, Fabric, Scenario
 from fattree.policies import POLICIES
 from sim.results import Ports
 from tests import naive
@@ -85,6 +85,13 @@ def assert_same(scenario: Scenario) -> None:
 @settings(LENIENT, max_examples=8)
 def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.DataObject) -> None:
     assert_same(data.draw(scenarios(policy)))
+
+
+def test_rotations_of_switch_pkts_orders_go_the_same_way() -> None:
+    # With two uplinks a rotation and its opposite are one, so k = 6.
+    collective = Collective(message_bytes=20 * 4096)
+    chosen = Scenario(policy="switch_pkt", fabric=Fabric(k=6), collective=collective)
+    assert of_sim(sim.run(chosen)) == of_naive(naive.run(chosen, HORIZON_PS))
 
 
 @pytest.mark.slow

@@ -77,8 +77,8 @@ def test_links_that_are_down_before_it_listens_are_known(network, tree):
 def test_where_messages_are_lost_the_state_is_read_again(monitor, tree):
     monitor._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     for is_up in [False, True] * 10 + [False]:
-        set_link(tree, LINK, is_up)
-        set_link(tree, OTHER, is_up)
+        for link in (LINK, OTHER):
+            set_link(Scenario(fabric=Fabric(k=tree.k)), link, is_up)
     for link in (LINK, OTHER):
         set_and_await(tree, link, False)
     assert monitor.read() == LinkChange(down=frozenset({LINK, OTHER}))
