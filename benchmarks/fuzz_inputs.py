@@ -1,0 +1,146 @@
+"""Throw damaged files and messages at all else that reads: each is taken, or refused in a line.
+
+python benchmarks/fuzz_inputs.py --count 1000000 --seed 1
+
+The switch and the compiler have their own: benchmarks/fuzz_switch.py, tests/emulation/compiler.
+"""
+
+import random
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from emulation.commands.pcap import decode, frames
+from emulation.held.messages import GetSchedule, MessageError, SetLink, StartTraffic, read_request
+from emulation.stf.script import ScriptError, parse_script
+from fattree.addressing import link_named
+from fattree.connection_matrix import matrix_flows, parse_connection_matrix
+from fattree.errors import FabricError
+from fattree.experiment_file import parse_experiment
+from fattree.topology import FatTree
+from hostagent import roce
+from hostagent.packets import AckFrames, DataFrames, Ends
+
+ROOT = Path(__file__).resolve().parents[1]
+TREE = FatTree(4)
+ENDS = Ends(1, 2, 0x0A000002, 0x0A000102)
+REQUESTS = {kind.command: kind for kind in (SetLink, StartTraffic, GetSchedule)}
+PIECES = (b"", b"\0", b"\xff", b"-1", b"1e999", b"9" * 40, b"[", b"{", b'"', b"\n", b"nan", b"0x")
+LONGEST_SECONDS = 5
+
+MATRIX = b"Nodes 4\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 4096 send_done_trigger 1\n"
+MATRIX += b"1->2 id 2 trigger 1 size 8192\ntrigger id 1 oneshot\n"
+STF = b"add t h.f:1 a(x:2)\npacket 0 00 11 22 33\nexpect 1 00 11 ** 33\nsetdefault t a(x:1)\n"
+COMMAND = b'{"command": "link", "name": "edge0_0-agg0_1", "up": false, "wait": true}'
+PCAP = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
+PCAP += bytes(8) + (64).to_bytes(4, "little") * 2 + bytes(64)
+
+
+def damaged(draw: random.Random, content: bytes) -> bytes:
+    """Return content with a few bytes changed, removed, doubled or replaced."""
+    data = bytearray(content)
+    for _ in range(draw.randrange(1, 6)):
+        at = draw.randrange(len(data) + 1)
+        match draw.randrange(4):
+            case 0 if at < len(data):
+                data[at] ^= 1 << draw.randrange(8)
+            case 1:
+                del data[at : at + draw.randrange(1, 9)]
+            case 2:
+                data[at:at] = data[at : at + draw.randrange(1, 40)]
+            case _:
+                data[at : at + draw.randrange(3)] = draw.choice(PIECES)
+
+    return bytes(data)
+
+
+def experiment(data: bytes, _folder: Path) -> None:
+    """Read an experiment file."""
+    parse_experiment(data.decode(errors="replace"), "fuzz.toml")
+
+
+def matrix(data: bytes, _folder: Path) -> None:
+    """Read a connection matrix."""
+    matrix_flows(parse_connection_matrix(data.decode(errors="replace"), "x.cm"), TREE, 4096, "ps")
+
+
+def script(data: bytes, _folder: Path) -> None:
+    """Read an STF script."""
+    parse_script(data.decode(errors="replace"))
+
+
+def command(data: bytes, _folder: Path) -> None:
+    """Read a line of the control socket."""
+    request = read_request(data, REQUESTS)
+    if isinstance(request, SetLink):
+        link_named(TREE, request.name)
+
+
+def capture(data: bytes, folder: Path) -> None:
+    """Read a capture."""
+    path = folder / "x.pcap"
+    path.write_bytes(data)
+    for at, frame, packet in frames(path):
+        decode(at, frame, packet.summary())
+
+
+def packet(data: bytes, _folder: Path) -> None:
+    """Read a packet as a host does."""
+    if roce.parse(data) is not None:
+        roce.is_intact(data)
+
+
+REFUSALS = (FabricError, MessageError, ScriptError, click.ClickException)
+KINDS: dict[str, tuple[Callable[[bytes, Path], None], tuple[bytes, ...], int]] = {
+    "packets": (
+        packet,
+        (DataFrames(ENDS, 1, 256).frame(7, 9), AckFrames(ENDS, 1).frame(7, 9, True, 3, 5)),
+        60,
+    ),
+    "commands": (command, (COMMAND,), 20),
+    "experiments": (
+        experiment,
+        tuple(file.read_bytes() for file in sorted((ROOT / "experiments").glob("*.toml"))[:6]),
+        4,
+    ),
+    "matrices": (matrix, (MATRIX,), 10),
+    "scripts": (script, (STF,), 5),
+    "captures": (capture, (PCAP,), 1),
+}
+
+
+@click.command()
+@click.option("--count", default=100_000, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+def main(count: int, seed: int) -> None:
+    """Damage and read; what fails otherwise ends it, with how to have it again."""
+    shares = sum(weight for *_, weight in KINDS.values())
+    with TemporaryDirectory() as folder:
+        for name, (read, samples, weight) in KINDS.items():
+            begun, refused = time.monotonic(), 0
+            number = count * weight // shares
+            for i in range(number):
+                draw = random.Random(f"{seed}/{name}/{i}")
+                data = damaged(draw, draw.choice(samples))
+                at = time.monotonic()
+                try:
+                    read(data, Path(folder))
+                except REFUSALS:
+                    refused += 1
+                except Exception as error:
+                    raise click.ClickException(f"{name} {i} (seed {seed}): {error!r}") from error
+
+                if time.monotonic() - at > LONGEST_SECONDS:
+                    raise click.ClickException(f"{name} {i} (seed {seed}) hangs")
+
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+            took = time.monotonic() - begun
+            print(f"{name}: {number:,} inputs, {refused:,} refused, {took:.0f} s, {memory} MiB")
+
+
+if __name__ == "__main__":
+    main()
