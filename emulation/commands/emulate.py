@@ -32,7 +32,8 @@ from emulation.outcomes.folder import results_folder, writing
 from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.programs.switch_program import Compiler
-from emulation.virtual.engine import ENGINES, Engine
+from emulation.softswitch.pipeline import Engine
+from emulation.virtual.engine import ENGINES
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Detection, Experiment
 from fattree.experiment_file import load_experiment

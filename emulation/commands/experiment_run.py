@@ -22,7 +22,8 @@ from rich.progress import (
 from emulation.outcomes.folder import complete, record, write_folder
 from emulation.outcomes.outcome import Outcome, label_of
 from emulation.programs.switch_program import SwitchProgram
-from emulation.virtual.engine import Engine, fabric
+from emulation.softswitch.pipeline import Engine
+from emulation.virtual.engine import fabric
 from fattree.experiment import Experiment, Scenario
 from fattree.record import Record
 from fattree.units import PS_PER_US

@@ -11,6 +11,7 @@ from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
+from emulation.softswitch.pipeline import Engine
 from emulation.softswitch.switch import Switch
 from emulation.virtual.events import Clock, Kind
 from emulation.virtual.network import SwitchDraws
@@ -37,11 +38,17 @@ class Control:
     and ControllerError for scenarios that cannot be built.
     """
 
-    def __init__(self, scenario: Scenario, program: SwitchProgram, clock: Clock) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        program: SwitchProgram,
+        clock: Clock,
+        engine: Engine = "auto",
+    ) -> None:
         self.scenario = scenario
         self.clock = clock
         self.switches = [
-            _switch(scenario, switch, clock) for switch in range(scenario.tree.switches)
+            _switch(scenario, switch, clock, engine) for switch in range(scenario.tree.switches)
         ]
         self.sessions = [
             _session(scenario, number, switch, program)
@@ -127,11 +134,16 @@ class Control:
             self._writers[step.switch].write(step.changes)
 
 
-def _switch(scenario: Scenario, number: int, clock: Clock) -> Switch:
+def _switch(scenario: Scenario, number: int, clock: Clock, engine: Engine) -> Switch:
     draws = SwitchDraws(scenario.seed, number)
     cpu_port = CPU_PORT if scenario.controller.detection == "probe" else None
     return Switch(
-        device_id(number), clock, random=draws, ports=scenario.tree.ports(number), cpu_port=cpu_port
+        device_id(number),
+        clock,
+        random=draws,
+        ports=scenario.tree.ports(number),
+        cpu_port=cpu_port,
+        engine=engine,
     )
 
 

@@ -5,11 +5,12 @@ The only place that decides it. Outcomes are equal, so it is a matter of time al
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 from emulation.errors import UnsupportedError
 from emulation.programs.switch_program import SwitchProgram, built_in
 from emulation.softswitch.native.engine import native_program
+from emulation.softswitch.pipeline import Engine
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.machine import NativeMachine, why_not
 from emulation.virtual.native import NativeFabric
@@ -17,7 +18,6 @@ from fattree import traffic
 from fattree.experiment import Scenario
 from sim.programmed import are_compiled
 
-Engine: TypeAlias = Literal["auto", "native", "python"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 
@@ -40,7 +40,7 @@ def fabric(
     """
     loaded = program or built_in(scenario.scheme.program, scenario.tree.half)
     if engine == "python":
-        return VirtualFabric(scenario, loaded)
+        return VirtualFabric(scenario, loaded, engine)
 
     reason = only_python(scenario, loaded)
     if reason and engine == "native":

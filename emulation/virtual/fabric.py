@@ -8,6 +8,7 @@ from controller.liveness import liveness
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.softswitch.pipeline import Engine
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.network import Network
@@ -27,12 +28,18 @@ class VirtualFabric(Control):
     for scenarios that cannot be built.
     """
 
-    def __init__(self, scenario: Scenario, program: SwitchProgram | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        program: SwitchProgram | None = None,
+        engine: Engine = "auto",
+    ) -> None:
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
             program or built_in(scenario.scheme.program, scenario.tree.half),
             Clock(),
+            engine,
         )
         self.network = Network(scenario, self.switches, self.clock, outages(self.line.changes))
         self.network.on_drop = self.forget

@@ -34,7 +34,9 @@ def test_machine_code_is_the_default_where_kernels_are_there(
 ) -> None:
     monkeypatch.setattr(engine, "are_compiled", lambda: True)
     assert isinstance(fabric(SMALL), NativeFabric)
-    assert isinstance(fabric(SMALL, engine="python"), VirtualFabric)
+    python = fabric(SMALL, engine="python")
+    assert isinstance(python, VirtualFabric)
+    assert all(switch.pipeline and not switch.pipeline.native for switch in python.switches)
     monkeypatch.setattr(engine, "are_compiled", lambda: False)
     assert isinstance(fabric(SMALL), VirtualFabric)
     assert isinstance(fabric(SMALL, engine="native"), NativeFabric)

@@ -1,0 +1,147 @@
+"""Packet-hops per CPU second: kernels, the same load balancers as P4 programs, the Python network.
+
+    python benchmarks/programs.py                     k = 8 and 32, a permutation of 1 MiB
+    python benchmarks/programs.py --k 8,32,64 --policy ofan,jsq
+    python benchmarks/programs.py --program two_choices.p4
+
+Every measurement has a process of its own, and runs side by side in time; rates are per second of
+its CPU time, tables and hosts built, kernels compiled before. The Python network runs up to k = 8.
+"""
+
+import resource
+import time
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from emulation.virtual import simulated
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import BUILT_IN, Collective, Fabric, Scenario
+from fattree.policies import POLICIES
+from sim.engine import prepare, simulate
+from sim.network import build
+
+KERNEL = "kernel"
+NATIVE = "P4, native"
+PYTHON = "P4, Python network"
+PYTHON_UP_TO = 8
+# Enough packets for a rate, few enough to see its end.
+PYTHON_BYTES = 32 * 4096
+MILLION = 1e6
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one process has measured: building and running apart, in seconds of CPU time."""
+
+    policy: str
+    engine: str
+    k: int
+    build_s: float
+    run_s: float
+    packet_hops: int
+    max_rss_bytes: int
+
+
+def measure(scenario: Scenario, kind: str) -> Row:
+    """Build and run a scenario, after a first run that loads the kernels."""
+    build_s, run_s, hops = {KERNEL: _kernel, NATIVE: _native, PYTHON: _python}[kind](scenario)
+    name = scenario.policy if scenario.program in (None, BUILT_IN) else scenario.program
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Row(str(name), kind, scenario.fabric.k, build_s, run_s, hops, peak)
+
+
+def _kernel(scenario: Scenario) -> tuple[float, float, int]:
+    prepare()
+    began_s = time.process_time()
+    network = build(scenario)
+    built_s = time.process_time()
+    result = simulate(network, None, None, began_s=built_s)
+    return built_s - began_s, time.process_time() - built_s, result.packet_hops
+
+
+def _native(scenario: Scenario) -> tuple[float, float, int]:
+    simulated.prepare()
+    began_s = time.process_time()
+    fabric = simulated.SimulatedFabric(scenario, simulated.program_of(scenario))
+    fabric.timed.happen()
+    built_s = time.process_time()
+    result = fabric.run()
+    return built_s - began_s, time.process_time() - built_s, result.packet_hops
+
+
+def _python(scenario: Scenario) -> tuple[float, float, int]:
+    began_s = time.process_time()
+    fabric = VirtualFabric(scenario, simulated.program_of(scenario))
+    built_s = time.process_time()
+    outcome = fabric.run()
+    hops = outcome.accounts.sent + sum(port.packets for port in outcome.ports)
+    return built_s - began_s, time.process_time() - built_s, hops
+
+
+def alone(scenario: Scenario, kind: str) -> Row:
+    """Measure in a process of its own."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, (scenario, kind))
+
+
+def scenarios(policies: list[str], programs: tuple[Path, ...], k: int) -> list[Scenario]:
+    """Return what is measured at one size; a user's program is like JSQ."""
+    fabric = Fabric(k=k)
+    ours = [Scenario(policy=policy, program=BUILT_IN, fabric=fabric) for policy in policies]
+    return ours + [Scenario(policy="jsq", program=str(path), fabric=fabric) for path in programs]
+
+
+@click.command()
+@click.option("--k", "sizes", default="8,32", show_default=True, help="Sizes, with commas.")
+@click.option("--policy", "policies", default="ofan", show_default=True, help="Names, or all.")
+@click.option("--program", "programs", multiple=True, type=click.Path(path_type=Path))
+def main(sizes: str, policies: str, programs: tuple[Path, ...]) -> None:
+    """Print one line per measurement."""
+    names = list(POLICIES) if policies == "all" else policies.split(",")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("load balancer", "k", "engine"):
+        table.add_column(heading)
+    for heading in ("build s", "run s", "packet-hops", "million a second", "GiB"):
+        table.add_column(heading, justify="right")
+
+    for k in map(int, sizes.split(",")):
+        for scenario in scenarios(names, programs, k):
+            for row in _rows(scenario):
+                table.add_row(*_cells(row))
+
+    Console(width=120).print(table)
+
+
+def _rows(scenario: Scenario) -> list[Row]:
+    rows = [alone(scenario, NATIVE)]
+    if scenario.program == BUILT_IN:
+        rows.insert(0, alone(scenario.model_copy(update={"program": None}), KERNEL))
+    if scenario.fabric.k <= PYTHON_UP_TO:
+        short = scenario.model_copy(update={"collective": Collective(message_bytes=PYTHON_BYTES)})
+        rows.append(alone(short, PYTHON))
+
+    return rows
+
+
+def _cells(row: Row) -> list[str]:
+    return [
+        row.policy,
+        str(row.k),
+        row.engine,
+        f"{row.build_s:.1f}",
+        f"{row.run_s:.1f}",
+        f"{row.packet_hops:,}",
+        f"{row.packet_hops / row.run_s / MILLION:.2f}",
+        f"{row.max_rss_bytes / GIB:.1f}",
+    ]
+
+
+if __name__ == "__main__":
+    main()
