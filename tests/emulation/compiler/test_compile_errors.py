@@ -426,7 +426,10 @@ CASES = {
         ),
         "the @id of I.t has the wrong 8-bit prefix for a table",
     ),
-    "too deep": (statement(f"hdr.data.a = {'(' * 500}1{')' * 500};"), "this is nested too deeply"),
+    "too deep": (
+        statement(f"hdr.data.a = {'(' * 5000}1{')' * 5000};"),
+        "this is nested too deeply",
+    ),
 }
 UNMARKED = ("no main", "too deep")
 
