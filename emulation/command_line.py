@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -25,6 +26,12 @@ settings_option = click.option(
 )
 seeds_option = click.option(
     "--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on."
+)
+host_rule_option = click.option(
+    "--host-rule",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Run your own host rule (.py).",
 )
 
 

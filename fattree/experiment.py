@@ -7,12 +7,15 @@ which each of the three networks runs as it is.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from fattree.errors import ExperimentError
 from fattree.policies import POLICIES, Chooser, Policy
+from fattree.text_file import read_text
 from fattree.topology import FatTree
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 
@@ -22,6 +25,7 @@ DEFAULT_QUEUE_BYTES = 800_000
 # Far beyond any experiment: against a slip of a unit.
 MOST_BYTES = 2**40
 MOST_RTTS = 10_000
+MOST_RULE_CHARACTERS = 100_000
 LATEST_NS = 10**14
 
 # In recent flaps: above the one a link is left out, below the other it is used again
@@ -272,6 +276,41 @@ class OwnProgram(Section):
         return slug
 
 
+class HostRule(Section):
+    """A host rule of the user's: `text` is all of it, and `file` is what it is called.
+
+    Without the text, it is read from the file.
+    """
+
+    file: Annotated[str, Field(min_length=1)]
+    text: Annotated[str, Field(max_length=MOST_RULE_CHARACTERS)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or not isinstance(values.get("file"), str):
+            return values
+
+        # What is written down must not depend on files that may change, or that others cannot read.
+        name = Path(values["file"]).name
+        text = values.get("text") or read_text(values["file"], ExperimentError)
+        return {**values, "file": name, "text": text}
+
+
+class OwnHostRule(HostRule):
+    """The same among an experiment's load balancers: what else hosts and switches do is `like`."""
+
+    like: str = "host_pkt_ar"
+
+    @field_validator("like")
+    @classmethod
+    def _has_labels(cls, slug: str) -> str:
+        if slug not in LIKE:
+            raise ValueError(f"must be one of {', '.join(LIKE)}")
+
+        return slug
+
+
 class Settings(Section):
     """What experiments and scenarios share."""
 
@@ -295,11 +334,13 @@ class Scenario(Settings):
     """One run: one load balancer, one seed. Times that follow from it are integer picoseconds.
 
     `program` is for the simulator: the P4 program that its switches run, a file of the user's (with
-    the groups and hosts of `policy`) or BUILT_IN, in place of kernels.
+    the groups and hosts of `policy`) or BUILT_IN, in place of kernels. With a `host_rule` of the
+    user's, hosts label packets by that; all else is the policy's.
     """
 
     policy: str = "ofan"
     program: Annotated[str, Field(min_length=1)] | None = None
+    host_rule: HostRule | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
 
     @field_validator("policy")
@@ -326,6 +367,24 @@ class Scenario(Settings):
     def scheme(self) -> Policy:
         """Return the load balancer's row of the table."""
         return POLICIES[self.policy]
+
+    @property
+    def own_name(self) -> str:
+        """Return what the user calls a load balancer of theirs, empty for one of ours."""
+        program = "" if self.program in (None, BUILT_IN) else Path(str(self.program)).name
+        rule = self.host_rule.file if self.host_rule else ""
+        return f"{program} {rule}".strip()
+
+    @property
+    def balancer(self) -> str:
+        """Return what balances the load: the policy's slug, or the user's files."""
+        return self.own_name or self.policy
+
+    @property
+    def balancer_label(self) -> str:
+        """Return the same as people read it."""
+        form = " (P4)" if self.program == BUILT_IN else ""
+        return self.own_name or f"{self.scheme.label}{form}"
 
     @property
     def rate_bps(self) -> int:
@@ -390,13 +449,31 @@ class Scenario(Settings):
 class Experiment(Settings):
     """A file: the shared settings, the load balancers and the seeds to run.
 
-    A program of the user's runs before them.
+    A program or a host rule of the user's runs before them.
     """
 
     policies: tuple[str, ...] = ("ofan",)
     program: OwnProgram | None = None
+    host_rule: OwnHostRule | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
+
+    @property
+    def runs(self) -> int:
+        """Return how many scenarios there are."""
+        return (len(self.policies) + (self.host_rule is not None)) * self.seeds
+
+    def alone(self, like: str) -> "Experiment":
+        """Return the experiment with one load balancer, `like` one of ours but for a host rule."""
+        if self.host_rule is None:
+            return self.model_copy(update={"policies": (like,)})
+
+        rule = self.host_rule.model_copy(update={"like": like})
+        return self.model_copy(update={"policies": (), "host_rule": rule})
+
+    def without_rule(self) -> "Experiment":
+        """Return the experiment with the load balancers of ours alone."""
+        return self.model_copy(update={"host_rule": None})
 
     def scenarios(self) -> Iterator[Scenario]:
         """Yield one scenario per seed and load balancer.
@@ -405,5 +482,9 @@ class Experiment(Settings):
         """
         shared = {name: getattr(self, name) for name in Settings.model_fields}
         for seed in range(self.seed, self.seed + self.seeds):
+            if self.host_rule:
+                rule = HostRule(file=self.host_rule.file, text=self.host_rule.text)
+                yield Scenario(policy=self.host_rule.like, host_rule=rule, seed=seed, **shared)
+
             for policy in self.policies:
                 yield Scenario(policy=policy, seed=seed, **shared)

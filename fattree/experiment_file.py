@@ -36,6 +36,8 @@ else:
 
 # No more digits than a double holds exactly.
 SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
+# What TOML's literal strings of several lines may hold, but for their own end.
+PLAIN_LINES = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f]*")
 EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 KeyPath = tuple[Any, ...]
@@ -118,6 +120,21 @@ def parse_experiment(
     return experiment
 
 
+def host_rule_settings(file: Path | None, like: str | None) -> list[str]:
+    """Return the overrides that let a host rule run in place of an experiment's load balancers.
+
+    Those that are named later run beside it. Raises ExperimentError for `like` without a file.
+    """
+    if file is None:
+        if like:
+            raise ExperimentError("--like needs --host-rule")
+
+        return []
+
+    values = {"file": str(file)} | ({"like": like} if like else {})
+    return [f"host_rule={toml_value(values)}", "policies=[]"]
+
+
 def _parse_toml(text: str, source: str) -> dict[str, Any]:
     try:
         values: dict[str, Any] = tomllib.loads(text)
@@ -131,7 +148,7 @@ def _parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def _anchor(values: dict[str, Any], folder: Path | None) -> None:
-    for table in (values.get(name) for name in ("collective", "program")):
+    for table in (values.get(name) for name in ("collective", "program", "host_rule")):
         if folder is not None and isinstance(table, dict) and isinstance(table.get("file"), str):
             table["file"] = str(folder / table["file"])
 
@@ -201,7 +218,7 @@ def size_in_bytes(text: str) -> int:
 
 def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
     """Yield what pydantic cannot see, with its key: names, and traffic that does not fit."""
-    if not experiment.policies and not experiment.program:
+    if not (experiment.policies or experiment.program or experiment.host_rule):
         yield ("policies",), "policies is empty: name at least one load balancer"
 
     for slug in experiment.policies:
@@ -404,6 +421,10 @@ def toml_value(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
+    # Text of several lines as people write it, where nothing in it means anything to TOML.
+    if "\n" in text and PLAIN_LINES.fullmatch(text) and "'''" not in f"{text}''":
+        return f"'''\n{text}'''"
+
     # TOML's basic strings: quotes, backslashes and control characters are escaped.
     escaped = "".join(
         f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c

@@ -32,6 +32,7 @@ class LabelRule(IntEnum):
     FRESH = 1
     PLB = 2
     REPS = 3
+    OWN = 4
 
 
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)

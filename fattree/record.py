@@ -114,7 +114,7 @@ def run_record(
     longest = queues.longest or ()
 
     return Record(
-        **name | {"policy": policy or scenario.policy},
+        **name | {"policy": policy or scenario.balancer},
         cct_ps=cct_ps,
         bound_ps=bound_ps,
         increase=cct_ps / bound_ps - 1,
@@ -144,7 +144,7 @@ def described(scenario: Scenario, network: str, message_bytes: int, packets: int
     return {
         "name": scenario.name,
         "network": network,
-        "policy": scenario.policy,
+        "policy": scenario.balancer,
         "k": scenario.fabric.k,
         "hosts": scenario.tree.hosts,
         "matrix": scenario.collective.matrix,

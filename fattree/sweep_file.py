@@ -48,7 +48,7 @@ def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[S
     axes = _axes(text, header.start(), source) if header else {}
     base = _base(text[: header.start()] if header else text, axes, text, source, overrides)
 
-    if prod(map(len, axes.values())) * base.seeds * len(base.policies) > MOST_RUNS:
+    if prod(map(len, axes.values())) * base.runs > MOST_RUNS:
         raise ExperimentError(f"{source}: more than {MOST_RUNS:,} runs")
 
     # Each value on its own first: an error names one key and not a combination.
@@ -148,6 +148,9 @@ def _experiment(
     merged = values
     for key, value in point.items():
         merged = _replaced(merged, key.split("."), value)
+        # The text that is there is of the file that was.
+        if key == "host_rule.file":
+            merged = _replaced(merged, ["host_rule", "text"], "")
 
     try:
         experiment = Experiment.model_validate(merged)

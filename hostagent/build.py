@@ -16,6 +16,7 @@ from fattree.rates import rho_max
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState
 from hostagent.endpoint import Endpoint, FlowPlan
+from hostagent.own_rule import scenario_rule
 from hostagent.packets import Ends
 from hostagent.rules import rules
 from hostagent.source_routes import SourceRoutes
@@ -63,6 +64,7 @@ def endpoints(
     """Return the endpoints of some hosts in a run of this number."""
     tree = scenario.tree
     shared = rules(scenario)
+    own = scenario_rule(scenario)
     payload = scenario.packets.payload_bytes
     of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
 
@@ -88,6 +90,7 @@ def endpoints(
             payload_bytes=payload,
             routes=routes,
             run=run,
+            own_rule=own,
         )
 
     return {host: endpoint(host) for host in of_host}

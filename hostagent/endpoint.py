@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hostagent import labels, transport
+from hostagent.own_rule import OwnRule
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
 from hostagent.roce import RUNS, Packet, parse, unwrapped_psn
 from hostagent.source_routes import SourceRoutes
@@ -51,14 +52,18 @@ class StalePacketError(MisdeliveryError):
 
 
 class _Sending:
-    """One flow that begins here; `key_ps` is its valid place in the heap of ready times."""
+    """One flow that begins here; `key_ps` is its valid place in the heap of ready times.
 
-    __slots__ = ("frames", "key_ps", "packets", "plan", "sender", "started_ps")
+    `own` is what a host rule of the user's remembers of it.
+    """
 
-    def __init__(self, plan: FlowPlan, frames: DataFrames, ring: int) -> None:
+    __slots__ = ("frames", "key_ps", "own", "packets", "plan", "sender", "started_ps")
+
+    def __init__(self, plan: FlowPlan, frames: DataFrames, ring: int, own: Any) -> None:
         self.plan = plan
         self.frames = frames
         self.sender = blank(SENDER)
+        self.own = own
         self.packets = [blank(PACKET) for _ in range(ring)]
         self.key_ps = NEVER
         self.started_ps = NEVER
@@ -120,9 +125,11 @@ class Endpoint:
         payload_bytes: int,
         routes: SourceRoutes | None = None,
         run: int = 0,
+        own_rule: OwnRule | None = None,
     ) -> None:
         self._rules = rules
         self._run = run % RUNS
+        self._own_rule = own_rule
         self.routes = routes
         self._ip = ends(host, host).source_ip
         self._is_sack = rules.recovery == Recovery.SACK
@@ -139,7 +146,8 @@ class Endpoint:
             if plan.source == host:
                 frames = DataFrames(ends(host, there), plan.flow, payload_bytes, run)
                 ring = transport.ring_length(rules, plan.packets, plan.gap_ps)
-                self._sending[plan.flow] = _Sending(plan, frames, ring)
+                own = own_rule.fresh() if own_rule else None
+                self._sending[plan.flow] = _Sending(plan, frames, ring, own)
                 self._blocked[plan.flow] = set(plan.after)
             else:
                 self._receiving[plan.flow] = _Receiving(
@@ -255,7 +263,11 @@ class Endpoint:
         sending = self._sending[flow]
         sender = sending.sender
         packets = sending.packets
-        label = labels.next_label(sender, self._rules, packets, now_ps)
+        if self._own_rule:
+            label = self._own_rule.next_label(sending.own, sender, self._rules, packets, now_ps)
+        else:
+            label = labels.next_label(sender, self._rules, packets, now_ps)
+
         psn = transport.next_psn(
             sender, rules=self._rules, packets=packets, label=label, now_ps=now_ps
         )
@@ -284,7 +296,12 @@ class Endpoint:
         sender = sending.sender
         packets = sending.packets
         psn = unwrapped_psn(ack.psn, sender.sent)
-        labels.on_ack(sender, rules=self._rules, label=ack.label, marked=ack.marked, now_ps=now_ps)
+        if self._own_rule:
+            self._own_rule.on_ack(sending.own, sender, self._rules, ack.label, ack.marked, now_ps)
+        else:
+            labels.on_ack(
+                sender, rules=self._rules, label=ack.label, marked=ack.marked, now_ps=now_ps
+            )
 
         if self._is_sack:
             self._acknowledge(sender, packets, ack)

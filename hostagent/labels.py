@@ -67,7 +67,7 @@ def on_ack(sender, rules, label, marked, now_ps):
 
 
 @register_jitable
-def expire(sender, rules, packets, now_ps, forget):
+def expire(sender, rules, packets, now_ps, forget=False):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
     `forget` their labels.

@@ -2,6 +2,7 @@
 
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
+from fattree.policies import LabelRule
 from fattree.units import PS_PER_US
 from hostagent.state import PSN_WINDOW, Congestion, Recovery, Rules
 
@@ -34,7 +35,7 @@ def rules(scenario: Scenario) -> Rules:
         seed=scenario.seed,
         recovery=int(Recovery[transport.recovery.upper()]),
         congestion=int(congestion),
-        label_rule=int(scenario.scheme.label_rule),
+        label_rule=int(LabelRule.OWN if scenario.host_rule else scenario.scheme.label_rule),
         zero_load_rtt_ps=scenario.zero_load_rtt_ps,
         explore_packets=options.reps_explore_packets,
         sack_threshold=transport.sack_threshold,

@@ -91,14 +91,17 @@ def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
 
 
 def read_experiment(
-    file: Path | None, options: dict[str, Any], settings: Sequence[str]
+    file: Path | None,
+    options: dict[str, Any],
+    settings: Sequence[str],
+    first: Sequence[str] = (),
 ) -> Experiment:
-    """Read the file, if there is one, with the options of the command line.
+    """Read the file, if there is one, with the options of the command line, `first` before them.
 
     Raises ExperimentError naming the option.
     """
     given = {option: value for option, value in options.items() if value is not None}
-    overrides = [*(f"{KEYS[option]}={value}" for option, value in given.items()), *settings]
+    overrides = [*first, *(f"{KEYS[option]}={value}" for option, value in given.items()), *settings]
     try:
         return (
             load_experiment(file, overrides)

@@ -4,8 +4,10 @@ Flows are paced and pull: a host has no queue of data but takes the next packet 
 has been ready longest when the link is free (simulator model, "Hosts"; decision 3).
 """
 
+from fattree.policies import LabelRule
 from hostagent import labels, transport
 from hostagent.state import NEVER
+from sim import host_rule
 from sim.frames import is_own, note_arrival, note_holes, note_receipt, write_frame
 from sim.jit import at, inlined
 from sim.lb.hashing import label_hash
@@ -26,6 +28,7 @@ from sim.state import (
 
 # Nobody measures the queue of a host's link, so its lists have no cursor, only the far end.
 ONE_READER = 1
+OWN = int(LabelRule.OWN)
 
 
 @inlined
@@ -151,13 +154,12 @@ def receive_ack(world, number, packet, now_ps):
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
 
     # Labels learn before the transport does (`hostagent.labels`).
-    labels.on_ack(
-        sender,
-        rules,
-        label=int(packet.label),
-        marked=int(packet.status) & MARKED > 0,
-        now_ps=now_ps,
-    )
+    label = int(packet.label)
+    is_marked = int(packet.status) & MARKED > 0
+    if rules.label_rule == OWN:
+        host_rule.on_ack(world, flow, label=label, marked=is_marked, now_ps=now_ps)
+    else:
+        labels.on_ack(sender, rules, label=label, marked=is_marked, now_ps=now_ps)
 
     # What this ACK reports beyond the ones before it. The receiver may write further entries at the
     # same time, in another thread, but these are at least a window old.
@@ -293,7 +295,11 @@ def send_data(world, routes, frames, number, now_ps):
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
 
     # The label first: it looks for packets that have timed out, one of which `next_psn` may renew.
-    label = labels.next_label(sender, rules, ring, now_ps)
+    if rules.label_rule == OWN:
+        label = host_rule.next_label(world, flow, now_ps)
+    else:
+        label = labels.next_label(sender, rules, ring, now_ps)
+
     psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
     world.counters[LIVE] += 1

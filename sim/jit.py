@@ -5,6 +5,7 @@ silently, so the cache is in a folder that is named by the hash of every module 
 holds code, so a folder to which others can write is never used.
 """
 
+import ctypes
 import hashlib
 import os
 import stat
@@ -25,7 +26,17 @@ KERNEL_MODULES = (
     *(f"hostagent/{name}.py" for name in ("state", "transport", "labels", "swift")),
     *(
         f"sim/{name}.py"
-        for name in ("jit", "state", "queues", "frames", "switches", "hosts", "windows", "programs")
+        for name in (
+            "jit",
+            "state",
+            "queues",
+            "frames",
+            "switches",
+            "host_rule",
+            "hosts",
+            "windows",
+            "programs",
+        )
     ),
     *(f"sim/lb/{path.name}" for path in sorted((ROOT / "sim" / "lb").glob("*.py"))),
 )
@@ -123,6 +134,35 @@ def _prefetch(_typing, record):
 @overload(prefetch, jit_options={"_nrt": False, "forceinline": True})
 def _compiled_prefetch(record):
     return lambda record: _prefetch(record)
+
+
+_WORD = ir.IntType(64)
+
+
+def call(address: int, *arguments: int) -> int:
+    """Call a C function of 64-bit integers (addresses are such, too) that returns one."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
+    return int(kind(int(address))(*map(int, arguments)))
+
+
+@intrinsic
+def _call(_typing, address, arguments):
+    def generate(context, builder, signature, values):
+        where, given = values
+        each = [
+            context.cast(builder, builder.extract_value(given, i), kind, types.int64)
+            for i, kind in enumerate(signature.args[1])
+        ]
+        kind = ir.FunctionType(_WORD, [_WORD] * len(each))
+        where = context.cast(builder, where, signature.args[0], types.int64)
+        return builder.call(builder.inttoptr(where, kind.as_pointer()), each)
+
+    return types.int64(address, arguments), generate
+
+
+@overload(call, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_call(address, *arguments):
+    return lambda address, *arguments: _call(address, arguments)
 
 
 @inlined

@@ -28,8 +28,9 @@ from fattree.waypoints import starts, waypoints
 from fattree.wecmp import LinkState
 from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
 from hostagent.rules import rules
-from hostagent.state import NEVER, PACKET, SENDER, Recovery
+from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules
 from hostagent.transport import ring_length
+from sim.host_rule_code import compiled
 from sim.state import (
     CHUNK,
     CHUNK_BITS,
@@ -46,6 +47,7 @@ from sim.state import (
     Constants,
     Flows,
     Int64,
+    OwnRule,
     Pointers,
     Pool,
     Records,
@@ -242,13 +244,17 @@ def _world(
     ledgers = records(len(links), LEDGER)
     place_lists(pool, links, hosts, tree.switches * tree.k)
     low, high = _label_hashes()
+    shared = rules(scenario)
 
     # Hosts know the failures there are at the start; timed ones do not change their pace.
     rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows)
 
+    columns = _flows(scenario, flows, traffic.gaps(scenario, flows, rho), pairs)
+
     return World(
         constants=constants,
-        rules=rules(scenario),
+        rules=shared,
+        own=_own_rule(scenario, shared, columns),
         pool=pool,
         links=links,
         ledgers=ledgers,
@@ -257,11 +263,36 @@ def _world(
         switches=switches,
         hosts=hosts,
         heap=np.zeros(len(flows), dtype=np.int32),
-        flows=_flows(scenario, flows, traffic.gaps(scenario, flows, rho), pairs),
+        flows=columns,
         pointers=_pointers(cells, pairs),
         hash_low=low,
         hash_high=high,
         counters=counters,
+    )
+
+
+def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
+    """Return the scenario's host rule, if it has one, compiled; raises ExperimentError."""
+    rule = scenario.host_rule
+    if rule is None:
+        return OwnRule(0, 0, 0, 0, 0, 0, 0, memory=np.zeros(0, dtype=np.uint8))
+
+    made = compiled(rule.text, rule.file)
+    head = len(shared) * 8
+    memory = np.zeros(head + len(flows.senders) * made.state.itemsize, dtype=np.uint8)
+    memory[:head].view(np.int64)[:] = shared
+    memory[head:].view(made.state)[:] = made.first
+    at = memory.ctypes.data
+
+    return OwnRule(
+        next_label=made.next_label.address,
+        on_ack=made.on_ack.address,
+        states_at=at + head,
+        state_bytes=made.state.itemsize,
+        senders_at=flows.senders.ctypes.data,
+        packets_at=flows.outstanding.ctypes.data,
+        rules_at=at,
+        memory=memory,
     )
 
 

@@ -6,8 +6,6 @@ arrive (by port), as on the virtual network (design, decision 8). A packet that 
 the next node at t + latency, and so no window may be longer than that.
 """
 
-import ctypes
-
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -34,7 +32,7 @@ from sim.frames import (
     shown,
 )
 from sim.hosts import serve_host
-from sim.jit import at, inlined, kernel
+from sim.jit import at, call, inlined, kernel
 from sim.queues import append, following, is_lost, leave, occupy
 from sim.state import ACK, CHUNK, CLOCK, HOPS, LIVE, LOST, SPARE, UNROUTABLE, UNSERVED
 from sim.switches import SLOT_BITS, SLOT_MASK, TIME_BITS, arrivals, foresee, release
@@ -49,33 +47,6 @@ FORESIGHT = 6
 LINE = 64
 LOW_32 = (1 << 32) - 1
 DROPPED = -1
-WORD = ir.IntType(64)
-
-
-def call(address: int, *arguments: int) -> int:
-    """Call a C function of 64-bit integers (addresses are such, too) that returns one."""
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
-    return int(kind(int(address))(*map(int, arguments)))
-
-
-@intrinsic
-def _call(_typing, address, arguments):
-    def generate(context, builder, signature, values):
-        where, given = values
-        each = [
-            context.cast(builder, builder.extract_value(given, i), kind, types.int64)
-            for i, kind in enumerate(signature.args[1])
-        ]
-        kind = ir.FunctionType(WORD, [WORD] * len(each))
-        where = context.cast(builder, where, signature.args[0], types.int64)
-        return builder.call(builder.inttoptr(where, kind.as_pointer()), each)
-
-    return types.int64(address, arguments), generate
-
-
-@overload(call, jit_options={"_nrt": False, "forceinline": True})
-def _compiled_call(address, *arguments):
-    return lambda address, *arguments: _call(address, arguments)
 
 
 def prefetch_at(address: int) -> None:

@@ -270,12 +270,29 @@ class Flows(NamedTuple):
     is_received: Bytes
 
 
+class OwnRule(NamedTuple):
+    """A host rule of the user's: two C functions, and where what they look at begins.
+
+    Addresses are 0 without one. `memory` is the rules and all flows' states, `state_bytes` each.
+    """
+
+    next_label: int
+    on_ack: int
+    states_at: int
+    state_bytes: int
+    senders_at: int
+    packets_at: int
+    rules_at: int
+    memory: Bytes
+
+
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to."""
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
     constants: Constants
     rules: Any
+    own: OwnRule
     pool: Pool
     links: Records
     ledgers: Records

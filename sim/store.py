@@ -92,7 +92,12 @@ def model_version() -> str:
 
 def run_key(scenario: Scenario) -> str:
     """Return the hash that names a run: the same iff results are the same by construction."""
-    text = json.dumps(plain(scenario, without={"name"}), sort_keys=True)
+    values = plain(scenario, without={"name"})
+    # What a rule says counts, not what its file is called.
+    if scenario.host_rule:
+        values["host_rule"] = scenario.host_rule.text
+
+    text = json.dumps(values, sort_keys=True)
     return hashlib.sha256(
         "\n".join(
             (

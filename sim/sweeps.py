@@ -35,7 +35,7 @@ class Failure:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.scenario.policy}, seed {self.scenario.seed}: {self.message}"
+        return f"{self.scenario.balancer}, seed {self.scenario.seed}: {self.message}"
 
 
 Outcome: TypeAlias = Record | Failure
@@ -91,7 +91,10 @@ def sweep(
                 report(len(records) + len(failures), len(distinct))
 
     _refuse(failures, len(distinct))
-    return [records[key].model_copy(update={"name": scenario.name}) for key, scenario in wanted]
+    return [
+        records[key].model_copy(update={"name": scenario.name, "policy": scenario.balancer})
+        for key, scenario in wanted
+    ]
 
 
 def _refuse(failures: list[Failure], total: int) -> None:

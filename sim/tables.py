@@ -10,14 +10,17 @@ import polars as pl
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from fattree.experiment import BUILT_IN, Scenario
-from fattree.policies import POLICIES
+from fattree.experiment import Scenario
 from fattree.record import Record
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
 from sim.store import plain
 
 Runs = Sequence[tuple[Scenario, Record]]
+# What records are averaged over: swept values, and what balanced the load, like which of ours.
+Group = tuple[tuple[str, ...], str, str]
+# Seeds are what a table averages over, and load balancers have a column of their own.
+NAMING = {"name", "policy", "program", "host_rule", "seed"}
 
 
 def rows(runs: Runs) -> list[dict[str, Any]]:
@@ -38,11 +41,7 @@ def json_rows(runs: Runs) -> list[dict[str, Any]]:
 
 def _differing(runs: Runs) -> list[str]:
     """Return the dotted keys in which scenarios differ, but for name, load balancer and seed."""
-    # Seeds are what a table averages over, and load balancers have a column of their own.
-    scenarios = [
-        dict(_dotted(plain(scenario, without={"name", "policy", "program", "seed"})))
-        for scenario, _ in runs
-    ]
+    scenarios = [dict(_dotted(plain(scenario, without=NAMING))) for scenario, _ in runs]
     return [
         key
         for key in (scenarios[0] if runs else ())
@@ -109,31 +108,19 @@ def results_table(runs: Runs) -> Table:
     ):
         table.add_column(heading, justify="right", no_wrap=True)
 
-    for (values, label), records in _groups(runs, keys).items():
+    for (values, label, _), records in _groups(runs, keys).items():
         table.add_row(*values, label, *_cells(records))
 
     return table
 
 
-def _groups(runs: Runs, keys: Sequence[str]) -> dict[tuple[tuple[str, ...], str], list[Record]]:
-    groups: dict[tuple[tuple[str, ...], str], list[Record]] = {}
+def _groups(runs: Runs, keys: Sequence[str]) -> dict[Group, list[Record]]:
+    groups: dict[Group, list[Record]] = {}
     for scenario, record in runs:
         values = tuple(_shown(value) for value in _values(scenario, keys).values())
-        groups.setdefault((values, _label(scenario)), []).append(record)
+        groups.setdefault((values, scenario.balancer_label, scenario.policy), []).append(record)
 
     return groups
-
-
-def _label(scenario: Scenario) -> str:
-    """Return what balanced the load: a policy, its P4 program, or a user's file."""
-    label = POLICIES[scenario.policy].label
-    match scenario.program:
-        case None:
-            return label
-        case str(file) if file == BUILT_IN:
-            return f"{label} (P4)"
-        case file:
-            return Path(file).name
 
 
 def _shown(value: Any) -> str:

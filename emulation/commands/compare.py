@@ -11,7 +11,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from emulation.command_line import names, one_line_errors, seeds_option, settings_option
+from emulation.command_line import (
+    host_rule_option,
+    names,
+    one_line_errors,
+    seeds_option,
+    settings_option,
+)
 from emulation.commands import on_mininet
 from emulation.commands.emulate import MININET, TABLE_WIDTH, read_experiment
 from emulation.commands.experiment_run import (
@@ -28,6 +34,7 @@ from emulation.outcomes.comparison import Row, compared, comparison_table, diffe
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
 from emulation.programs.own_program import Loaded, alone, own_program
 from fattree.experiment import LIKE, Experiment, OwnProgram
+from fattree.experiment_file import host_rule_settings
 from fattree.policies import POLICIES
 from fattree.record import Record, table
 
@@ -44,6 +51,7 @@ EXAMPLES = f"""
 \b
 Examples:
   ofan compare experiments/demo.toml
+  ofan compare experiments/demo.toml --host-rule my_labels.py --policies host_pkt,host_pkt_ar
   ofan compare experiments/demo_failure.toml --policies ofan,simple_rr,host_dr --seeds 3
   ofan compare experiments/demo.toml --program two_choices.p4 --policies ofan,jsq
   sudo .venv/bin/ofan compare {REAL_PACKETS} --policies all --networks {",".join(NETWORKS)}
@@ -95,7 +103,7 @@ def simulated(
             # Errors of the simulator do not know of which run they are.
             except SimulationError as error:
                 raise EmulationError(
-                    f"{SIM}, {scenario.scheme.label}, seed {scenario.seed}: {error}"
+                    f"{SIM}, {scenario.balancer_label}, seed {scenario.seed}: {error}"
                 ) from None
 
             reporter.finish(records[-1])
@@ -147,8 +155,9 @@ def show(rows: Sequence[Row], picture: Path) -> None:
     "--like",
     type=click.Choice(LIKE),
     metavar="POLICY",
-    help=f"Your programs: whose groups and hosts they get [{DEFAULT_LIKE}].",
+    help=f"Yours: whose groups and hosts they get [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
+@host_rule_option
 @click.option(
     "--networks",
     metavar="NETWORK,...",
@@ -172,6 +181,7 @@ def compare(
     policies: tuple[str, ...],
     programs: tuple[Path, ...],
     like: str | None,
+    host_rule: Path | None,
     networks: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: int | None,
@@ -183,7 +193,8 @@ def compare(
         raise click.UsageError("--program is for the virtual network and the simulator")
 
     with one_line_errors():
-        experiment = read_experiment(file, settings, seeds)
+        rule = host_rule_settings(host_rule, None if programs else like)
+        experiment = read_experiment(file, (*rule, *settings), seeds)
         # Compiled before anything runs.
         owned = [
             own_program(
@@ -195,6 +206,8 @@ def compare(
         # Programs run in place of the file's load balancers, beside those of the command line.
         named = policies or (() if owned else experiment.policies)
         experiment = experiment.model_copy(update={"policies": named})
+        # A host rule runs with the programs, if there are any.
+        ours = experiment.without_rule() if owned else experiment
         folder = results_folder(output or Path("results") / f"{experiment.name}_compared")
 
         with reporting() as reporter:
@@ -202,7 +215,7 @@ def compare(
                 record
                 for network in networks
                 for found in (
-                    run_on(network, experiment, reporter, folder) if named else (),
+                    run_on(network, ours, reporter, folder) if ours.runs else (),
                     *(run_program_on(network, experiment, own, reporter) for own in owned),
                 )
                 for record in found

@@ -9,7 +9,13 @@ from typing import get_args
 import click
 from rich.console import Console
 
-from emulation.command_line import names, one_line_errors, seeds_option, settings_option
+from emulation.command_line import (
+    host_rule_option,
+    names,
+    one_line_errors,
+    seeds_option,
+    settings_option,
+)
 from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
     VIRTUAL,
@@ -22,9 +28,10 @@ from emulation.commands.experiment_run import (
 from emulation.commands.own_program import (
     DEFAULT_LIKE,
     Runners,
+    folder_suffixes,
     keep_beside,
     run_beside,
-    with_program,
+    with_own,
 )
 from emulation.errors import EmulationError
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
@@ -36,8 +43,9 @@ from emulation.softswitch.pipeline import Engine
 from emulation.virtual.engine import ENGINES
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Detection, Experiment
-from fattree.experiment_file import load_experiment
+from fattree.experiment_file import host_rule_settings, load_experiment
 from fattree.policies import POLICIES
+from hostagent.own_rule import own_rule
 
 TABLE_WIDTH = 132
 # What --program runs where no experiment is named.
@@ -62,6 +70,7 @@ Examples:
   ofan emulate experiments/demo_failure.toml --json | jq '.records[] | {{policy, cct_ps}}'
   {ON_MININET} --hold
   {ON_MININET} --hold --detection netlink
+  ofan emulate --host-rule my_labels.py --compare-with host_pkt,host_pkt_ar
   ofan emulate --program my_lb.p4 --compare-with ofan,jsq
   ofan emulate --program my_lb.p4 --like ofan experiments/demo_failure.toml
 """
@@ -71,9 +80,13 @@ def read_experiment(
     file: Path, settings: tuple[str, ...], seeds: int | None, takes_program: bool = False
 ) -> Experiment:
     """Read an experiment file with the overrides of the command line; raises ExperimentError."""
-    return load_experiment(
+    experiment = load_experiment(
         file, [*settings, *([f"seeds={seeds}"] if seeds is not None else [])], takes_program
     )
+    if experiment.host_rule:
+        own_rule(experiment.host_rule.text, experiment.host_rule.file)
+
+    return experiment
 
 
 def show(
@@ -98,7 +111,7 @@ def show(
 def refuse_contradictions(
     file: Path | None,
     settings: tuple[str, ...],
-    program: Path | None,
+    own: Path | None,
     of_mininet: tuple[object, ...],
     network: str,
 ) -> None:
@@ -107,16 +120,16 @@ def refuse_contradictions(
     if network != MININET and any(of_mininet):
         raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
 
-    if program is None and file is None:
+    if own is None and file is None:
         raise click.UsageError(
             "which experiment? Name a file, as in ofan emulate experiments/demo.toml"
         )
 
-    if program is not None and any(
+    if own is not None and any(
         setting.partition("=")[0].strip() == "policies" for setting in settings
     ):
         raise click.UsageError(
-            "--program runs in place of the experiment's policies: use --like and --compare-with"
+            "yours runs in place of the experiment's policies: use --like and --compare-with"
         )
 
 
@@ -136,18 +149,19 @@ def refuse_contradictions(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Run your own program (.p4, or BMv2 .json).",
 )
+@host_rule_option
 @click.option(
     "--like",
     type=click.Choice(LIKE),
     metavar="POLICY",
-    help=f"Your program: whose groups and hosts it gets [{DEFAULT_LIKE}].",
+    help=f"Yours: whose groups and hosts it gets [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
 @click.option(
     "--compare-with",
     "rivals",
     metavar="POLICY,...",
     callback=names(tuple(POLICIES)),
-    help="Your program: run these of ours beside it.",
+    help="Yours: run these of ours beside it.",
 )
 @click.option(
     "--output",
@@ -194,6 +208,7 @@ def emulate(
     seeds: int | None,
     network: str,
     program: Path | None,
+    host_rule: Path | None,
     like: str | None,
     rivals: tuple[str, ...],
     output: Path | None,
@@ -211,7 +226,11 @@ def emulate(
     Keep its results in a folder.
     """
     refuse_contradictions(
-        file, settings, program, of_mininet=(switch, compiler, hold, *ports), network=network
+        file,
+        settings,
+        program or host_rule,
+        of_mininet=(switch, compiler, hold, *ports),
+        network=network,
     )
     if network == MININET and engine:
         raise click.UsageError("--engine needs --network virtual")
@@ -222,8 +241,9 @@ def emulate(
     # --detection is a key of the file, too; the last one counts.
     settings = (*settings, f"controller.detection={detection}") if detection else settings
     with one_line_errors():
-        experiment = with_program(
-            read_experiment(file or DEMO, settings, seeds, True), program, like, rivals
+        rule = host_rule_settings(host_rule, None)
+        experiment = with_own(
+            read_experiment(file or DEMO, (*rule, *settings), seeds, True), program, like, rivals
         )
 
         # All scenarios of an experiment have the same fabric.
@@ -239,8 +259,7 @@ def emulate(
 
         folder = results_folder(
             output
-            or Path("results")
-            / (f"{experiment.name}_{own.folder_suffix}" if own else experiment.name)
+            or Path("results") / "_".join([experiment.name, *folder_suffixes(experiment, own)])
         )
 
         if own and compiler:

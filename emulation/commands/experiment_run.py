@@ -57,7 +57,7 @@ class Reporter:
     @contextmanager
     def experiment(self, experiment: Experiment) -> Iterator[None]:
         """Show how many runs of an experiment are done."""
-        total = len(experiment.policies) * experiment.seeds
+        total = experiment.runs
         # The run's bar is one that is used again, hidden until the first run starts.
         self._all = self._progress.add_task(experiment.name, total=total)
         self._run = self._progress.add_task("", total=1, visible=False)
@@ -69,7 +69,7 @@ class Reporter:
         """Show that a run starts."""
         assert self._run is not None
         self._progress.reset(
-            self._run, description=f"{scenario.scheme.label}, seed {scenario.seed}", visible=True
+            self._run, description=f"{scenario.balancer_label}, seed {scenario.seed}", visible=True
         )
 
     def advance(self, fraction: float) -> None:

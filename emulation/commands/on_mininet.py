@@ -75,11 +75,11 @@ def only_scenario(experiment: Experiment) -> Scenario:
     """
     scenarios = list(experiment.scenarios())
     if len(scenarios) > 1:
-        policies = ", ".join(experiment.policies)
+        policies = ", ".join(dict.fromkeys(one.balancer for one in scenarios))
         raise UnsupportedError(
             f"--hold keeps one network, this experiment has {len(scenarios)}"
             f" ({policies}; {experiment.seeds} seeds):"
-            f" choose one with --set policies={experiment.policies[0]} --seeds 1"
+            f" choose one with --set policies={scenarios[0].policy} --seeds 1"
         )
 
     return scenarios[0]

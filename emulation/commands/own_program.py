@@ -10,44 +10,68 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from emulation.commands.experiment_run import Finished, Reporter, Runner, run_experiment
+from emulation.commands.experiment_run import (
+    Finished,
+    ProgressCall,
+    Reporter,
+    Runner,
+    run_experiment,
+)
 from emulation.errors import ProgramError
+from emulation.outcomes.outcome import Outcome
 from emulation.programs.own_program import Loaded, alone
 from emulation.programs.switch_program import SwitchProgram
-from fattree.experiment import Experiment, OwnProgram
+from fattree.experiment import Experiment, OwnProgram, Scenario
 
 DEFAULT_LIKE = OwnProgram.model_fields["like"].default
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 Runners = Callable[[SwitchProgram | None], Runner]
 
 
-def with_program(
+def with_own(
     experiment: Experiment, file: Path | None, like: str | None, rivals: tuple[str, ...]
 ) -> Experiment:
     """Return the experiment with the command line's program in place of its policies, and rivals.
 
-    Without a `file` on the command line, that of the experiment's `[program]` stays; raises
-    ProgramError without either.
+    Without a `file` on the command line, that of the experiment's `[program]` stays, and so does
+    its host rule; raises ProgramError without any of them.
     """
+    if experiment.host_rule:
+        chosen = {"like": like} if like else {}
+        rule = experiment.host_rule.model_copy(update=chosen)
+        experiment = experiment.model_copy(update={"host_rule": rule})
+
     if file is not None:
         own = OwnProgram(file=str(file), like=like or DEFAULT_LIKE)
         return experiment.model_copy(update={"program": own, "policies": rivals})
 
     if experiment.program is None:
-        if like or rivals:
-            raise ProgramError("--like and --compare-with need --program")
+        if (like or rivals) and not experiment.host_rule:
+            raise ProgramError("--like and --compare-with need --program or --host-rule")
 
-        return experiment
+        return experiment.model_copy(update={"policies": rivals or experiment.policies})
 
     own = OwnProgram(file=experiment.program.file, like=like or experiment.program.like)
     return experiment.model_copy(update={"program": own, "policies": rivals or experiment.policies})
 
 
+def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]:
+    """Yield what tells the results folder from others: of the user's program and host rule."""
+    if own:
+        yield own.folder_suffix
+
+    if experiment.host_rule:
+        yield Path(experiment.host_rule.file).stem
+
+
 def runs_of(runner: Runner, own: Loaded) -> Runner:
     """Return a runner whose outcomes are called by the program's file name."""
-    return lambda scenario, on_progress: replace(
-        runner(scenario, on_progress), own_program=own.path.name
-    )
+
+    def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
+        mine = scenario.model_copy(update={"program": own.path.name})
+        return replace(runner(scenario, on_progress), own_program=mine.own_name)
+
+    return run
 
 
 def run_beside(
@@ -66,7 +90,7 @@ def run_beside(
     if not experiment.policies:
         return replace(mine, experiment=kept)
 
-    ours = run_experiment(experiment, reporter, runners(None), network)
+    ours = run_experiment(experiment.without_rule(), reporter, runners(None), network)
     return Finished(kept, mine.outcomes + ours.outcomes, mine.records + ours.records)
 
 

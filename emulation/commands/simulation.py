@@ -7,10 +7,12 @@ from typing import Any, get_args
 
 import click
 
-from emulation.command_line import BAD_INPUT
+from emulation.command_line import BAD_INPUT, host_rule_option
 from fattree.experiment import BUILT_IN, LIKE, Matrix, OwnProgram, Scenario
+from fattree.experiment_file import host_rule_settings
 from fattree.policies import POLICIES
 from fattree.sweep_file import load_sweep
+from hostagent.own_rule import scenario_rule
 from sim.cli import (
     THREADS,
     FilePath,
@@ -34,6 +36,7 @@ Examples:
   ofan sim run experiments/demo.toml --set fabric.k=16 --policy all
   ofan sim run --k 32 --program two_choices.p4 --policy ofan,jsq --threads 2
   ofan sim run --k 16 --policy all --as p4
+  ofan sim run --k 16 --host-rule my_labels.py --policy host_pkt,host_pkt_ar
   ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \
 | jq '.runs[] | {policy, seed, increase}'
 """
@@ -59,7 +62,7 @@ like_option = click.option(
     "--like",
     type=click.Choice(LIKE),
     metavar="POLICY",
-    help=f"Your programs: whose groups and hosts they get.  [{DEFAULT_LIKE}]",
+    help=f"Yours: whose groups and hosts they get.  [{DEFAULT_LIKE}; a rule alone: host_pkt_ar]",
 )
 as_option = click.option(
     "--as",
@@ -94,7 +97,13 @@ def with_programs(
 
 
 def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> Run:
-    """Return what runs each of the scenarios; where it runs here, kernels are compiled first."""
+    """Return what runs each of the scenarios; where it runs here, kernels are compiled first.
+
+    Raises ExperimentError where a host rule of the user's is wrong.
+    """
+    for scenario in scenarios:
+        scenario_rule(scenario)
+
     if is_here and any(scenario.program is None for scenario in scenarios):
         prepare()
 
@@ -128,6 +137,7 @@ def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> 
     help=f"Load balancers: {', '.join(POLICIES)}.  [ofan]",
 )
 @program_option
+@host_rule_option
 @like_option
 @as_option
 @click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]")
@@ -160,6 +170,7 @@ def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> 
 def run(
     file: Path | None,
     programs: tuple[Path, ...],
+    host_rule: Path | None,
     like: str | None,
     form: str,
     settings: tuple[str, ...],
@@ -176,13 +187,16 @@ def run(
             file,
             {f"--{name.replace('_', '-')}": value for name, value in options.items()},
             settings,
+            host_rule_settings(host_rule, None if programs else like),
         )
 
-        # A program runs in place of the default, or of a file's load balancers.
+        # A program runs in place of the default, or of a file's load balancers, and a host rule
+        # with the programs, if there are any.
         named = not programs or options["policy"] is not None
+        ours = experiment.without_rule() if programs else experiment
         scenarios = with_programs(
-            experiment.scenarios() if named else (),
-            (experiment.model_copy(update={"policies": (of(like),)}).scenarios()),
+            ours.scenarios() if named else (),
+            experiment.alone(of(like)).scenarios(),
             programs,
             form,
         )
@@ -204,6 +218,7 @@ def run(
 @click.command("sweep", epilog=SWEEP_EXAMPLES)
 @click.argument("file", type=FilePath)
 @program_option
+@host_rule_option
 @like_option
 @as_option
 @click.option(
@@ -229,6 +244,7 @@ def run(
 def sweep_command(
     file: Path,
     programs: tuple[Path, ...],
+    host_rule: Path | None,
     like: str | None,
     form: str,
     settings: tuple[str, ...],
@@ -244,10 +260,13 @@ def sweep_command(
     balancers.
     """
     with one_line_errors():
-        swept = load_sweep(file, settings)
+        rule = host_rule_settings(host_rule, None if programs else like)
+        swept = load_sweep(file, [*rule, *settings])
+        ruled = [each for each in swept if each.host_rule] if programs else []
         # What differs in the load balancer alone is the same scenario for a program.
-        alike = [each.model_copy(update={"policy": of(like)}) for each in swept]
-        scenarios = with_programs(swept, dict.fromkeys(alike), programs, form)
+        alike = [each.model_copy(update={"policy": of(like)}) for each in ruled or swept]
+        ours = [each for each in swept if each.host_rule is None] if ruled else swept
+        scenarios = with_programs(ours, dict.fromkeys(alike), programs, form)
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
         say_how_matrices_are_read(scenarios)
 

@@ -67,7 +67,7 @@ class HeldSource:
             name=scenario.name,
             network=f"mininet ({state.switch})",
             policy=scenario.policy,
-            label=scenario.scheme.label,
+            label=scenario.balancer_label,
             seed=scenario.seed,
             k=scenario.fabric.k,
             state="running" if state.is_running else "complete" if is_done else "idle",

@@ -207,7 +207,7 @@ class VirtualSource:
 
     def _header(self) -> Header:
         scenario = self.scenario
-        label = self._own.path.name if self._own else scenario.scheme.label
+        label = self._own.path.name if self._own else scenario.balancer_label
         state = "running" if self._network.hosts.unfinished else "complete"
 
         return Header(

@@ -81,4 +81,4 @@ def check(name: str, pipeline: Pipeline) -> None:
 
 def alone(experiment: Experiment, own: Loaded) -> Experiment:
     """Return the experiment with the program's plan as its only load balancer."""
-    return experiment.model_copy(update={"policies": (own.like,)})
+    return experiment.alone(own.like)

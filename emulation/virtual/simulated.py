@@ -10,7 +10,6 @@ follow links as in the simulator: at once at all switches, G after the change.
 
 import time
 from functools import partial
-from pathlib import Path
 
 from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
@@ -116,22 +115,16 @@ def program_of(scenario: Scenario) -> SwitchProgram:
 def simulate(scenario: Scenario, threads: int = 1) -> Record:
     """Run one scenario for a sweep: by kernels, or with its program where it has one.
 
-    The record of a user's program is called by its file name. Raises what `sim.sweeps.simulate`
-    does.
+    Raises what `sim.sweeps.simulate` does.
     """
     if scenario.program is None:
         return sweeps.simulate(scenario, threads)
 
     try:
-        record = run(scenario, threads=threads).record
+        return run(scenario, threads=threads).record
     # A sweep tells of each run in a line what was wrong with it.
     except BAD_INPUT as error:
         raise SimulationError(str(error)) from None
-
-    if scenario.program == BUILT_IN:
-        return record
-
-    return record.model_copy(update={"policy": Path(scenario.program).name})
 
 
 def prepare() -> None:

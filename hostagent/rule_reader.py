@@ -1,0 +1,660 @@
+"""The language of host rules: as much Python as means the same everywhere, read line by line.
+
+Integers of 64 bits that wrap around, lists of fixed length whose indices do, too, loops over
+ranges, functions that call those above them; nothing that is not named here. So a rule can do
+nothing but compute, whoever runs it, and whatever is refused is refused with its line before
+anything runs. A number that a way through a function leaves out is 0 there.
+"""
+
+import ast
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from fattree.errors import ExperimentError
+from hostagent import labels
+from hostagent.state import SENDER, Rules
+
+NEXT_LABEL = "next_label"
+ON_ACK = "on_ack"
+SIGNATURES = {
+    NEXT_LABEL: ("state", "sender", "rules", "packets", "now_ps"),
+    ON_ACK: ("state", "sender", "rules", "label", "marked", "now_ps"),
+}
+# What is not a number goes by one name everywhere, so that a name says what a thing is.
+RECORDS = ("state", "sender", "rules", "packets")
+READABLE: Mapping[str, tuple[str, ...]] = {
+    "sender": tuple(name for name, kind in (SENDER.fields or {}).items() if not kind[0].shape),
+    "rules": Rules._fields,
+}
+IMPORTS: Mapping[str, tuple[str, ...]] = {
+    "__future__": ("annotations",),
+    "dataclasses": ("dataclass", "field"),
+    "hostagent.labels": ("expire", "random_label"),
+}
+# What of ours a rule may call: with which records, and how many numbers behind them.
+TOOLS: Mapping[str, tuple[Callable[..., int], tuple[str, ...], int]] = {
+    "expire": (labels.expire, ("sender", "rules", "packets"), 1),
+    "random_label": (labels.random_label, ("sender", "rules"), 0),
+}
+BUILTINS = ("abs", "bool", "int", "len", "max", "min", "range")
+
+MOST_CELLS = 1024
+LARGEST = 2**63 - 1
+
+# Operators become calls, as the machine's arithmetic is not Python's.
+HELPERS: Mapping[type[ast.AST], str] = {
+    ast.Add: "_add",
+    ast.Sub: "_sub",
+    ast.Mult: "_mul",
+    ast.FloorDiv: "_div",
+    ast.Mod: "_mod",
+    ast.LShift: "_shl",
+    ast.RShift: "_shr",
+    ast.USub: "_neg",
+    ast.UAdd: "_int",
+    ast.Invert: "_inv",
+}
+# These lead from 64 bits to 64 bits in both.
+SAFE = (ast.BitAnd, ast.BitOr, ast.BitXor)
+COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+ADVICE: Mapping[type[ast.AST], str] = {
+    ast.Div: "numbers are integers: use // instead of /",
+    ast.Pow: "there is no **: use * or <<",
+    ast.While: "loops are `for ... in range(...)`",
+}
+WORDS = "a rule is made of integers, names, arithmetic, comparisons, if, for, return and functions"
+IMPORTABLE = (
+    "a rule imports dataclass and field from dataclasses, random_label and expire from"
+    " hostagent.labels, and nothing else"
+)
+
+# A state's fields: a number, or a list's numbers.
+State = dict[str, int | tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a rule's file says: its state, its constants, and a module of its functions."""
+
+    state: State
+    constants: dict[str, int]
+    module: ast.Module
+
+
+def read_rule(text: str, name: str, helpers: Mapping[str, Callable[..., int]]) -> Found:
+    """Read a rule; `helpers` are what operators mean in constants.
+
+    Raises ExperimentError with the line of what is wrong.
+    """
+    reader = _Reader(name, helpers)
+    try:
+        # What `ast` alone lets pass: `break` outside of a loop.
+        compile(text, name, "exec", dont_inherit=True)
+        reader.read(ast.parse(text))
+    except SyntaxError as error:
+        raise ExperimentError(f"{name}:{error.lineno}: not Python: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise ExperimentError(f"{name}: nested too deeply") from None
+    # Zero bytes, before Python 3.12; what the reader raises is of this kind, too.
+    except ValueError as error:
+        raise (
+            error
+            if isinstance(error, ExperimentError)
+            else ExperimentError(f"{name}: not Python: {error}")
+        ) from None
+
+    module = ast.fix_missing_locations(ast.Module(body=reader.definitions, type_ignores=[]))
+    return Found(reader.state, reader.constants, module)
+
+
+def evaluated(
+    module: ast.Module,
+    name: str,
+    names: Mapping[str, Any],
+    ready: Callable[[Callable[..., Any]], Any],
+) -> dict[str, Any]:
+    """Return the functions of a module that has been read; `ready` is applied to each.
+
+    They see `names` and `TOOLS` alone.
+    """
+    tools = {tool: function for tool, (function, _, _) in TOOLS.items()}
+    space: dict[str, Any] = {"__builtins__": {}, "range": range, "_ready": ready, **tools, **names}
+    exec(compile(module, name, "exec"), space)
+    return {
+        definition.name: space[definition.name]
+        for definition in module.body
+        if isinstance(definition, ast.FunctionDef)
+    }
+
+
+@dataclass(slots=True)
+class _Function:
+    """The function that is being read, or has been: its parameters, and the names of its numbers.
+
+    `returns` says whether it returns one.
+    """
+
+    parameters: tuple[str, ...] = ()
+    numbers: frozenset[str] = frozenset()
+    returns: bool = False
+
+
+@dataclass(slots=True)
+class _Reader(ast.NodeVisitor):
+    """Reads a module from top to bottom; what it has met so far may be used further down.
+
+    `visit` returns what an expression becomes, or a list of what a statement does.
+    """
+
+    name: str
+    helpers: Mapping[str, Callable[..., int]]
+    constants: dict[str, int] = field(default_factory=dict)
+    functions: dict[str, _Function] = field(default_factory=dict)
+    definitions: list[ast.stmt] = field(default_factory=list)
+    state: State = field(default_factory=dict)
+    state_class: str = ""
+    imported: set[str] = field(default_factory=set)
+    here: _Function = field(default_factory=_Function)
+
+    def error(self, node: ast.AST, problem: str) -> ExperimentError:
+        """Return the error that names a place."""
+        return ExperimentError(f"{self.name}:{getattr(node, 'lineno', 1)}: {problem}")
+
+    def generic_visit(self, node: ast.AST) -> NoReturn:
+        """Refuse what has no method of its own."""
+        operator = getattr(node, "op", node)
+        raise self.error(node, f"`{_shown(node)}`: {ADVICE.get(type(operator), WORDS)}")
+
+    def read(self, tree: ast.Module) -> None:
+        """Read all; raises ExperimentError."""
+        for statement in tree.body:
+            self._top(statement)
+
+        for name, parameters in SIGNATURES.items():
+            if name not in self.functions:
+                near = _nearest(name, self.functions)
+                raise ExperimentError(
+                    f"{self.name}: there is no function {name}({', '.join(parameters)}){near}"
+                )
+
+    # The outermost level: imports, constants, the state's class, functions.
+
+    def _top(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                pass
+            case ast.Import() | ast.ImportFrom():
+                self._import(node)
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                self._claim(node, name)
+                self.constants[name] = self._constant(value)
+            case ast.ClassDef():
+                self._class(node)
+            case ast.FunctionDef():
+                self._function(node)
+            case _:
+                raise self.error(
+                    node,
+                    f"`{_shown(node)}`: outside functions there are imports, constants"
+                    " and one dataclass",
+                )
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        module = node.module if isinstance(node, ast.ImportFrom) and not node.level else None
+        known = IMPORTS.get(module or "", ())
+        if any(alias.name not in known or alias.asname for alias in node.names):
+            raise self.error(node, f"`{_shown(node)}`: {IMPORTABLE}")
+
+        self.imported |= {alias.name for alias in node.names}
+
+    def _claim(self, node: ast.AST, name: str) -> None:
+        """Refuse a name that means something already."""
+        if name.startswith("_"):
+            raise self.error(node, f"{name}: names do not begin with an underscore")
+
+        taken = (self.constants, self.functions, [self.state_class], TOOLS, RECORDS, BUILTINS)
+        if any(name in names for names in taken):
+            raise self.error(node, f"{name} means something already")
+
+    def _constant(self, node: ast.expr) -> int:
+        """Return the value of an expression of constants."""
+        expression = ast.fix_missing_locations(ast.Expression(self.visit(node)))
+        space = {"__builtins__": {}, **self.helpers, **self.constants}
+        return int(eval(compile(expression, self.name, "eval"), space))
+
+    def _class(self, node: ast.ClassDef) -> None:
+        self._claim(node, node.name)
+        if self.state_class:
+            raise self.error(node, f"{node.name}: the state is {self.state_class} already")
+
+        decorators = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+        if [ast.unparse(one) for one in decorators] != ["dataclass"] or node.bases or node.keywords:
+            raise self.error(node, f"{node.name}: the state is a class with @dataclass alone")
+
+        self.state_class = node.name
+        for statement in node.body:
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str())) | ast.Pass():
+                    pass
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    self._field(statement, name)
+                case _:
+                    raise self.error(
+                        statement, f"`{_shown(statement)}`: fields are as in `seen: int = 0`"
+                    )
+
+    def _field(self, node: ast.AnnAssign, name: str) -> None:
+        if name.startswith("_") or name in self.state:
+            raise self.error(node, f"{name}: a name of its own, without an underscore before it")
+
+        kind = ast.unparse(node.annotation)
+        if kind == "int" and node.value is not None:
+            self.state[name] = self._constant(node.value)
+        elif kind == "list[int]" and node.value is not None:
+            self.state[name] = self._cells(node, name, node.value)
+        else:
+            raise self.error(
+                node,
+                f"`{_shown(node)}`: fields are integers with a default (`{name}: int = 0`)"
+                f" or lists of them (`{name}: list[int] = field(default_factory=lambda: [0] * 4)`)",
+            )
+
+    def _cells(self, node: ast.AnnAssign, name: str, value: ast.expr) -> tuple[int, ...]:
+        made: ast.expr = value
+        match value:
+            case ast.Call(
+                func=ast.Name(id="field"),
+                args=[],
+                keywords=[ast.keyword(arg="default_factory", value=ast.Lambda(body=made))],
+            ):
+                pass
+
+        cells, times = made, 1
+        if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Mult):
+            cells, times = made.left, self._constant(made.right)
+
+        if not isinstance(cells, ast.List):
+            raise self.error(node, f"{name}: write it as `field(default_factory=lambda: [0] * 4)`")
+
+        numbers = tuple(map(self._constant, cells.elts))
+        if not 1 <= len(numbers) * max(times, 0) <= MOST_CELLS:
+            raise self.error(node, f"{name}: a list has 1 to {MOST_CELLS} numbers")
+
+        return numbers * times
+
+    # Functions.
+
+    def _function(self, node: ast.FunctionDef) -> None:
+        self._claim(node, node.name)
+        parameters = self._parameters(node)
+        assigned = [
+            one.id
+            for one in _walk(node.body)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        ]
+        numbers = frozenset({*assigned, *parameters} - set(RECORDS))
+        self.here = _Function(parameters, numbers, returns=self._returns(node))
+
+        # Set at the beginning, so that no way through the function can leave one out.
+        zeros = [
+            ast.Assign([ast.Name(name, ast.Store())], ast.Constant(0))
+            for name in dict.fromkeys(assigned)
+            if name not in parameters
+        ]
+        body = [*zeros, *self._body(node.body)]
+        self.definitions.append(_definition(node, parameters, body))
+        self.functions[node.name] = self.here
+        self.here = _Function()
+
+    def _parameters(self, node: ast.FunctionDef) -> tuple[str, ...]:
+        given = node.args
+        more = (given.vararg, given.kwarg, given.kwonlyargs, given.posonlyargs, given.defaults)
+        if node.decorator_list or any(more):
+            raise self.error(node, f"{node.name}: a function has plain parameters, no decorators")
+
+        parameters = tuple(each.arg for each in given.args)
+        wanted = SIGNATURES.get(node.name, parameters)
+        if parameters != wanted:
+            raise self.error(
+                node,
+                f"{node.name}({', '.join(parameters)}): it must be"
+                f" {node.name}({', '.join(wanted)})",
+            )
+
+        for each in given.args:
+            if each.arg not in RECORDS:
+                self._claim(each, each.arg)
+
+        return parameters
+
+    def _returns(self, node: ast.FunctionDef) -> bool:
+        """Return whether a function returns a number; refuse one that does so now and then."""
+        values = [one.value for one in _walk(node.body) if isinstance(one, ast.Return)]
+        if not any(values) and node.name != NEXT_LABEL:
+            return False
+
+        if not all(values) or not _always_returns(node.body):
+            raise self.error(node, f"{node.name}: it must return a number on every way through it")
+
+        return True
+
+    def _body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        made = [
+            ast.copy_location(new, statement)
+            for statement in statements
+            for new in self.visit(statement)
+        ]
+        return made or [ast.Pass()]
+
+    # Statements.
+
+    def visit_Pass(self, node: ast.stmt) -> list[ast.stmt]:
+        """Keep it."""
+        return [node]
+
+    visit_Break = visit_Continue = visit_Pass
+
+    def visit_Expr(self, node: ast.Expr) -> list[ast.stmt]:
+        """Take a call, or a docstring, which is left out."""
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return []
+        if not isinstance(node.value, ast.Call):
+            self.generic_visit(node)
+
+        return [ast.Expr(self._called(node.value, is_statement=True))]
+
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        """Take a number, or nothing."""
+        return [ast.Return(node.value and self.visit(node.value))]
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        """Take both branches."""
+        other = self._body(node.orelse) if node.orelse else []
+        return [ast.If(self.visit(node.test), self._body(node.body), other)]
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        """Take a loop over a range."""
+        match node:
+            case ast.For(
+                target=ast.Name() as target,
+                iter=ast.Call(func=ast.Name(id="range"), args=[_] | [_, _] as bounds, keywords=[]),
+                orelse=[],
+            ):
+                numbers = [self._integer(each) for each in bounds]
+            case _:
+                raise self.error(
+                    node, f"`{_shown(node)}`: loops are `for name in range(...)`, with no step"
+                )
+
+        counted = ast.Call(ast.Name("range", ast.Load()), numbers, [])
+        return [ast.For(self._target(target), counted, self._body(node.body), [])]
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        """Take a number for one name or field."""
+        if len(node.targets) != 1:
+            raise self.error(node, f"`{_shown(node)}`: one name or field takes one number")
+
+        number = self.visit(node.value)
+        return [ast.Assign([self._target(node.targets[0])], number)]
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        """Take a number for one name, whose type is known anyway."""
+        if node.value is None:
+            return []
+
+        number = self.visit(node.value)
+        return [ast.Assign([self._target(node.target)], number)]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        """Write `a op= b` as `a = a op b`, an index of `a` being looked at once."""
+        target = self._target(node.target)
+        first: list[ast.stmt] = []
+        if isinstance(target, ast.Subscript):
+            first = [ast.Assign([ast.Name("_index", ast.Store())], target.slice)]
+            target = ast.Subscript(target.value, ast.Name("_index", ast.Load()), ast.Store())
+
+        old = copy(target)
+        old.ctx = ast.Load()
+        new = self._operation(node, old, self.visit(node.value))
+        return [*first, ast.Assign([target], new)]
+
+    def _target(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Name(id=name):
+                if name not in self.here.parameters or name in RECORDS:
+                    self._claim(node, name)
+
+                return ast.Name(name, ast.Store())
+            case ast.Attribute(value=ast.Name(id="state"), attr=name):
+                return ast.Attribute(self.visit(node).value, name, ast.Store())
+            case ast.Attribute(value=ast.Name(id="sender" | "rules" as record)):
+                raise self.error(node, f"{_shown(node)}: {record} is to be read; keep it in state")
+            case ast.Subscript():
+                return self._cell(node, ast.Store())
+
+        raise self.error(node, f"`{_shown(node)}`: one name or field takes one number")
+
+    # Numbers.
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return what becomes of a node; new expressions stand where the old ones stood."""
+        made = ast.NodeVisitor.visit(self, node)
+        return ast.copy_location(made, node) if isinstance(made, ast.expr) else made
+
+    def _integer(self, node: ast.expr) -> ast.expr:
+        """Return an expression that is no truth value, where those would not do."""
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return self.visit(node)  # type: ignore[no-any-return]
+
+        return ast.copy_location(_helper("_int", self.visit(node)), node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        """Take integers and truth values."""
+        if not isinstance(node.value, int):
+            raise self.error(node, f"{_shown(node)}: the numbers of a rule are integers")
+        if node.value > LARGEST:
+            raise self.error(node, f"{node.value} does not fit into 64 bits")
+
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Take a number that has a name."""
+        if node.id in RECORDS:
+            raise self.error(node, f"{node.id} is not a number: use its fields")
+
+        known = {*self.constants, *self.here.numbers}
+        if node.id not in known:
+            raise self.error(node, f"nothing is called {node.id}{_nearest(node.id, known)}")
+
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Take arithmetic."""
+        return self._operation(node, self.visit(node.left), self.visit(node.right))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """Take signs, ~ and not."""
+        number = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            return ast.UnaryOp(ast.Not(), number)
+
+        return _helper(HELPERS[type(node.op)], number)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """Take `and` and `or`."""
+        return ast.BoolOp(node.op, [self.visit(each) for each in node.values])
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Take comparisons of numbers."""
+        if not all(isinstance(each, COMPARISONS) for each in node.ops):
+            self.generic_visit(node)
+
+        others = [self.visit(each) for each in node.comparators]
+        return ast.Compare(self.visit(node.left), node.ops, others)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """Take a choice of two numbers."""
+        return ast.IfExp(*map(self.visit, (node.test, node.body, node.orelse)))
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Take a field of a record."""
+        record = node.value.id if isinstance(node.value, ast.Name) else ""
+        if record not in ("state", *READABLE):
+            raise self.error(node, f"{_shown(node)}: only state, sender and rules have fields")
+
+        known = self.state if record == "state" else READABLE[record]
+        self._check_field(node, record, known)
+        if record == "state" and isinstance(self.state[node.attr], tuple):
+            raise self.error(node, f"{_shown(node)} is a list: a number of it has [...] behind it")
+
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Take a number of a list."""
+        return self._cell(node, ast.Load())
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Take a call that returns a number."""
+        return self._called(node, is_statement=False)
+
+    def _operation(
+        self, node: ast.BinOp | ast.AugAssign, left: ast.expr, right: ast.expr
+    ) -> ast.expr:
+        if isinstance(node.op, SAFE):
+            return ast.BinOp(left, node.op, right)
+        if type(node.op) not in HELPERS:
+            self.generic_visit(node)
+
+        return _helper(HELPERS[type(node.op)], left, right)
+
+    def _check_field(self, node: ast.Attribute, record: str, known: Iterable[str]) -> None:
+        if record not in self.here.parameters:
+            raise self.error(node, f"{record} is not among the parameters here")
+        if node.attr not in known:
+            near = _nearest(node.attr, known)
+            raise self.error(node, f"{record} has no field {node.attr}{near}")
+
+    def _cell(self, node: ast.Subscript, context: ast.expr_context) -> ast.expr:
+        cells = self._list(node.value)
+        index = _helper("_mod", self.visit(node.slice), ast.Constant(len(cells)))
+        return ast.Subscript(node.value, ast.copy_location(index, node), context)
+
+    def _list(self, node: ast.expr) -> tuple[int, ...]:
+        match node:
+            case ast.Attribute(value=ast.Name(id="state"), attr=name):
+                self._check_field(node, "state", self.state)
+                cells = self.state[name]
+                if isinstance(cells, tuple):
+                    return cells
+
+        raise self.error(node, f"`{_shown(node)}` is no list: fields of the state can be lists")
+
+    # Calls.
+
+    def _called(self, node: ast.Call, is_statement: bool) -> ast.expr:
+        if not isinstance(node.func, ast.Name) or node.keywords:
+            raise self.error(node, f"`{_shown(node)}`: functions are called by name, no keywords")
+
+        name = node.func.id
+        if name in BUILTINS:
+            return self._builtin(node, name)
+
+        if name not in self.functions and name not in self.imported & TOOLS.keys():
+            hint = f": from hostagent.labels import {name}" if name in TOOLS else ""
+            known = sorted({*BUILTINS, *self.functions, *(self.imported & TOOLS.keys())})
+            raise self.error(node, f"{name} is not among {', '.join(known)}{hint}")
+
+        if name in self.functions and not is_statement and not self.functions[name].returns:
+            raise self.error(node, f"{name} returns nothing")
+
+        parameters = self._wanted(name)
+        if len(parameters) != len(node.args):
+            raise self.error(node, f"`{_shown(node)}`: it takes ({', '.join(parameters)})")
+
+        given = [self._argument(*each) for each in zip(parameters, node.args, strict=True)]
+        return ast.Call(node.func, given, [])
+
+    def _wanted(self, name: str) -> tuple[str, ...]:
+        if name in self.functions:
+            return self.functions[name].parameters
+
+        _, records, numbers = TOOLS[name]
+        return (*records, *["a number"] * numbers)
+
+    def _argument(self, parameter: str, given: ast.expr) -> ast.expr:
+        # One kind of number, so that a function is compiled once.
+        if parameter not in RECORDS:
+            return self._integer(given)
+
+        if not isinstance(given, ast.Name) or given.id != parameter:
+            raise self.error(given, f"`{_shown(given)}` stands where {parameter} must")
+        if parameter not in self.here.parameters:
+            raise self.error(given, f"{parameter} is not among the parameters here")
+
+        return given
+
+    def _builtin(self, node: ast.Call, name: str) -> ast.expr:
+        match name, node.args:
+            case "len", [cells]:
+                return ast.Constant(len(self._list(cells)))
+            case "abs", [number]:
+                return _helper("_abs", self._integer(number))
+            case "int", [number]:
+                return self._integer(number)
+            case "bool", [number]:
+                return ast.Compare(self._integer(number), [ast.NotEq()], [ast.Constant(0)])
+            case (("min" | "max"), [first, _, *_]):
+                made = self._integer(first)
+                for each in node.args[1:]:
+                    made = _helper(f"_{name}", made, self._integer(each))
+
+                return made
+
+        raise self.error(node, f"`{_shown(node)}`: not how a rule calls {name}")
+
+
+def _definition(
+    node: ast.FunctionDef, parameters: Sequence[str], body: list[ast.stmt]
+) -> ast.FunctionDef:
+    """Return a function that `_ready` makes ready: without types, as they are all the same."""
+    # Parsed, not made: which fields a definition has depends on Python's version.
+    made = ast.parse("@_ready\ndef rule(): ...").body[0]
+    assert isinstance(made, ast.FunctionDef)
+    made.name = node.name
+    made.args.args = [ast.arg(name) for name in parameters]
+    made.body = body
+    return ast.copy_location(made, node)
+
+
+def _helper(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    for statement in body:
+        yield from ast.walk(statement)
+
+
+def _always_returns(body: Sequence[ast.stmt]) -> bool:
+    """Return whether no way through the statements leads past their end."""
+    return any(
+        isinstance(one, ast.Return)
+        or (isinstance(one, ast.If) and _always_returns(one.body) and _always_returns(one.orelse))
+        for one in body
+    )
+
+
+def _shown(node: ast.AST) -> str:
+    text = ast.unparse(node).splitlines()[0]
+    return text if len(text) <= 50 else f"{text[:47]}..."
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,200 @@
+"""Host rules of the user's own: the same on all networks, and as ours where they say the same."""
+
+import ctypes
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import sim
+from controller.errors import ControllerError
+from emulation.errors import EmulationError
+from emulation.virtual.fabric import VirtualFabric
+from fattree.errors import FabricError
+from fattree.experiment import Collective, Fabric, HostRule, LoadBalancer, Scenario
+from hostagent.own_rule import own_rule
+from hostagent.rules import rules
+from hostagent.state import SENDER, blank
+from sim.host_rule_code import RULES, compiled
+from tests.parity.scenarios import HORIZON_PS, scenarios
+from tests.parity.test_virtual_equals_simulator import FAILING, assert_same
+from tests.test_docs_your_own import RULE
+
+FRESH = """
+from hostagent.labels import random_label
+def next_label(state, sender, rules, packets, now_ps):
+    return random_label(sender, rules)
+def on_ack(state, sender, rules, label, marked, now_ps):
+    pass
+"""
+FIXED = FRESH.replace("return random_label(sender, rules)", "return sender.label")
+# Something of everything, so that a difference in any of it changes labels.
+EVERYTHING = """
+from dataclasses import dataclass, field
+from hostagent.labels import expire, random_label
+SPAN = 1 << 11
+@dataclass
+class State:
+    hash: int = 0x1234567
+    late: int = 0
+    cells: list[int] = field(default_factory=lambda: [1, -2, 3] * 2)
+def stirred(state, number):
+    state.hash = (state.hash * 6364136223846793005 + number) ^ (state.hash >> 29)
+    state.cells[number] += state.hash % SPAN
+    return state.hash // SPAN
+def next_label(state, sender, rules, packets, now_ps):
+    state.late += expire(sender, rules, packets, now_ps)
+    stirred(state, sender.sent - 3 * sender.acked)
+    if state.late & 1 or sender.srtt_ps > 2 * rules.zero_load_rtt_ps:
+        return random_label(sender, rules)
+    best = 0
+    for step in range(len(state.cells)):
+        best = step if state.cells[step] < state.cells[best] else best
+    return stirred(state, best) + now_ps // sender.gap_ps
+def on_ack(state, sender, rules, label, marked, now_ps):
+    stirred(state, label if not marked else -label)
+"""
+RULES_OF_THE_TEST = {"fresh": FRESH, "everything": EVERYTHING, "the page's": RULE}
+LIKE = st.sampled_from(["host_pkt_ar", "flow", "subflow", "ofan", "rsq"])
+
+
+def with_rule(scenario: Scenario, text: str) -> Scenario:
+    return scenario.model_copy(update={"host_rule": HostRule(file="mine.py", text=text)})
+
+
+def small(text: str, policy: str = "host_pkt_ar", **more: Any) -> Scenario:
+    collective = Collective(message_bytes=24 * 4096)
+    return with_rule(
+        Scenario(policy=policy, fabric=Fabric(k=4), collective=collective, seed=5, **more), text
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"), [(FRESH, "host_pkt"), (FIXED, "flow"), (FIXED, "subflow")]
+)
+def test_a_rule_that_says_what_ours_says_does_what_ours_does(text: str, policy: str) -> None:
+    mine = small(text, policy)
+    ours = sim.run(mine.model_copy(update={"host_rule": None}))
+    result = sim.run(mine)
+    assert_same(VirtualFabric(mine).run(), result)
+    assert result.done_ps.tolist() == ours.done_ps.tolist()
+    assert (result.record.policy, ours.record.policy) == ("mine.py", policy)
+
+
+@pytest.mark.parametrize("failures", FAILING.values(), ids=FAILING)
+@pytest.mark.parametrize("text", RULES_OF_THE_TEST.values(), ids=RULES_OF_THE_TEST)
+def test_rules_are_the_same_on_both_networks(text: str, failures: Any) -> None:
+    mine = small(text, failures=failures, load_balancer=LoadBalancer(ecn_percent=0.5))
+    assert_same(VirtualFabric(mine).run(), sim.run(mine))
+
+
+def test_threads_change_nothing() -> None:
+    mine = small(EVERYTHING)
+    assert sim.run(mine, threads=2).done_ps.tolist() == sim.run(mine).done_ps.tolist()
+
+
+@given(LIKE.flatmap(scenarios), st.sampled_from(sorted(RULES_OF_THE_TEST)))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_scenarios_are_the_same_on_both_networks(scenario: Scenario, name: str) -> None:
+    mine = with_rule(scenario, RULES_OF_THE_TEST[name])
+    try:
+        result = sim.run(mine, horizon_ps=HORIZON_PS)
+    except (FabricError, sim.UnfinishedError):
+        assume(False)
+        raise
+    try:
+        fabric = VirtualFabric(mine)
+    # What only the emulated networks refuse: stale queues, groups beyond a program's registers.
+    except (EmulationError, ControllerError):
+        assume(False)
+        raise
+    assert_same(fabric.run(horizon_ps=HORIZON_PS), result)
+
+
+def expression(draw: random.Random, depth: int) -> str:
+    """Return a random number of the language."""
+    names = ("a", "b", "state.x", "state.y", "state.cells[a]", "state.cells[b]", "marked", "label")
+    if depth == 0:
+        edges = (0, 1, 2, 63, 64, 255, -1, -7, 2**31, 2**63 - 1, -(2**63) + 1)
+        return draw.choice((*names, str(draw.choice(edges))))
+    one, two, three = (expression(draw, depth - 1) for _ in range(3))
+    forms = (
+        *(f"({one} {operator} {two})" for operator in ("+", "-", "*", "//", "%", "<<", ">>")),
+        *(
+            f"({one} {operator} {two})"
+            for operator in ("&", "|", "^", "and", "or", "<", ">=", "==")
+        ),
+        *(f"({one} {operator} {two} {operator} {three})" for operator in ("<", "!=")),
+        *(f"({name}({one}))" for name in ("abs", "int", "bool", "not ", "~", "-")),
+        *(f"{name}({one}, {two}, {three})" for name in ("min", "max")),
+        f"({one} if {two} else {three})",
+        f"state.cells[{one}]",
+        f"helper(state, {one}, {two})",
+    )
+    return draw.choice(forms)
+
+
+def random_rule(draw: random.Random) -> str:
+    """Return a rule of random statements."""
+    lines = []
+    for _ in range(30):
+        target = draw.choice(
+            ("a", "b", "state.x", "state.y", f"state.cells[{expression(draw, 1)}]")
+        )
+        operator = draw.choice(("=", "=", "+=", "*=", "//=", "%=", "<<=", ">>=", "^=", "-="))
+        if draw.random() < 0.2:
+            lines.append(f"if {expression(draw, 2)}:")
+            lines.append(f"    {target} {operator} {expression(draw, 2)}")
+        elif draw.random() < 0.2:
+            lines.append(f"for step in range({expression(draw, 1)} % 5):")
+            lines.append(f"    state.cells[step] {operator} {expression(draw, 2)} + step")
+        else:
+            lines.append(f"{target} {operator} {expression(draw, 3)}")
+    body = "\n    ".join(lines)
+    return f"""
+from dataclasses import dataclass, field
+@dataclass
+class State:
+    x: int = 3
+    y: int = -5
+    cells: list[int] = field(default_factory=lambda: [1, 2, 3, -4, 5])
+def helper(state, a, b):
+    state.x += a
+    if a < b:
+        return b - a
+    return state.x > b
+def on_ack(state, sender, rules, label, marked, now_ps):
+    a = label
+    b = now_ps
+    {body}
+    state.x ^= a
+    state.y ^= b
+def next_label(state, sender, rules, packets, now_ps):
+    return 0
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_machine_code_computes_as_plain_python_does(seed: int) -> None:
+    draw = random.Random(seed)
+    text = random_rule(draw)
+    plain, native = own_rule(text, "mine.py"), compiled(text, "mine.py")
+    shared = rules(Scenario())
+    words = np.array([tuple(shared)], RULES)
+    senders, state = np.zeros(1, SENDER), plain.fresh()
+    cells = native.first.copy()
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(native.on_ack.address)
+    for _ in range(300):
+        label, marked = draw.getrandbits(16), draw.random() < 0.5
+        now_ps = draw.choice((draw.getrandbits(4), draw.getrandbits(62)))
+        plain.on_ack(state, blank(SENDER), shared, label, marked, now_ps)
+        places = [array.ctypes.data for array in (cells, senders, words)]
+        call(*places, label, marked, now_ps)
+        assert [int(state.x), int(state.y), *map(int, state.cells)] == [
+            int(cells["x"][0]),
+            int(cells["y"][0]),
+            *cells["cells"][0].tolist(),
+        ]
