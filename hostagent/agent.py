@@ -294,6 +294,9 @@ def serve(channel: Channel) -> None:
                     "quiet_ps": quiet_ps,
                     **more,
                 }:
+                    # Nobody waits for packets now: what earlier runs have left goes (`main`).
+                    run = last = None
+                    gc.collect()
                     with _readable(Scenario(**scenario), more.get("matrix")) as whole:
                         run = _armed(Order(number, whole, limit_ps, quiet_ps), links, channel)
                 case {"failed": failed} if run is not None:

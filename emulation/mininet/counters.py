@@ -23,6 +23,11 @@ class PortCounters:
     queue_bytes: int = 0
 
     @property
+    def arrived(self) -> int:
+        """Return how many packets have come to it, taken from the kernel or not."""
+        return self.received + self.missed
+
+    @property
     def lost(self) -> int:
         """Return how many packets have been lost on the link."""
         return self.failed + self.refused

@@ -22,8 +22,9 @@ class Counted:
     """What switches have counted over a run.
 
     `unrouted` packets had no route, `missed` ones were not taken from the kernel in time, `died`
-    ones were inside a switch that ended; `inside` has, for each switch, those that are there still,
-    as it stands still. `probes` of the controller's own are among all these.
+    ones were inside a switch that ended, or an interface that was deleted; `inside` has, for each
+    switch, those that are there still, as it stands still. `probes` of the controller's own are
+    among all these.
     """
 
     ports: tuple[PortResult, ...]
@@ -75,7 +76,32 @@ def counted(tree: FatTree, before: Reading, after: Sequence[SwitchCounters]) -> 
         elif not now.is_silent and not was.is_silent:
             probes += now.controlled - past.controlled
 
+    died += _lost_on_wires(tree, before.switches, after)
     return Counted(tuple(ports), unrouted, missed, died, tuple(inside), probes)
+
+
+def _lost_on_wires(
+    tree: FatTree, before: Sequence[SwitchCounters], after: Sequence[SwitchCounters]
+) -> int:
+    """Return how many packets one switch has sent and its neighbour has never been given.
+
+    None, but where an interface was deleted with packets in it; only two switches that tell their
+    own counts know.
+    """
+    lost = 0
+    for link in range(tree.links):
+        one, other = tree.link_ends(link)
+        for near, far in ((one, other), (other, one)):
+            pairs = [(before[end.switch], after[end.switch]) for end in (near, far)]
+            if any(now.life != was.life or now.is_silent or was.is_silent for was, now in pairs):
+                continue
+
+            (sender_was, sender), (receiver_was, receiver) = pairs
+            sent = sender.ports[near.port].packets - sender_was.ports[near.port].packets
+            got = receiver.ports[far.port].arrived - receiver_was.ports[far.port].arrived
+            lost += max(0, sent - got)
+
+    return lost
 
 
 def _reborn(was: SwitchCounters) -> SwitchCounters:
