@@ -50,7 +50,7 @@ Unmodified, at the commits named; loaded: our compiler's pair of JSON and P4Info
 |---|---|---|---|---|
 | p4lang/tutorials | dc1b049b | 25 of 26 (one skeleton lacks a field, \
 as its exercise says) | 25 | all 13 exercises with a solution, by their own Makefiles and controllers in Mininet; \
-but `ecn` and `mri` show no queue: a busy interface is not felt as queue depth |
+`ecn` marks and `mri` shows queues of up to 63 packets at the busy link |
 | sonic-net/sonic-pins | b08b0680 | 34 of 35 (one wants another build's include path) | 34 | middleblock, \
 fabric_border_router and tor route by strings and by numbers; wbb has no routes. P4Info as published \
 but for blank lines and initial default actions |
