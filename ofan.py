@@ -197,6 +197,7 @@ cli = LazyGroup(
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+click.version_option(package_name="ofan", message="ofan %(version)s")(cli)
 cli.add_command(
     LazyGroup(
         SIM_COMMANDS, name="sim", help="The simulator: 2 to 524,288 hosts.", no_args_is_help=True
@@ -206,7 +207,10 @@ cli.add_command(LazyGroup(P4_COMMANDS, name="p4", help="The P4 compiler.", no_ar
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `ofan`; bad input is one line on stderr and exit code 2."""
+    """Run `ofan`.
+
+    Bad input is one line on stderr and exit code 2, a failed run the same and exit code 1.
+    """
     try:
         code = cli.main(args=arguments, prog_name="ofan", standalone_mode=False)
     # To call a group without a command is to ask what there is.

@@ -8,13 +8,15 @@ import click
 
 from controller.errors import ControllerError
 from emulation.compiler import CompileError
-from emulation.errors import EmulationError
+from emulation.errors import EmulationError, FailedRunError
 from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import FabricError
 
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
 ALL = "all"
+# Usage has 2: a script can tell one from the other.
+RUN_FAILED = 1
 Names = tuple[str, ...]
 
 settings_option = click.option(
@@ -37,9 +39,15 @@ host_rule_option = click.option(
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn what is wrong with the user's input into a click error: one line, exit code 2."""
+    """Turn what is wrong with the user's input into a click error: one line, exit code 2.
+
+    A run that has failed is one line, too, and exit code 1.
+    """
     try:
         yield
+    except FailedRunError as error:
+        click.echo(f"ofan: {error}", err=True)
+        raise click.exceptions.Exit(RUN_FAILED) from None
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
 

@@ -1,11 +1,13 @@
-"""The errors of an emulation; command lines print the message, one line, and exit with 2.
+"""The errors of an emulation; command lines print the message, one line, and exit with 2,
+or with 1 where a run has failed.
 
 EmulationError
     UnsupportedError   an experiment asks for what this network cannot do
     ProgramError       a P4 program that lacks what the controller or the packets need
     NetworkError       this machine cannot give us the network
     BusyError          another emulation runs here
-    StartError         a process of the network did not start or ended early, and its last words
+    FailedRunError     a run that began and did not end as it should
+        StartError     a process of the network did not start or ended early, and its last words
 """
 
 
@@ -29,5 +31,9 @@ class BusyError(EmulationError):
     """Another emulation runs here."""
 
 
-class StartError(EmulationError):
+class FailedRunError(EmulationError):
+    """A run that began and did not end as it should."""
+
+
+class StartError(FailedRunError):
     """A process of the network did not start or ended early."""

@@ -17,12 +17,14 @@ from fattree.experiment import Experiment, Scenario
 from fattree.experiment_file import load_experiment, parse_experiment
 from fattree.policies import POLICIES
 from fattree.text_file import read_text
-from sim.errors import SimulationError
+from sim.errors import FailedRunsError, SimulationError, UnfinishedError
 from sim.store import Store
 from sim.tables import Runs, json_rows, results_table, write_csv, write_parquet
 
 # Wide enough for all columns, also where stdout is no terminal, for which rich would take 80.
 TABLE_WIDTH = 132
+# Usage has 2: a script can tell one from the other.
+RUN_FAILED = 1
 # Options that are shorthands for keys of an experiment: errors name what was typed.
 KEYS = {
     "--k": "fabric.k",
@@ -65,9 +67,15 @@ THREADS = click.option(
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn what is wrong with the user's input into a click error: one line, exit code 2."""
+    """Turn what is wrong with the user's input into a click error: one line, exit code 2.
+
+    A run that has failed is one line, too, and exit code 1.
+    """
     try:
         yield
+    except (FailedRunsError, UnfinishedError) as error:
+        click.echo(f"ofan: {error}", err=True)
+        raise click.exceptions.Exit(RUN_FAILED) from None
     except (FabricError, SimulationError, OSError) as error:
         raise click.ClickException(str(error)) from None
 

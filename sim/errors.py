@@ -1,9 +1,11 @@
-"""What can go wrong in a simulation; command lines print the message, one line, and exit with 2.
+"""What can go wrong in a simulation; command lines print the message, one line, and exit with 2,
+or with 1 where a run has failed.
 
 SimulationError
     UnfinishedError   flows that do not finish: nothing is left to do, or the horizon has passed
     StoreError        a file that is no store of runs, or cannot be read or written
-    SweepError        runs of a sweep that failed, or a scheduler that cannot be reached
+    SweepError        a scheduler that cannot be reached, or workers of another version
+        FailedRunsError   runs that failed
 """
 
 
@@ -20,4 +22,8 @@ class StoreError(SimulationError):
 
 
 class SweepError(SimulationError):
-    """Runs of a sweep that failed, or a scheduler that cannot be reached."""
+    """A scheduler that cannot be reached, or workers of another version."""
+
+
+class FailedRunsError(SweepError):
+    """Runs that failed."""

@@ -16,7 +16,7 @@ from fattree.experiment import Scenario
 from fattree.record import Record
 from sim import engine
 from sim.cluster import connected
-from sim.errors import SimulationError, SweepError
+from sim.errors import FailedRunsError, SimulationError, SweepError
 from sim.store import Store, model_version, run_key
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Failure:
 
     scenario: Scenario
     message: str
+    # By what it asked for, not by what happened.
+    is_refused: bool = False
 
     def __str__(self) -> str:
         return f"{self.scenario.balancer}, seed {self.scenario.seed}: {self.message}"
@@ -99,9 +101,9 @@ def sweep(
 
 def _refuse(failures: list[Failure], total: int) -> None:
     if failures and total == 1:
-        raise SweepError(failures[0].message)
+        raise (SweepError if failures[0].is_refused else FailedRunsError)(failures[0].message)
     if failures:
-        raise SweepError(f"{len(failures)} of {total} runs failed; {failures[0]}")
+        raise FailedRunsError(f"{len(failures)} of {total} runs failed; {failures[0]}")
 
 
 def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
@@ -112,7 +114,9 @@ def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
     try:
         return model_version(), run(scenario)
     except (FabricError, SimulationError) as error:
-        return model_version(), Failure(scenario, str(error))
+        return model_version(), Failure(
+            scenario, str(error), is_refused=isinstance(error, FabricError)
+        )
     except Exception as error:  # one defect must not end a sweep of days
         return model_version(), Failure(
             scenario, f"{type(error).__name__}: {error} ({_place(error)})"
@@ -161,7 +165,7 @@ def _outcome(future: Any, scenario: Scenario) -> Outcome:
     from distributed import KilledWorker
 
     if future.cancelled():
-        raise SweepError("the scheduler is gone")
+        raise FailedRunsError("the scheduler is gone")
 
     error = future.exception()
     if isinstance(error, KilledWorker):

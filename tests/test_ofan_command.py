@@ -1,13 +1,18 @@
 """The `ofan` command: a quick help, and one line with exit code 2 for bad input."""
 
+import re
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 import ofan
+from emulation.command_line import one_line_errors
+from emulation.errors import EmulationError, ProgramError, StartError
 
 
 @click.command()
@@ -48,6 +53,69 @@ def test_an_interruption_is_one_line(
         ofan.main(["wait"])
     assert stopped.value.code == 130
     assert capsys.readouterr().err == "ofan: interrupted\n"
+
+
+def test_a_failed_run_is_told_from_bad_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A link that nobody mends, and routes that never change: flows over it do not end."""
+    file = tmp_path / "x.toml"
+    file.write_text(
+        "policies = ['flow']\n[fabric]\nk = 4\n"
+        "[collective]\nmatrix = 'pairs'\nmessage_bytes = 8192\n"
+        "pairs = [[0, 15], [1, 14], [0, 13], [1, 12], [0, 11]]\n"
+        "[failures]\nconvergence_rtt = inf\n"
+        "events = [{ link = 'edge0_0-agg0_0', down_ns = 10 }]\n"
+    )
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(["sim", "run", str(file)])
+    assert stopped.value.code == 1
+    assert re.search(
+        r"^ofan: \d flow\(s\) not finished after", capsys.readouterr().err, re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(StartError("edge0_0 ended"), 1), (ProgramError("it lacks main"), 2)]
+)
+def test_what_an_emulation_ends_with(
+    error: EmulationError,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @click.command()
+    def end() -> None:
+        with one_line_errors():
+            raise error
+
+    monkeypatch.setitem(ofan.cli.commands, "end", end)
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(["end"])
+    assert stopped.value.code == code
+    assert capsys.readouterr().err == f"ofan: {error}\n"
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"ofan {version('ofan')}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("ofan emu", "emulate"), ("ofan sim sw", "sweep"), ("ofan p4 st", "stf")],
+)
+def test_shells_complete_commands(
+    words: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_OFAN_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        ofan.main([])
+    assert f"plain,{expected}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from emulation.commands.experiment_run import (
     virtually,
 )
 from emulation.commands.own_program import DEFAULT_LIKE, runs_of
-from emulation.errors import EmulationError
+from emulation.errors import FailedRunError
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
@@ -63,7 +63,7 @@ def run_on(
 ) -> tuple[Record, ...]:
     """Run an experiment on one of NETWORKS.
 
-    Raises what the network raises, the simulator's errors as EmulationError.
+    Raises what the network raises, the simulator's errors as FailedRunError.
     """
     if network == SIM:
         return simulated(experiment, reporter)
@@ -102,7 +102,7 @@ def simulated(
                 records.append(simulate(scenario.model_copy(update={"program": program})))
             # Errors of the simulator do not know of which run they are.
             except SimulationError as error:
-                raise EmulationError(
+                raise FailedRunError(
                     f"{SIM}, {scenario.balancer_label}, seed {scenario.seed}: {error}"
                 ) from None
 

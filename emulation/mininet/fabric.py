@@ -17,7 +17,7 @@ from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import PATIENCE_S, Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
-from emulation.errors import EmulationError
+from emulation.errors import FailedRunError
 from emulation.mininet.agents import Agents, Report
 from emulation.mininet.counting import (
     Counted,
@@ -245,20 +245,20 @@ class MininetFabric:
     def entries(self, switch: int) -> Entries:
         """Return the entries that a switch holds, read back from it.
 
-        Raises EmulationError where it does not answer.
+        Raises FailedRunError where it does not answer.
         """
         return self.all_entries((switch,))[switch]
 
     def all_entries(self, switches: Iterable[int]) -> dict[int, Entries]:
         """Return the entries that switches hold, read back from them side by side.
 
-        Raises EmulationError where one of them does not answer.
+        Raises FailedRunError where one of them does not answer.
         """
         asked = [switch for switch in switches if switch not in self.fleet.lost]
         found = self.fleet.ask(self._read, asked)
         for switch in switches:
             if switch in self.fleet.lost:
-                raise EmulationError(str(self.fleet.lost[switch]))
+                raise FailedRunError(str(self.fleet.lost[switch]))
 
         return found
 
@@ -293,7 +293,7 @@ class MininetFabric:
     def run(self, scenario: Scenario | None = None, with_events: bool = True) -> Outcome:
         """Run the traffic, and the link events of the experiment, until all flows are done.
 
-        Raises EmulationError.
+        Raises FailedRunError.
         """
         run = Run(self, scenario or self.scenario)
         run.start(with_events)
@@ -361,7 +361,7 @@ class Run:
         return self._fabric.agents.have_reported()
 
     def outcome(self) -> Outcome:
-        """Return what the run has shown; raises EmulationError for flows that are not complete."""
+        """Return what the run has shown; raises FailedRunError for flows that are not complete."""
         fabric = self._fabric
         report, found, places = self._counted()
 
@@ -373,7 +373,7 @@ class Run:
             report, found, places = self._counted()
 
         if not report.is_finished:
-            raise EmulationError(f"{complaint(fabric.tree, self._flows, report)}; {places.words()}")
+            raise FailedRunError(f"{complaint(fabric.tree, self._flows, report)}; {places.words()}")
 
         end_ps = max(done_ps for _, _, _, done_ps, _ in report.flows)
 

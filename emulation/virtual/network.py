@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
-from emulation.errors import EmulationError
+from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
 from emulation.softswitch.switch import Pending, Transmit
 from emulation.virtual.events import ARRIVE, LEAVE, Clock, Event, Kind
@@ -115,7 +115,7 @@ class Network:
 
         What happens at the very instant of the end still happens.
 
-        Raises EmulationError, naming flows, at the horizon or when nothing happens any more.
+        Raises FailedRunError, naming flows, at the horizon or when nothing happens any more.
         """
         events = self._events
         clock = self.clock
@@ -125,7 +125,7 @@ class Network:
         while self.hosts.unfinished or (events and events[0][0] == clock.now_ps):
             if not events or events[0][0] > limit_ps:
                 now_us = clock.now_ps / PS_PER_US
-                raise EmulationError(f"at {now_us:.3f} us, {self.hosts.complaint}")
+                raise FailedRunError(f"at {now_us:.3f} us, {self.hosts.complaint}")
 
             self._step(on_progress)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
-from emulation.errors import EmulationError, ProgramError
+from emulation.errors import EmulationError, FailedRunError, ProgramError
 from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.events import Clock, Kind
 from emulation.virtual.hosts import complaint
@@ -84,7 +84,7 @@ class TimedRun:
         heappush(self._events, (time_ps, kind, self._sequence, action))
 
     def simulate(self, limit_ps: int, on_progress: Callable[[float], None] | None = None) -> None:
-        """Run until all flows are done; raises EmulationError where they are not by `limit_ps`."""
+        """Run until all flows are done; raises FailedRunError where they are not by `limit_ps`."""
         leg_ps = RTTS_A_LEG * self.scenario.zero_load_rtt_ps if on_progress else NEVER
         packets = self.packets
         try:
@@ -133,7 +133,7 @@ class TimedRun:
                     for flow in packets.unfinished.tolist()
                 ],
             )
-            raise EmulationError(f"at {now_us:.3f} us, {names}")
+            raise FailedRunError(f"at {now_us:.3f} us, {names}")
 
     def _broken(self) -> EmulationError:
         now_us = self.packets.now_ps / PS_PER_US
