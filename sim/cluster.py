@@ -7,6 +7,7 @@ import asyncio
 import logging
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # A scheduler that is just starting is waited for; one that is misspelt should not take longer.
 CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.2
+WORKER_SECONDS = 2
 SCHEMES = ("tcp", "tls", "ws", "wss")
 
 
@@ -40,6 +42,7 @@ def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
         else:
             _find(scheduler)
             with _client(scheduler) as client:
+                _say_if_idle(client, scheduler)
                 yield client
 
 
@@ -143,6 +146,18 @@ def _client(scheduler: str) -> "Client":
         raise SweepError(
             f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}"
         ) from None
+
+
+def _say_if_idle(client: "Client", scheduler: str) -> None:
+    """Say on stderr that nobody is there to work, where that is so; workers may come later."""
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    # Python 3.10 has two kinds of TimeoutError, and this is Dask's.
+    except asyncio.TimeoutError:
+        sys.stderr.write(
+            f"the Dask scheduler at {scheduler} has no workers yet: "
+            f"waiting for the first, as of `dask worker {scheduler}`\n"
+        )
 
 
 @contextmanager

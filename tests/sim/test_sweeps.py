@@ -119,6 +119,17 @@ def test_a_scheduler_that_is_not_there_is_one_line(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_scheduler_without_workers_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as idle,
+        connected(1, idle.scheduler_address),
+    ):
+        said = capsys.readouterr().err
+    assert said.startswith(f"the Dask scheduler at {idle.scheduler_address} has no workers yet")
+
+
 def test_what_answers_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sim.cluster.CONNECT_SECONDS", 0.7)
     with socket.create_server(("127.0.0.1", 0)) as listener:
