@@ -35,8 +35,9 @@ def fabric(
 ) -> VirtualFabric | NativeFabric:
     """Return a fabric that is ready to run.
 
-    Where machine code would be taken and is impossible, `say` is told why. Raises what both fabrics
-    raise, and UnsupportedError where machine code is asked for and impossible.
+    Where machine code would be taken and is impossible, `say` is told why. Large runs of machine
+    code have no digest of their events (`NativeFabric` makes one of any run). Raises what both
+    fabrics raise, and UnsupportedError where machine code is asked for and impossible.
     """
     loaded = program or built_in(scenario.scheme.program, scenario.tree.half)
     if engine == "python":
@@ -53,7 +54,13 @@ def fabric(
     if engine == "auto" and not are_compiled() and _hops(scenario) < FEW_HOPS:
         return VirtualFabric(scenario, loaded)
 
-    return NativeFabric(scenario, loaded, compile_for=partial(NativeMachine, scenario))
+    # Hashing every event takes Python ten times as long as machine code takes for the packet.
+    return NativeFabric(
+        scenario,
+        loaded,
+        compile_for=partial(NativeMachine, scenario),
+        has_digest=_hops(scenario) < FEW_HOPS,
+    )
 
 
 def _hops(scenario: Scenario) -> int:
