@@ -3,6 +3,7 @@
 import json
 import sys
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import get_args
 
@@ -246,9 +247,10 @@ def emulate(
             read_experiment(file or DEMO, (*rule, *settings), seeds, True), program, like, rivals
         )
 
-        # All scenarios of an experiment have the same fabric.
-        if network == VIRTUAL and not force:
-            refuse_too_large(next(experiment.scenarios()))
+        # All scenarios of an experiment have the same fabric; it has none where a program alone is
+        # asked for, in place of the file's load balancers.
+        for scenario in islice(experiment.scenarios(), int(network == VIRTUAL and not force)):
+            refuse_too_large(scenario)
 
         # Compiled before anything is built or written: a program with errors leaves nothing behind.
         own = (

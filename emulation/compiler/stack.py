@@ -36,19 +36,19 @@ def with_deep_stack(function: Callable[[], T]) -> T:
     limit = sys.getrecursionlimit()
     size = threading.stack_size(STACK_BYTES)
     call = _Call(function)
+    # Before the thread starts, which may be deep in the program at once. The limit is that of the
+    # interpreter as a whole, so it holds no longer than needed.
+    sys.setrecursionlimit(MAX_FRAMES)
     try:
         call.start()
+        threading.stack_size(size)
+        call.join()
     except RuntimeError:
         # No memory for the stack, as under a limit: most programs need none.
+        sys.setrecursionlimit(limit)
         return function()
     finally:
         threading.stack_size(size)
-
-    # Of the interpreter as a whole, so no longer than needed.
-    sys.setrecursionlimit(MAX_FRAMES)
-    try:
-        call.join()
-    finally:
         sys.setrecursionlimit(limit)
 
     if call.failure is not None:
