@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -109,6 +109,14 @@ class HashCode(MadeOnce):
         return self._function("words", I64, [POINTER, I64], self._words)
 
     def _words(self, builder: Builder, data: Any, size: Any) -> None:
+        self._combined(builder, data, size, builder.add)
+
+    def _xor16(self, builder: Builder, data: Any, size: Any) -> None:
+        self._combined(builder, data, size, builder.xor)
+
+    @staticmethod
+    def _combined(builder: Builder, data: Any, size: Any, combine: Callable[..., Any]) -> None:
+        """Return the bytes' 16-bit words, combined."""
         total = builder.alloca(I64)
         builder.store(word(0), total)
         with counted(builder, size) as (index, _):
@@ -116,18 +124,7 @@ class HashCode(MadeOnce):
             # The first of two bytes is the more significant; a last one alone is, too.
             is_second = builder.and_(index, word(1))
             shift = builder.sub(word(8), builder.shl(is_second, word(3)))
-            builder.store(builder.add(builder.load(total), builder.shl(byte, shift)), total)
-
-        builder.ret(builder.load(total))
-
-    def _xor16(self, builder: Builder, data: Any, size: Any) -> None:
-        total = builder.alloca(I64)
-        builder.store(word(0), total)
-        with counted(builder, size) as (index, _):
-            byte = builder.zext(builder.load(builder.gep(data, [index])), I64)
-            is_second = builder.and_(index, word(1))
-            shift = builder.sub(word(8), builder.shl(is_second, word(3)))
-            builder.store(builder.xor(builder.load(total), builder.shl(byte, shift)), total)
+            builder.store(combine(builder.load(total), builder.shl(byte, shift)), total)
 
         builder.ret(builder.load(total))
 

@@ -14,6 +14,7 @@ control Refresh(inout headers_t headers, inout metadata_t meta) { apply { } }
 
 control In(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard) {
     register<bit<8>>(4) cells;
+    meter(2, MeterType.bytes) rates;
     action found(bit<8> value) { meta.found = value; }
     table lookup { key = { headers.h.a : exact; } actions = { found; NoAction; } default_action = NoAction; }
     apply {
@@ -33,6 +34,7 @@ control In(inout headers_t headers, inout metadata_t meta, inout standard_metada
         else if (headers.h.op == 7) { meta.found = 9; lookup.apply(); headers.h.b = meta.found; }
         else if (headers.h.op == 8) { headers.h.sign = -headers.h.sign; headers.h.wide = headers.h.wide * 257; }
         else if (headers.h.op == 9) { random(headers.h.a, headers.h.b, headers.h.b); }
+        else if (headers.h.op == 11) { rates.execute_meter((bit<32>) headers.h.a, headers.h.b); }
         else if (headers.h.op == 10) { hash(headers.h.wide, HashAlgorithm.crc16, (bit<16>) headers.h.a, { headers.h.b }, (bit<16>) headers.h.a); }
     }
 }

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from emulation.compiler import compile_file
+from emulation.softswitch.meters import Rates
 from emulation.softswitch.pipeline import Engine
 from emulation.softswitch.switch import Switch
 
@@ -39,6 +40,9 @@ CASES = {
     "saturation stops at both ends": ((3, 250, 10), (3, 255, 0, 0x12, 0x34, 0xFF)),
     "a shift by less": ((4, 4, 1), (4, 4, 1, 0x23, 0x40, 0xFF)),
     "a shift by more than there are bits": ((4, 200, 200), (4, 200, 200, 0, 0, 0xFF)),
+    # 32 bits is what 16 are computed in.
+    "a shift by all the bits": ((4, 16, 1), (4, 16, 1, 0, 0, 0xFF)),
+    "a shift by as many bits as a machine has": ((4, 32, 1), (4, 32, 1, 0, 0, 0xFF)),
     "a register beyond its end leaves the target": ((5, 9, 1), (5, 9, 7, 0x12, 0x34, 0xFF)),
     "a hit": ((7, 5, 0), (7, 5, 77, 0x12, 0x34, 0xFF)),
     "a miss": ((7, 6, 0), (7, 6, 9, 0x12, 0x34, 0xFF)),
@@ -66,6 +70,35 @@ def test_a_register_that_overflows_wraps(engine: Engine) -> None:
     # Beyond the end nothing is written.
     assert answer(target, 6, 200, 0)[1][2] == 7
     assert list(target.pipeline.registers[0]) == [0, 32, 0, 0]
+
+
+def colours(engine: Engine, seed: int) -> tuple[list[int], list[list[int]]]:
+    """The colours of packets at random times under random rates, and what the meter has counted."""
+    draw = Random(seed)
+    now = 0
+    target = Switch(1, lambda: now, random=draw.randint, ports=range(4), engine=engine)
+    target.load(SOURCE)
+    assert target.pipeline is not None
+    meter = target.pipeline.meters[0][1]
+    meter.configure(Rates(*(draw.randrange(1, 10**5) for _ in range(4))))
+    seen = []
+    for _ in range(400):
+        now += draw.randrange(10**11)
+        seen.append(answer(target, 11, 1, 0, tail=TAIL + bytes(draw.randrange(2000)))[1][2])
+    return seen, meter.colors
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_meters_colour_alike(seed: int) -> None:
+    seen, counted = colours("native", seed)
+    assert (seen, counted) == colours("python", seed)
+    assert [sum(colour == found for found in seen) for colour in range(3)] == [
+        packets for packets, _ in counted
+    ]
+
+
+def test_all_colours_are_seen() -> None:
+    assert {colour for seed in range(8) for colour in colours("native", seed)[0]} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])
