@@ -8,7 +8,7 @@ STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock
 TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills mutants format bench report p4info clean support sample licences sbom audit
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report p4info clean support sample licences sbom audit
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ test-slow: setup  ## the slow tests
 
 drills: setup  ## 200 seeded faults on Mininet: frozen, killed, flapping, deleted (root; ARGS="--count 20 --seed 2")
 	@$(BIN)/python -m tests.drills $(ARGS)
+
+soak: setup  ## an hour of traffic, flaps and a browser on a held Mininet network (root; ARGS="--minutes 5")
+	@$(BIN)/python -m tests.drills.soak $(ARGS)
 
 mutants: setup  ## small faults in a seeded sample of places: are they noticed? (an hour; ARGS="--sample 20")
 	@$(BIN)/python -m tests.mutants $(ARGS)

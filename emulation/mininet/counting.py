@@ -97,7 +97,9 @@ def _lost_on_wires(
                 continue
 
             (sender_was, sender), (receiver_was, receiver) = pairs
-            sent = sender.ports[near.port].packets - sender_was.ports[near.port].packets
+            # What the kernel has refused, the switch believes to be sent: it is lost already.
+            port, port_was = sender.ports[near.port], sender_was.ports[near.port]
+            sent = port.packets - port_was.packets - (port.refused - port_was.refused)
             got = receiver.ports[far.port].arrived - receiver_was.ports[far.port].arrived
             lost += max(0, sent - got)
 
