@@ -6,6 +6,7 @@ The only place that knows the simulator.
 import json
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
 from emulation.programs.own_program import Loaded, alone, own_program
+from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Experiment, OwnProgram
 from fattree.experiment_file import host_rule_settings
 from fattree.policies import POLICIES
@@ -173,6 +175,7 @@ def show(rows: Sequence[Row], picture: Path) -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Results folder [results/NAME_compared].",
 )
+@click.option("--force", is_flag=True, help="Run also what this machine has no memory for.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Write records and differences to stdout as JSON."
 )
@@ -186,6 +189,7 @@ def compare(
     settings: tuple[str, ...],
     seeds: int | None,
     output: Path | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
@@ -195,6 +199,10 @@ def compare(
     with one_line_errors():
         rule = host_rule_settings(host_rule, None if programs else like)
         experiment = read_experiment(file, (*rule, *settings), seeds)
+        # All scenarios of an experiment have the same fabric.
+        for scenario in islice(experiment.scenarios(), int(VIRTUAL in networks and not force)):
+            refuse_too_large(scenario)
+
         # Compiled before anything runs.
         owned = [
             own_program(

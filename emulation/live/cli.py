@@ -21,6 +21,7 @@ from emulation.live.source import Source
 from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
 from emulation.programs.own_program import Loaded, alone, own_program
+from emulation.virtual.size import refuse_too_large
 from fattree.experiment import Scenario
 from fattree.experiment_file import load_experiment
 from fattree.units import PS_PER_US
@@ -92,6 +93,7 @@ def _sources(
         return
 
     scenarios, own = _scenarios(file, settings)
+    refuse_too_large(scenarios[0], advice="")
     policies = tuple(scenario.policy for scenario in scenarios) if own else ()
     for scenario in scenarios:
         yield VirtualSource(scenario, speed or default_speed(scenario, seconds), policies, own)

@@ -31,8 +31,11 @@ def available_bytes() -> int | None:
         return None
 
 
-def refuse_too_large(scenario: Scenario) -> None:
-    """Raise UnsupportedError for a virtual network that this machine has no memory for."""
+def refuse_too_large(scenario: Scenario, advice: str = ", or --force it") -> None:
+    """Raise UnsupportedError for a virtual network that this machine has no memory for.
+
+    `advice` is what else than the simulator the command offers.
+    """
     needed = needed_bytes(scenario)
     available = available_bytes()
     if available is not None and needed > SHARE * available:
@@ -40,5 +43,5 @@ def refuse_too_large(scenario: Scenario) -> None:
             f"fabric.k = {scenario.fabric.k}: a virtual network of {scenario.tree.switches:,}"
             f" switches takes about {needed / GIGABYTE:.0f} GB,"
             f" and {available / GIGABYTE:.0f} GB are free:"
-            " simulate it (ofan sim run), or --force it"
+            f" simulate it (ofan sim run){advice}"
         )

@@ -51,6 +51,9 @@ def lying_pcap(path: Path) -> Path:
         ("p4", "compile", "/dev/zero"),
         ("emulate", "--program", "/dev/zero"),
         ("emulate", "experiments/demo.toml", "--set", "fabric.k=128"),
+        ("compare", "experiments/demo.toml", "--set", "fabric.k=128"),
+        ("watch", "experiments/demo.toml", "--set", "fabric.k=128"),
+        ("serve", "experiments/demo.toml", "--set", "fabric.k=128"),
     ],
     ids=" ".join,
 )
