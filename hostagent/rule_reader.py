@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from fattree.errors import ExperimentError
 from hostagent import labels
+from hostagent.rule_rounds import MOST_ROUNDS, EndlessError, Rounds
 from hostagent.state import SENDER, Rules
 
 NEXT_LABEL = "next_label"
@@ -134,12 +135,13 @@ def evaluated(
 class _Function:
     """The function that is being read, or has been: its parameters, and the names of its numbers.
 
-    `returns` says whether it returns one.
+    `returns` says whether it returns one, `rounds` how many of loops and calls it takes at most.
     """
 
     parameters: tuple[str, ...] = ()
     numbers: frozenset[str] = frozenset()
     returns: bool = False
+    rounds: int = 0
 
 
 @dataclass(slots=True)
@@ -308,6 +310,7 @@ class _Reader(ast.NodeVisitor):
             if name not in parameters
         ]
         body = [*zeros, *self._body(node.body)]
+        self.here.rounds = self._rounds(node)
         self.definitions.append(_definition(node, parameters, body))
         self.functions[node.name] = self.here
         self.here = _Function()
@@ -343,6 +346,20 @@ class _Reader(ast.NodeVisitor):
             raise self.error(node, f"{node.name}: it must return a number on every way through it")
 
         return True
+
+    def _rounds(self, node: ast.FunctionDef) -> int:
+        """Return how many rounds a function takes at most; refuse what may be too many."""
+        lists = {name: len(cells) for name, cells in self.state.items() if isinstance(cells, tuple)}
+        known = {name: function.rounds for name, function in self.functions.items()}
+        try:
+            return Rounds(self.constants, lists, known).of(node.body)
+        except EndlessError as error:
+            raise self.error(
+                error.statement,
+                f"`{_shown(error.statement)}`: with it {node.name} may take {error.rounds:,} rounds"
+                f" of loops and calls, and {MOST_ROUNDS:,} are the most:"
+                " bound them, as in range(min(number, 64))",
+            ) from None
 
     def _body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         made = [

@@ -159,6 +159,66 @@ def test_what_is_not_of_the_language_is_refused_with_its_line(choose: str, compl
 
 
 @pytest.mark.parametrize(
+    "count",
+    [
+        "len(state.cells)",
+        "min(sender.sent, 64)",
+        "sender.sent % 64",
+        "-3, sender.sent & 63",
+        "(64 if sender.sent else 3) // 2 + MORE",
+        "min(max(sender.acked, sender.sent), abs(sender.sent), 1 << 3, 99)",
+        "(sender.sent > 3) * 7 + bool(sender.sent)",
+        "sender.sent % -4, 5",
+    ],
+)
+def test_loops_that_end_run(count: str) -> None:
+    fields = f"cells: list[int] = {LISTS}"
+    loop = f"for i in range({count}): state.cells[0] += 1\n    return state.cells[0]"
+    chosen(rule(loop, fields=fields, above="MORE = 3"))
+
+
+@pytest.mark.parametrize(
+    ("loop", "rounds"),
+    [
+        ("range(sender.sent)", 2**63 - 1),
+        ("range(1 << 62)", 2**63 - 1),
+        ("range(100001)", 100_001),
+        ("range(5, now_ps + 1)", 2**63 - 6),
+        ("range(min(sender.sent, 10) - sender.acked)", 2**63 - 1),
+        ("range(max(sender.sent, 3) % now_ps)", 2**63 - 2),
+        ("range(64): many(3)", 64 * 2002),
+        ("range(64 if now_ps else 99_999 * 2)", 99_999 * 2),
+    ],
+)
+def test_a_loop_without_an_end_is_refused(loop: str, rounds: int) -> None:
+    above = "def many(a):\n    for i in range(2000): a += i\n"
+    body = loop if ": " in loop else f"{loop}: pass"
+    with pytest.raises(ExperimentError) as refused:
+        rule(f"for i in {body}\n    return 1", above=above)
+    head = loop.partition(": ")[0][:20]
+    assert str(refused.value).startswith(f"mine.py:7: `for i in {head}")
+    assert f"with it next_label may take {rounds:,} rounds" in str(refused.value)
+
+
+def test_loops_within_loops_are_multiplied() -> None:
+    inner = "        for j in range(400): state.count += 1\n"
+    assert chosen(rule(f"for i in range(200):\n{inner}    return 1", fields="count: int = 0")) == 1
+    with pytest.raises(
+        ExperimentError, match=r"mine.py:8: `for i in range\(300\):`.* 120,300 rounds"
+    ):
+        rule(f"for i in range(300):\n{inner}    return 1", fields="count: int = 0")
+
+
+def test_functions_that_call_twice_each_are_counted_as_often() -> None:
+    above = "def f0(a):\n    return a\n"
+    for n in range(1, 30):
+        above += f"def f{n}(a):\n    return f{n - 1}(a) + f{n - 1}(a)\n"
+
+    with pytest.raises(ExperimentError, match=r"return f15\(a\).*f16 may take 131,070 rounds"):
+        rule("return f29(1)", above=above)
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("", "mine.py: there is no function next_label(state, sender, rules, packets, now_ps)"),
