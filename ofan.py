@@ -57,6 +57,9 @@ COMMANDS = {
         "compare",
         "One experiment on several networks: where do they differ?",
     ),
+    "results": Lazy(
+        "emulation.commands.results", "results", "Compare results that are there: two folders."
+    ),
     "link": Lazy(
         "emulation.held.cli", "link", "Break, mend and list the links of a held emulation."
     ),
@@ -136,6 +139,7 @@ Examples:
   ofan sim sweep experiments/sweep.toml --jobs 2      many runs; goes on where it stopped
   ofan emulate --program my_lb.p4 --compare-with ofan,jsq
   ofan compare experiments/demo.toml --policies all   virtual time against the simulator
+  ofan results compare results/demo results/demo_2    what two runs differ in
   ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
   ofan p4 stf tests/emulation/compiler/cases          language tests: programs, packets, expectations
   ofan p4 trace router.p4 --entries router.stf        how packets walk through a program

@@ -26,6 +26,12 @@ settings_option = click.option(
     metavar="KEY=VALUE",
     help="Override a key of the file; repeatable.",
 )
+csv_option = click.option(
+    "--csv",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write the rows to a CSV file (-: stdout).",
+)
 seeds_option = click.option(
     "--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on."
 )

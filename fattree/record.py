@@ -6,14 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from fattree.experiment import Scenario
 from fattree.flows import Flows
+from fattree.topology import SWITCH_LAYERS
 from fattree.traffic import message_bytes
 
 KIB = 1024
+PERCENTILES = {"fct_p50_ps": 50, "fct_p99_ps": 99, "fct_p999_ps": 99.9}
+# Their headings in tables.
+FLOW_TIMES = ("p50", "p99", "p99.9")
+LAYERED = "_layers"
 
 
 class Record(BaseModel):
@@ -21,6 +28,7 @@ class Record(BaseModel):
 
     `cct_ps` counts from each flow's start, `sending_cct_ps` from its first packet, without the
     random phase before it; `increase` and `sending_increase` are (CCT - bound) / bound of either.
+    `fct_*_ps` are percentiles of the flows' own times, each from when the flow could start.
 
     `*_layers` hold one value for each of `topology.SWITCH_LAYERS`. `packets` are data packets.
     Counters count packets.
@@ -46,9 +54,12 @@ class Record(BaseModel):
     increase: float
     sending_cct_ps: int = 0
     sending_increase: float = 0
+    fct_p50_ps: int | None = None
+    fct_p99_ps: int | None = None
+    fct_p999_ps: int | None = None
     max_queue_bytes: int
     max_queue_packets: float
-    mean_queue_packets: float
+    mean_queue_packets: float | None
     max_queue_layers: tuple[float, ...]
     mean_queue_layers: tuple[float, ...]
     utilisation_layers: tuple[float, ...]
@@ -68,12 +79,13 @@ class Queues:
     """The switch ports' queues over a run, in bytes, one value for each of SWITCH_LAYERS.
 
     `longest` is that of a layer's longest queue (None: not reported), `mean` the time average of a
-    layer's ports and `mean_of_all` that of all ports; `utilisation` is a share of the run.
+    layer's ports and `mean_of_all` that of all ports (None: not reported); `utilisation` is a share
+    of the run.
     """
 
     longest: Sequence[int] | None
-    mean: Sequence[float]
-    mean_of_all: float
+    mean: Sequence[float | None]
+    mean_of_all: float | None
     utilisation: Sequence[float]
 
 
@@ -97,6 +109,7 @@ def run_record(
     *,
     cct_ps: int,
     sending_cct_ps: int,
+    fct_ps: NDArray[np.int64],
     bound_ps: int,
     queues: Queues,
     counts: Counts,
@@ -120,16 +133,45 @@ def run_record(
         increase=cct_ps / bound_ps - 1,
         sending_cct_ps=sending_cct_ps,
         sending_increase=sending_cct_ps / bound_ps - 1,
+        **percentiles(fct_ps),
         max_queue_bytes=max(longest, default=0),
         max_queue_packets=max(longest, default=0) / packet,
-        mean_queue_packets=queues.mean_of_all / packet,
+        mean_queue_packets=None if queues.mean_of_all is None else queues.mean_of_all / packet,
         max_queue_layers=tuple(size / packet for size in longest),
-        mean_queue_layers=tuple(size / packet for size in queues.mean),
+        mean_queue_layers=tuple(size / packet for size in queues.mean if size is not None),
         utilisation_layers=tuple(queues.utilisation),
         cpu_s=cpu_s,
         max_rss_bytes=max_rss_bytes(),
         **asdict(counts),
     )
+
+
+def percentiles(fct_ps: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the PERCENTILES of flow completion times: each the time of a flow, nothing between."""
+    found = np.percentile(fct_ps, list(PERCENTILES.values()), method="inverted_cdf")
+    return dict(zip(PERCENTILES, map(int, found), strict=True))
+
+
+def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
+    """Return the means of FLOW_TIMES over runs as cells; a dash where a run has none."""
+    columns = [[getattr(record, name) for record in records] for name in PERCENTILES]
+    return [
+        "-" if None in values else f"{sum(values) / len(values) / unit_ps:.2f}"
+        for values in columns
+    ]
+
+
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a record's fields with a column for every layer, as in `max_queue_layers.E>A`."""
+    # CSV has no lists. Layers that a record lacks are empty.
+    plain = {name: value for name, value in row.items() if not name.endswith(LAYERED)}
+    for name in (name for name in row if name.endswith(LAYERED)):
+        values = (*row[name], *[None] * (len(SWITCH_LAYERS) - len(row[name])))
+        plain |= {
+            f"{name}.{layer}": value for layer, value in zip(SWITCH_LAYERS, values, strict=True)
+        }
+
+    return plain
 
 
 def max_rss_bytes() -> int:

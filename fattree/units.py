@@ -1,7 +1,16 @@
 """Units of time: simulated time is integer picoseconds everywhere."""
 
+from collections.abc import Iterable
+
 PS_PER_NS = 1_000
 PS_PER_US = 1_000 * PS_PER_NS
 PS_PER_MS = 1_000 * PS_PER_US
 PS_PER_SECOND = 1_000 * PS_PER_MS
 NS_PER_SECOND = 10**9
+# Up to here virtual networks take, and are told in microseconds; real ones take longer.
+LONG_PS = 10 * PS_PER_MS
+
+
+def time_unit(times_ps: Iterable[float]) -> tuple[str, int]:
+    """Return in which unit people read such times, one for all of them, and its picoseconds."""
+    return ("ms", PS_PER_MS) if max(times_ps, default=0) >= LONG_PS else ("µs", PS_PER_US)

@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from fattree.connection_matrix import describe, parse_connection_matrix
 from fattree.errors import ExperimentError, FabricError, MatrixError
 from fattree.experiment import Experiment, Scenario
 from fattree.experiment_file import load_experiment, parse_experiment
 from fattree.policies import POLICIES
+from fattree.tables import STDOUT, terminal, write_csv
 from fattree.text_file import read_text
 from sim.errors import FailedRunsError, SimulationError, UnfinishedError
 from sim.store import Store
-from sim.tables import Runs, json_rows, results_table, write_csv, write_parquet
+from sim.tables import Runs, csv_rows, json_rows, results_table, write_parquet
 
-# Wide enough for all columns, also where stdout is no terminal, for which rich would take 80.
-TABLE_WIDTH = 132
 # Usage has 2: a script can tell one from the other.
 RUN_FAILED = 1
 # Options that are shorthands for keys of an experiment: errors name what was typed.
@@ -50,12 +48,25 @@ FilePath = click.Path(path_type=Path, dir_okay=False)
 
 def in_a_folder(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
     """Refuse a file to write whose folder does not exist, before anything runs."""
-    if path is not None and not path.absolute().parent.is_dir():
+    if path is not None and path != STDOUT and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}", param=option)
 
     return path
 
 
+csv_option = click.option(
+    "--csv",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    callback=in_a_folder,
+    metavar="FILE",
+    help="Write the runs to a CSV file as well (-: to stdout instead).",
+)
+parquet_option = click.option(
+    "--parquet",
+    type=FilePath,
+    callback=in_a_folder,
+    help="Write the runs to a Parquet file as well.",
+)
 THREADS = click.option(
     "--threads",
     type=click.IntRange(1, 64),
@@ -140,7 +151,7 @@ def show(runs: Runs, as_json: bool, **extra: str) -> None:
         click.echo(json.dumps({**extra, "runs": json_rows(runs)}, indent=2))
         return
 
-    console = Console(width=max(TABLE_WIDTH, Console().width))
+    console = terminal()
     console.print(results_table(runs))
     for key, value in extra.items():
         console.print(f"{key}: {value}", highlight=False, soft_wrap=True)
@@ -149,7 +160,7 @@ def show(runs: Runs, as_json: bool, **extra: str) -> None:
 def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
     """Write runs to the files that were asked for."""
     if csv:
-        write_csv(runs, csv)
+        write_csv(csv_rows(runs), csv)
 
     if parquet:
         write_parquet(runs, parquet)
@@ -164,10 +175,8 @@ def processors() -> int:
 @click.command(epilog=RESULTS_EXAMPLES)
 @click.argument("store", type=FilePath)
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
-@click.option("--csv", type=FilePath, callback=in_a_folder, help="Write the runs to a CSV file.")
-@click.option(
-    "--parquet", type=FilePath, callback=in_a_folder, help="Write the runs to a Parquet file."
-)
+@csv_option
+@parquet_option
 def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """Show the finished runs in STORE, also while a sweep is filling it."""
     with one_line_errors():

@@ -17,6 +17,8 @@ from fattree.record import Record
 from sim import engine
 from sim.cluster import connected
 from sim.errors import FailedRunsError, SimulationError, SweepError
+from sim.flow_table import flow_frame
+from sim.results import Result
 from sim.store import Store, model_version, run_key
 
 if TYPE_CHECKING:
@@ -44,9 +46,22 @@ Outcome: TypeAlias = Record | Failure
 Outcomes: TypeAlias = Generator[tuple[str, Outcome], None, None]
 
 
-def simulate(scenario: Scenario, threads: int = 1) -> Record:
-    """Run one scenario in the simulator."""
-    return engine.run(scenario, threads=threads).record
+def simulate(scenario: Scenario, threads: int = 1, flows: Path | None = None) -> Record:
+    """Run one scenario in the simulator; a folder `flows` gets a file with a row for each flow."""
+    return recorded(engine.run(scenario, threads=threads), flows)
+
+
+def recorded(result: Result, flows: Path | None) -> Record:
+    """Return a run's record, with its flows kept in a folder if there is one."""
+    if flows:
+        flow_frame(result).write_parquet(flows / flow_file(result.scenario))
+
+    return result.record
+
+
+def flow_file(scenario: Scenario) -> str:
+    """Return the name of the file that keeps a run's flows."""
+    return f"{run_key(scenario)}.parquet"
 
 
 def silent(finished: int, total: int) -> None:

@@ -7,13 +7,11 @@ from statistics import mean, stdev
 from typing import Any
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from fattree.experiment import Scenario
-from fattree.record import Record
-from fattree.topology import SWITCH_LAYERS
-from fattree.units import PS_PER_US
+from fattree.record import FLOW_TIMES, Record, flat, flow_times
+from fattree.tables import Folding
+from fattree.units import time_unit
 from sim.store import plain
 
 Runs = Sequence[tuple[Scenario, Record]]
@@ -62,54 +60,41 @@ def _values(scenario: Scenario, keys: Sequence[str]) -> dict[str, Any]:
     return {key: values[key] for key in keys}
 
 
-def write_csv(runs: Runs, path: Path) -> None:
-    """Write the rows as CSV, with a column for every layer, as in `max_queue_layers.E>A`."""
-    # CSV has no lists. Layers that a record lacks are empty.
-    table = _frame(runs)
-    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-    layers = [
-        pl.col(name).list.get(number, null_on_oob=True).alias(f"{name}.{layer}")
-        for name in lists
-        for number, layer in enumerate(SWITCH_LAYERS)
-    ]
-
-    table.with_columns(layers).drop(lists).write_csv(path)
+def csv_rows(runs: Runs) -> list[dict[str, Any]]:
+    """Return the rows for CSV."""
+    return [flat(row) for row in rows(runs)]
 
 
 def write_parquet(runs: Runs, path: Path) -> None:
     """Write the rows as Parquet."""
-    _frame(runs).write_parquet(path)
-
-
-def _frame(runs: Runs) -> pl.DataFrame:
     # A column may begin with hundreds of whole numbers, or nulls: types are those of all rows.
-    return pl.DataFrame(rows(runs), infer_schema_length=None, strict=False)
+    pl.DataFrame(rows(runs), infer_schema_length=None, strict=False).write_parquet(path)
 
 
-def results_table(runs: Runs) -> Table:
+def results_table(runs: Runs) -> Folding:
     """Return mean ± standard deviation over seeds for every load balancer and swept value.
 
     Queues are in packets, drops in sum.
     """
     keys = _differing(runs)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for key in keys:
-        table.add_column(key.rpartition(".")[2], no_wrap=True)
-
-    table.add_column("load balancer", no_wrap=True)
-    for heading in (
+    unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
+    named = [*(key.rpartition(".")[2] for key in keys), "load balancer"]
+    table = Folding(
+        *named,
         "seeds",
-        "CCT (µs)",
+        f"CCT ({unit})",
         "over bound (%)",
+        *(f"{name} ({unit})" for name in FLOW_TIMES),
         "max queue",
         "mean queue",
         "drops",
         "lost",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
+        keys=len(named),
+        texts=range(len(named)),
+    )
 
     for (values, label, _), records in _groups(runs, keys).items():
-        table.add_row(*values, label, *_cells(records))
+        table.add_row(*values, label, *_cells(records, unit_ps))
 
     return table
 
@@ -127,13 +112,14 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _cells(records: Sequence[Record]) -> list[str]:
+def _cells(records: Sequence[Record], unit_ps: int) -> list[str]:
     return [
         str(len(records)),
-        _mean([record.cct_ps / PS_PER_US for record in records], 2),
+        _mean([record.cct_ps / unit_ps for record in records], 2),
         _mean([100 * record.increase for record in records], 2),
+        *flow_times(records, unit_ps),
         _mean([record.max_queue_packets for record in records], 1),
-        _mean([record.mean_queue_packets for record in records], 2),
+        _mean([record.mean_queue_packets or 0 for record in records], 2),
         f"{sum(record.dropped for record in records):,}",
         f"{sum(record.lost_to_failure for record in records):,}",
     ]

@@ -4,15 +4,14 @@ The only place that knows the simulator.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from emulation.command_line import (
+    csv_option,
     host_rule_option,
     names,
     one_line_errors,
@@ -20,7 +19,7 @@ from emulation.command_line import (
     settings_option,
 )
 from emulation.commands import on_mininet
-from emulation.commands.emulate import MININET, TABLE_WIDTH, read_experiment
+from emulation.commands.emulate import MININET, read_experiment
 from emulation.commands.experiment_run import (
     VIRTUAL,
     Reporter,
@@ -38,7 +37,8 @@ from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Experiment, OwnProgram
 from fattree.experiment_file import host_rule_settings
 from fattree.policies import POLICIES
-from fattree.record import Record, table
+from fattree.record import Record, flat, table
+from fattree.tables import terminal, write_csv
 
 SIM = "sim"
 NETWORKS = (VIRTUAL, SIM, MININET)
@@ -130,7 +130,7 @@ def keep(
 
 def show(rows: Sequence[Row], picture: Path) -> None:
     """Print the table and what it amounts to."""
-    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    console = terminal()
     console.print(comparison_table(rows))
     console.print(*verdicts(rows), sep="\n")
     console.print(LEGEND, style="dim")
@@ -173,12 +173,17 @@ def show(rows: Sequence[Row], picture: Path) -> None:
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Results folder [results/NAME_compared].",
+    help="Results folder [results/NAME_compared, or the next free number].",
 )
-@click.option("--force", is_flag=True, help="Run also what this machine has no memory for.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Run also what this machine has no memory for; replace results that are there.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Write records and differences to stdout as JSON."
 )
+@csv_option
 def compare(
     file: Path,
     policies: tuple[str, ...],
@@ -191,6 +196,7 @@ def compare(
     output: Path | None,
     force: bool,
     as_json: bool,
+    csv: Path | None,
 ) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
     if programs and MININET in networks:
@@ -216,7 +222,7 @@ def compare(
         experiment = experiment.model_copy(update={"policies": named})
         # A host rule runs with the programs, if there are any.
         ours = experiment.without_rule() if owned else experiment
-        folder = results_folder(output or Path("results") / f"{experiment.name}_compared")
+        folder = results_folder(output, Path("results") / f"{experiment.name}_compared", force)
 
         with reporting() as reporter:
             records = [
@@ -232,6 +238,9 @@ def compare(
         rows = compared(records)
         picture = keep(folder, experiment, records, rows)
 
+    if csv:
+        write_csv([flat(record.model_dump()) for record in records], csv)
+
     if as_json:
         # By way of JSON, in which a record's numbers are plain ones.
         plain = [json.loads(record.model_dump_json()) for record in records]
@@ -241,5 +250,5 @@ def compare(
                 indent=2,
             )
         )
-    else:
+    elif csv is None:
         show(rows, picture)

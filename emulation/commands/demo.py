@@ -1,14 +1,12 @@
 """`ofan demo`: a collective on three load balancers, a link failure, a step of a real model."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from emulation.command_line import one_line_errors
-from emulation.commands.emulate import LEGEND, TABLE_WIDTH
+from emulation.command_line import csv_option, one_line_errors
+from emulation.commands.emulate import legend, write
 from emulation.commands.experiment_run import Finished, Reporter, keep, reporting, run_experiment
 from emulation.commands.mininet_demo import run_twins
 from emulation.errors import EmulationError
@@ -16,6 +14,7 @@ from emulation.mininet.kernel import refuse_if_unable
 from emulation.outcomes.folder import results_folder
 from emulation.outcomes.tables import results_table
 from fattree.experiment_file import load_experiment
+from fattree.tables import terminal
 
 # Only in a checkout: wheels have no experiment files.
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -62,10 +61,12 @@ def draw(folder: Path, done: Sequence[Finished]) -> Path:
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results/demo"),
-    show_default=True,
+    help="Results folder [results/demo, or the next free number].",
 )
-def demo(output: Path) -> None:
+@click.option("--force", is_flag=True, help="Replace the results that are in --output.")
+@click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
+@csv_option
+def demo(output: Path | None, force: bool, as_json: bool, csv: Path | None) -> None:
     """Run one collective on three load balancers, without and with a failing link, and a step of a
     real model.
 
@@ -73,15 +74,20 @@ def demo(output: Path) -> None:
     P4Runtime; time is virtual.
     """
     with one_line_errors(), reporting() as reporter:
-        done = run_parts(results_folder(output), reporter)
+        output = results_folder(output, Path("results") / "demo", force)
+        done = run_parts(output, reporter)
         picture = draw(output, done)
 
-    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    records = [record for finished in done for record in finished.records]
+    if write(records, output, as_json, csv):
+        return
+
+    console = terminal()
     titles = (title for _, title in PARTS)
     console.print(
         results_table(list(zip(titles, (finished.records for finished in done), strict=True)))
     )
-    console.print(LEGEND)
+    console.print(legend(records))
 
     packets = sum(outcome.hops for finished in done for outcome in finished.outcomes)
     seconds = sum(outcome.cpu_seconds for finished in done for outcome in finished.outcomes)

@@ -13,11 +13,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
 PROBE_SECONDS = 20
@@ -203,38 +204,41 @@ def networks(findings: list[Finding]) -> dict[str, bool]:
     }
 
 
-def render(findings: list[Finding]) -> Table:
+def render(findings: list[Finding]) -> Folding:
     """Return the table of findings."""
-    table = Table(
-        "",
-        "looked for",
-        "found",
-        "needed for",
-        "how to get it",
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-    )
-
+    table = Folding("", "looked for", "found", "needed for", keys=2, texts=range(4), box=None)
     for finding in findings:
-        mark = "[green]yes[/]" if finding.is_here else "[yellow]no[/]"
-        table.add_row(
-            mark,
-            finding.name,
-            finding.found,
-            finding.purpose,
-            "" if finding.is_here else finding.remedy,
-        )
+        mark = Text("yes", "green") if finding.is_here else Text("no", "yellow")
+        table.add_row(mark, finding.name, finding.found, finding.purpose)
 
     return table
 
 
+def advice(findings: list[Finding]) -> Iterator[str]:
+    """Yield how to get what is missing, a line each."""
+    missing = [finding for finding in findings if not finding.is_here]
+    if missing:
+        yield ""
+        yield "How to get what is missing:"
+
+    yield from (f"  {finding.name}: {finding.remedy}" for finding in missing)
+
+
 @click.command(epilog="\b\nExamples:\n  ofan doctor\n  ofan doctor --json | jq .networks")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
-def doctor(as_json: bool) -> None:
+@click.option(
+    "--csv",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write the findings to a CSV file (-: stdout).",
+)
+def doctor(as_json: bool, csv: Path | None) -> None:
     """Say what this machine can run, and how to get what is missing."""
     findings = list(examine())
     runnable = networks(findings)
+    if csv:
+        write_csv([asdict(finding) for finding in findings], csv)
+
     if as_json:
         click.echo(
             json.dumps(
@@ -243,11 +247,13 @@ def doctor(as_json: bool) -> None:
             )
         )
 
+    if as_json or csv:
         return
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(render(findings))
-    console.print(
-        "networks: "
-        + ", ".join(f"{name} {'yes' if can else 'no'}" for name, can in runnable.items())
-    )
+    terminal().print(render(findings))
+    # Not by rich, which breaks lines, and commands in them: the terminal itself does that.
+    for line in advice(findings):
+        click.echo(line)
+
+    can_run = ", ".join(f"{name} {'yes' if can else 'no'}" for name, can in runnable.items())
+    click.echo(f"\nnetworks: {can_run}")

@@ -1,16 +1,16 @@
 """`ofan emulate`: run an experiment file on an emulated network."""
 
 import json
-import sys
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import get_args
 
 import click
-from rich.console import Console
 
 from emulation.command_line import (
+    csv_option,
     host_rule_option,
     names,
     one_line_errors,
@@ -46,15 +46,16 @@ from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Detection, Experiment
 from fattree.experiment_file import host_rule_settings, load_experiment
 from fattree.policies import POLICIES
+from fattree.record import Record, flat
+from fattree.tables import terminal, write_csv
 from hostagent.own_rule import own_rule
 
-TABLE_WIDTH = 132
 # What --program runs where no experiment is named.
 DEMO = Path(__file__).resolve().parents[2] / "experiments" / "demo.toml"
 MININET = "mininet"
 LEGEND = (
-    "E>A to E>H: the longest queue of the layer in packets"
-    " (E edge, A aggregation, C core, H host; n. r.: not reported by BMv2);"
+    "p50 to p99.9: flows' times, each from when it could start. E>A to E>H: the longest queue of"
+    " the layer in packets (E edge, A aggregation, C core, H host{unreported})."
     " lost: packets sent into a failed link or a dead switch."
 )
 
@@ -90,18 +91,38 @@ def read_experiment(
     return experiment
 
 
-def show(
-    finished: Finished, folder: Path | None, as_json: bool, picture: Path | None = None
-) -> None:
-    """Write the table, or JSON, to stdout; `folder` None: the results are nowhere else."""
+def legend(records: Sequence[Record]) -> str:
+    """Return what the columns of a table of records mean."""
+    is_silent = not all(record.max_queue_layers for record in records)
+    return LEGEND.format(unreported="; n. r.: not reported by BMv2" if is_silent else "")
+
+
+def write(records: Sequence[Record], folder: Path | None, as_json: bool, csv: Path | None) -> bool:
+    """Write records as JSON, with their folder, or as CSV, if so asked; return whether."""
+    if csv:
+        write_csv([flat(record.model_dump()) for record in records], csv)
+
     if as_json:
-        records = [json.loads(record.model_dump_json()) for record in finished.records]
-        click.echo(json.dumps({"folder": folder and str(folder), "records": records}, indent=2))
+        rows = [json.loads(record.model_dump_json()) for record in records]
+        click.echo(json.dumps({"folder": folder and str(folder), "records": rows}, indent=2))
+
+    return as_json or csv is not None
+
+
+def show(
+    finished: Finished,
+    folder: Path | None,
+    as_json: bool,
+    csv: Path | None,
+    picture: Path | None = None,
+) -> None:
+    """Write the table, or JSON or CSV; `folder` None: the results are nowhere else."""
+    if write(finished.records, folder, as_json, csv):
         return
 
-    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+    console = terminal()
     console.print(results_table([("", finished.records)]))
-    console.print(LEGEND)
+    console.print(legend(finished.records))
 
     if picture:
         console.print(f"Picture: {picture}")
@@ -167,9 +188,10 @@ def refuse_contradictions(
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Results folder [results/NAME].",
+    help="Results folder [results/NAME, or the next free number].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
+@csv_option
 @click.option(
     "--switch",
     type=click.Choice(tuple(TARGETS)),
@@ -195,7 +217,11 @@ def refuse_contradictions(
     is_flag=True,
     help="Mininet: keep the network for commands (ofan status, link, traffic, ...).",
 )
-@click.option("--force", is_flag=True, help="Run also what this machine has no memory for.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Run also what this machine has no memory for; replace results that are there.",
+)
 @click.option(
     "--pcap",
     "ports",
@@ -214,6 +240,7 @@ def emulate(
     rivals: tuple[str, ...],
     output: Path | None,
     as_json: bool,
+    csv: Path | None,
     switch: str | None,
     compiler: Compiler | None,
     engine: Engine | None,
@@ -259,10 +286,8 @@ def emulate(
             else None
         )
 
-        folder = results_folder(
-            output
-            or Path("results") / "_".join([experiment.name, *folder_suffixes(experiment, own)])
-        )
+        name = "_".join([experiment.name, *folder_suffixes(experiment, own)])
+        folder = results_folder(output, Path("results") / name, force)
 
         if own and compiler:
             raise click.UsageError(
@@ -295,13 +320,13 @@ def emulate(
             else:
                 finished = run_experiment(experiment, reporter, runners(None), network)
 
-        picture = _kept_or_shown(finished, folder, own, as_json)
+        picture = _kept_or_shown(finished, folder, own, as_json, csv)
 
-    show(finished, folder, as_json, picture)
+    show(finished, folder, as_json, csv, picture)
 
 
 def _kept_or_shown(
-    finished: Finished, folder: Path, own: Loaded | None, as_json: bool
+    finished: Finished, folder: Path, own: Loaded | None, as_json: bool, csv: Path | None
 ) -> Path | None:
     """Write the results folder.
 
@@ -313,5 +338,5 @@ def _kept_or_shown(
             return keep_beside(finished, own, folder) if own else None
     # A run may have taken hours: its results are shown where they cannot be kept.
     except EmulationError:
-        show(finished, None, as_json)
+        show(finished, None, as_json, csv)
         raise

@@ -3,22 +3,27 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import click
+import polars as pl
 
 from emulation.command_line import BAD_INPUT, host_rule_option
 from fattree.experiment import BUILT_IN, LIKE, Matrix, OwnProgram, Scenario
 from fattree.experiment_file import host_rule_settings
 from fattree.policies import POLICIES
 from fattree.sweep_file import load_sweep
+from fattree.tables import STDOUT
 from hostagent.own_rule import scenario_rule
 from sim.cli import (
     THREADS,
     FilePath,
+    csv_option,
     in_a_folder,
     named_policies,
     one_line_errors,
+    parquet_option,
     processors,
     read_experiment,
     say_how_matrices_are_read,
@@ -27,7 +32,7 @@ from sim.cli import (
 )
 from sim.engine import prepare
 from sim.progress import reporting
-from sim.sweeps import Run, simulate, sweep
+from sim.sweeps import Run, flow_file, simulate, sweep
 
 RUN_EXAMPLES = """
 \b
@@ -37,6 +42,7 @@ Examples:
   ofan sim run --k 32 --program two_choices.p4 --policy ofan,jsq --threads 2
   ofan sim run --k 16 --policy all --as p4
   ofan sim run --k 16 --host-rule my_labels.py --policy host_pkt,host_pkt_ar
+  ofan sim run --k 8 --policy ofan,jsq --seeds 10 --flows flows.parquet --cdf times.png
   ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \
 | jq '.runs[] | {policy, seed, increase}'
 """
@@ -49,6 +55,8 @@ Examples:
 """
 
 P4 = "p4"
+TABLES = (".csv", ".parquet")
+PICTURES = (".png", ".svg", ".pdf")
 DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
 program_option = click.option(
     "--program",
@@ -96,8 +104,12 @@ def with_programs(
     ]
 
 
-def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> Run:
+def ready(
+    scenarios: Sequence[Scenario], threads: int, is_here: bool = True, flows: Path | None = None
+) -> Run:
     """Return what runs each of the scenarios; where it runs here, kernels are compiled first.
+
+    Each run's flows are kept in a folder `flows`, if there is one.
 
     Raises ExperimentError where a host rule of the user's is wrong.
     """
@@ -109,7 +121,7 @@ def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> 
 
     programmed = [scenario for scenario in scenarios if scenario.program is not None]
     if not programmed:
-        return partial(simulate, threads=threads)
+        return partial(simulate, threads=threads, flows=flows)
 
     # The compiler, P4Runtime and Scapy, which kernels do without.
     from emulation.virtual import simulated
@@ -124,7 +136,30 @@ def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> 
     if is_here:
         simulated.prepare()
 
-    return partial(simulated.simulate, threads=threads)
+    return partial(simulated.simulate, threads=threads, flows=flows)
+
+
+def write_flows(
+    scenarios: Sequence[Scenario], folder: Path, flows: Path | None, cdf: Path | None
+) -> None:
+    """Write the flows of runs that have left them in a folder: a table, and a picture."""
+    frame = pl.concat(pl.read_parquet(folder / flow_file(each)) for each in scenarios)
+    if flows and flows.suffix == ".parquet":
+        frame.write_parquet(flows)
+    elif flows:
+        frame.write_csv(flows)
+
+    if cdf:
+        # Matplotlib takes half a second to import.
+        from emulation.outcomes.plots import cdf_figure, seeds_of
+
+        times = {
+            scenario.balancer_label: frame.filter(pl.col("policy") == scenario.balancer)["fct_ps"]
+            for scenario in scenarios
+        }
+        seeds = [scenario.seed for scenario in scenarios]
+        what = f"all flows, {seeds_of(seeds, seeds)}"
+        cdf_figure({label: found.to_numpy() for label, found in times.items()}, what).savefig(cdf)
 
 
 @click.command(epilog=RUN_EXAMPLES)
@@ -158,14 +193,19 @@ def ready(scenarios: Sequence[Scenario], threads: int, is_here: bool = True) -> 
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @THREADS
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
+@csv_option
+@parquet_option
 @click.option(
-    "--csv", type=FilePath, callback=in_a_folder, help="Write the runs to a CSV file as well."
-)
-@click.option(
-    "--parquet",
+    "--flows",
     type=FilePath,
     callback=in_a_folder,
-    help="Write the runs to a Parquet file as well.",
+    help="Write a row for each flow to a file as well: .csv or .parquet.",
+)
+@click.option(
+    "--cdf",
+    type=FilePath,
+    callback=in_a_folder,
+    help="Draw the distribution of the flows' times: .png, .svg or .pdf.",
 )
 def run(
     file: Path | None,
@@ -179,10 +219,17 @@ def run(
     as_json: bool,
     csv: Path | None,
     parquet: Path | None,
+    flows: Path | None,
+    cdf: Path | None,
     **options: Any,
 ) -> None:
     """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
-    with one_line_errors():
+    with one_line_errors(), TemporaryDirectory(prefix="ofan-flows-") as temporary:
+        folder = Path(temporary) if flows or cdf else None
+        for path, kinds in ((flows, TABLES), (cdf, PICTURES)):
+            if path and path.suffix not in kinds:
+                raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")
+
         experiment = read_experiment(
             file,
             {f"--{name.replace('_', '-')}": value for name, value in options.items()},
@@ -204,15 +251,18 @@ def run(
 
         # Before the bar, which a line about compiling would break, and before there are processes,
         # each of which would compile.
-        run_one = ready(scenarios, threads)
+        run_one = ready(scenarios, threads, flows=folder)
         with reporting(experiment.name) as report:
             records = sweep(scenarios, jobs=jobs, run=run_one, report=report)
 
         runs = list(zip(scenarios, records, strict=True))
         write(runs, csv, parquet)
+        if folder:
+            write_flows(scenarios, folder, flows, cdf)
 
     # Last: files are written even if nobody reads stdout to its end.
-    show(runs, as_json)
+    if as_json or csv != STDOUT:
+        show(runs, as_json)
 
 
 @click.command("sweep", epilog=SWEEP_EXAMPLES)
@@ -241,6 +291,8 @@ def run(
     "--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
+@csv_option
+@parquet_option
 def sweep_command(
     file: Path,
     programs: tuple[Path, ...],
@@ -253,6 +305,8 @@ def sweep_command(
     scheduler: str | None,
     store: Path | None,
     as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
 ) -> None:
     """Simulate every combination in the sweep FILE.
 
@@ -282,4 +336,8 @@ def sweep_command(
                 report=report,
             )
 
-    show(list(zip(scenarios, records, strict=True)), as_json, store=str(kept))
+        runs = list(zip(scenarios, records, strict=True))
+        write(runs, csv, parquet)
+
+    if as_json or csv != STDOUT:
+        show(runs, as_json, store=str(kept))

@@ -2,15 +2,13 @@
 
 import json
 import os
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from emulation.held.client import ControlError, ask
 from emulation.held.messages import (
@@ -26,15 +24,20 @@ from emulation.held.messages import (
     StartTraffic,
     StopTraffic,
 )
+from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
-# Wide enough for `status`: a pipe has no width, and its reader wants a switch in a line.
-WIDTH_OF_PIPES = 160
 # Of BMv2, which drops from full queues without a word.
 NOT_REPORTED = "not reported"
 AnswerT = TypeVar("AnswerT")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+as_csv = click.option(
+    "--csv",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write the rows to a CSV file (-: stdout).",
+)
 
 
 def answer(request: Request[AnswerT]) -> AnswerT:
@@ -45,18 +48,23 @@ def answer(request: Request[AnswerT]) -> AnswerT:
         raise click.ClickException(str(error)) from error
 
 
-def show(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+def show(columns: Sequence[str], rows: Iterable[Iterable[object]], keys: int = 1) -> None:
     """Print a table."""
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    table = Folding(*columns, keys=keys, texts=range(len(columns)), box=None)
     for row in rows:
         table.add_row(*map(str, row))
 
-    Console(width=None if sys.stdout.isatty() else WIDTH_OF_PIPES).print(table)
+    terminal().print(table)
 
 
-def write_json(value: Any) -> None:
-    """Print an answer as JSON."""
-    click.echo(json.dumps(value, indent=2, default=asdict))
+def write(value: Any, rows: Sequence[Any], as_json: bool, csv: Path | None) -> bool:
+    """Write an answer as JSON, or its rows as CSV, where asked to; return whether."""
+    if csv:
+        write_csv([asdict(row) for row in rows], csv)
+    if as_json:
+        click.echo(json.dumps(value, indent=2, default=asdict))
+
+    return as_json or csv is not None
 
 
 @click.group(no_args_is_help=True)
@@ -93,11 +101,11 @@ def _installed(change: Installed) -> str:
 
 @link.command("list")
 @as_json
-def list_links(as_json: bool) -> None:
+@as_csv
+def list_links(as_json: bool, csv: Path | None) -> None:
     """List the inter-switch links and their state."""
     links = answer(ListLinks())
-    if as_json:
-        write_json(links)
+    if write(links, links, as_json, csv):
         return
 
     show(
@@ -108,11 +116,11 @@ def list_links(as_json: bool) -> None:
 
 @click.command(epilog="\b\nExamples:\n  ofan status\n  ofan status --json | jq '.switches[].drops'")
 @as_json
-def status(as_json: bool) -> None:
+@as_csv
+def status(as_json: bool, csv: Path | None) -> None:
     """Show the held emulation, and every switch's pipeline, entries, failed links and drops."""
     state = answer(GetStatus())
-    if as_json:
-        write_json(state)
+    if write(state, state.switches, as_json, csv):
         return
 
     click.echo(
@@ -186,13 +194,13 @@ def _converged(change: ConvergenceState) -> str:
 @click.command(epilog="\b\nExample:\n  ofan schedule edge0_1")
 @click.argument("switch")
 @as_json
-def schedule(switch: str, as_json: bool) -> None:
+@as_csv
+def schedule(switch: str, as_json: bool, csv: Path | None) -> None:
     """Show the schedules that a switch holds: per group its uplinks in order, and where data and
     ACKs start.
     """
     groups = answer(GetSchedule(switch))
-    if as_json:
-        write_json(groups)
+    if write(groups, groups, as_json, csv):
         return
 
     columns = ("group", "destinations", "schedule", "uplinks", "data starts", "ACKs start")
@@ -215,11 +223,11 @@ def schedule(switch: str, as_json: bool) -> None:
 @click.command(epilog="\b\nExample:\n  ofan pointers edge0_1")
 @click.argument("switch")
 @as_json
-def pointers(switch: str, as_json: bool) -> None:
+@as_csv
+def pointers(switch: str, as_json: bool, csv: Path | None) -> None:
     """Show a switch's pointers (a register: our switch answers, BMv2 refuses to read registers)."""
     rows = answer(GetPointers(switch))
-    if as_json:
-        write_json(rows)
+    if write(rows, rows, as_json, csv):
         return
 
     # One pointer for both classes is shown once.

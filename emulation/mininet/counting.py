@@ -129,7 +129,7 @@ def _port_results(
             marks=0,
             lost=present.lost - before.lost,
             max_queue_bytes=present.max_queue_bytes,
-            mean_queue_bytes=0.0,
+            mean_queue_bytes=None,
         )
 
 

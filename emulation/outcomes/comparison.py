@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
 from emulation.outcomes.outcome import label_of
 from fattree.record import Record
+from fattree.tables import Folding
 from fattree.units import PS_PER_MS, PS_PER_US
 
 EQUAL = "green"
@@ -106,19 +105,21 @@ def _runs(records: Sequence[Record], network: str, policy: str) -> tuple[Record,
     return tuple(sorted(wanted, key=lambda record: record.seed))
 
 
-def comparison_table(rows: Sequence[Row]) -> Table:
+def comparison_table(rows: Sequence[Row]) -> Folding:
     """Return the table: three columns a network.
 
     Equal values in green, different ones in red with the difference.
     """
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("\nload balancer", no_wrap=True)
     # Mininet's runs take milliseconds, virtual ones microseconds: one unit for the whole column.
     cct = LONG_CCT if max(LONG_CCT.of(row.reference) for row in rows) >= 1 else CCT
-
-    for network in rows[0].runs:
-        for metric in (cct, INCREASE, QUEUE):
-            table.add_column(f"{network}\n{metric.heading}", justify="right", no_wrap=True)
+    table = Folding(
+        "\nload balancer",
+        *(
+            f"{network}\n{metric.heading}"
+            for network in rows[0].runs
+            for metric in (cct, INCREASE, QUEUE)
+        ),
+    )
 
     for row in rows:
         table.add_row(label_of(row.policy), *_cells(row, (cct, INCREASE, QUEUE)))

@@ -12,13 +12,14 @@ from emulation.outcomes.outcome import Outcome, label_of
 from emulation.outcomes.plots import (
     BLUE,
     GREEN,
+    LAYER_NAMES,
     ORANGE,
     VERMILION,
     collective_of,
     draw_increases,
     draw_loads,
     draw_queues,
-    mark_failures,
+    seeds_of,
 )
 from fattree.record import Record
 
@@ -38,7 +39,9 @@ def networks_figure(rows: Sequence[Row]) -> Figure:
     figure = Figure(figsize=(11, 1.9 + 0.34 * len(rows)), layout="constrained")
     run = rows[0].reference[0]
     matrix = run.matrix.replace("_", " ")
+    seeds = [record.seed for record in rows[0].reference]
     what = f"{run.hosts} hosts (k = {run.k}), {matrix}, {run.message_bytes:,} B a flow"
+    what += f"; {seeds_of(seeds, seeds)}"
     figure.suptitle("\n".join([what, *map(str, verdicts(rows))]), fontsize=10)
     left, right = figure.subplots(1, 2, sharey=True)
 
@@ -124,7 +127,12 @@ def program_figure(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Fi
     # Of one seed: pictures show one run of each, the increases below all.
     first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
     figure = Figure(figsize=(max(9.0, 3.2 * len(first)), 7.5), layout="constrained")
-    figure.suptitle(collective_of(first[0]), fontsize=11)
+    seeds = [record.seed for record in records]
+    shown, every = seeds_of(seeds[:1], seeds), seeds_of(seeds, seeds)
+    figure.suptitle(
+        f"{collective_of(first[0])}\nloads and queues: {shown}; increases: {every}\n{LAYER_NAMES}",
+        fontsize=10,
+    )
     grid = figure.add_gridspec(2, 1)
     loads: list[Axes] = (
         grid[0].subgridspec(1, len(first)).subplots(sharey=True, squeeze=False)[0].tolist()
@@ -138,9 +146,6 @@ def program_figure(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Fi
     queues = figure.add_subplot(below[0])
     increases = figure.add_subplot(below[1])
     draw_queues(queues, first)
-    queues.set_ylabel("longest queue of any switch port (KB)", fontsize=9)
-    mark_failures(queues, first[0])
-    queues.legend(fontsize=8, frameon=False)
     draw_increases(increases, records)
 
     return figure

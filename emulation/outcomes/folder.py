@@ -5,6 +5,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,13 @@ def record(outcome: Outcome, network: str) -> Record:
     scenario = outcome.scenario
     flows = traffic.flows(scenario)
     ports = outcome.ports
+    means = [outcome.mean_queue_bytes(layer) for layer in SWITCH_LAYERS]
     queues = Queues(
         longest=[outcome.max_queue_bytes(layer) for layer in SWITCH_LAYERS]
         if outcome.reports_queues
         else None,
-        mean=[outcome.mean_queue_bytes(layer) for layer in SWITCH_LAYERS],
-        mean_of_all=sum(port.mean_queue_bytes for port in ports) / len(ports),
+        mean=means,
+        mean_of_all=outcome.mean_queue_bytes(),
         utilisation=[outcome.utilisation(layer) for layer in SWITCH_LAYERS],
     )
 
@@ -67,6 +69,7 @@ def record(outcome: Outcome, network: str) -> Record:
             np.array([flow.first_ps for flow in outcome.flows]),
             np.array([flow.done_ps for flow in outcome.flows]),
         ),
+        fct_ps=np.array([flow.fct_ps for flow in outcome.flows]),
         bound_ps=bound_ps(scenario, flows, paced_gaps(scenario, flows)),
         queues=queues,
         counts=counts,
@@ -90,6 +93,7 @@ def flow_rows(outcome: Outcome) -> Rows:
             "start_ps": flow.start_ps,
             "first_ps": flow.first_ps,
             "done_ps": flow.done_ps,
+            "fct_ps": flow.fct_ps,
         }
         for flow in outcome.flows
     ]
@@ -129,11 +133,19 @@ def _run(outcome: Outcome) -> dict[str, Any]:
     return {"policy": outcome.policy, "seed": outcome.scenario.seed}
 
 
-def results_folder(folder: Path) -> Path:
-    """Make a results folder before anything runs.
+def results_folder(chosen: Path | None, default: Path, force: bool = False) -> Path:
+    """Make a results folder before anything runs; earlier results stay as they are.
 
-    Raises EmulationError, one line, where it cannot be written.
+    Where the default one has some, the next number is taken (`demo_2`); one that the user has
+    `chosen` is refused, but for `force`, which replaces them. Raises EmulationError, one line, also
+    where the folder cannot be written.
     """
+    if chosen and not force and _is_taken(chosen):
+        raise EmulationError(
+            f"{chosen} has results already: choose another --output, or --force replaces them"
+        )
+
+    folder = chosen or (default if force else _free(default))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Whether it can be written shows only when it is: rights are not all.
@@ -141,6 +153,17 @@ def results_folder(folder: Path) -> Path:
             return folder
     except OSError as error:
         raise EmulationError(f"cannot write results to {folder}: {error.strerror}") from None
+
+
+def _free(default: Path) -> Path:
+    """Return a folder, with the first number from 2 on where those before it have results."""
+    numbered = (default.with_name(f"{default.name}_{number}") for number in count(2))
+    return next(folder for folder in chain((default,), numbered) if not _is_taken(folder))
+
+
+def _is_taken(folder: Path) -> bool:
+    # The demo has a folder for each of its experiments.
+    return any(next(folder.glob(name), None) for name in (RESULTS, f"*/{RESULTS}"))
 
 
 @contextmanager
@@ -188,9 +211,10 @@ def write_folder(
     _write_parquet(table(records), folder / RESULTS)
 
     for name, rows_of in ((FLOWS, flow_rows), (PORTS, port_rows), (QUEUES, queue_rows)):
-        _write_parquet(
-            pl.DataFrame([row for outcome in outcomes for row in rows_of(outcome)]), folder / name
-        )
+        rows = [row for outcome in outcomes for row in rows_of(outcome)]
+        # Real queues are not looked at over time: then there is no file, rather than an empty one.
+        if rows:
+            _write_parquet(pl.DataFrame(rows, infer_schema_length=None), folder / name)
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> None:

@@ -58,12 +58,17 @@ class FlowResult:
     done_ps: int
     transmissions: int
 
+    @property
+    def fct_ps(self) -> int:
+        """Return the flow's completion time, from when it could start."""
+        return self.done_ps - self.start_ps
+
 
 @dataclass(frozen=True, slots=True)
 class PortResult:
     """One output port of a switch over the whole run; `mean_queue_bytes` is the time average.
 
-    `max_queue_bytes` is None where the switch does not report its queues.
+    Either is None where the switch does not report it.
     """
 
     switch: int
@@ -75,7 +80,7 @@ class PortResult:
     marks: int
     lost: int
     max_queue_bytes: int | None
-    mean_queue_bytes: float
+    mean_queue_bytes: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +132,12 @@ class Outcome:
         """Return the longest queue of a layer, or of all switch ports; 0 where none is reported."""
         return max(port.max_queue_bytes or 0 for port in self.ports if layer in (None, port.layer))
 
-    def mean_queue_bytes(self, layer: str) -> float:
-        """Return the time average of a layer's queues, per port."""
+    def mean_queue_bytes(self, layer: str | None = None) -> float | None:
+        """Return the time average per port of a layer's queues, or of all; None: not reported."""
         # Every port of a layer has the same time, so the mean of the means is that of the layer.
-        own = [port.mean_queue_bytes for port in self.ports if port.layer == layer]
-        return sum(own) / len(own)
+        own = [port.mean_queue_bytes for port in self.ports if layer in (None, port.layer)]
+        known = [value for value in own if value is not None]
+        return sum(known) / len(known) if known else None
 
     def utilisation(self, layer: str) -> float:
         """Return the share of the run for which a layer's links carried bits, gaps not included."""

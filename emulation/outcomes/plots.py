@@ -3,19 +3,20 @@
 Colours are Okabe and Ito's, which colour-blind readers can tell apart; lines differ in style too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from numpy.typing import NDArray
 
 from emulation.outcomes.outcome import Outcome, label_of
 from fattree.addressing import link_name, link_named
-from fattree.record import Record
+from fattree.record import PERCENTILES, Record
 from fattree.topology import SWITCH_LAYERS
-from fattree.units import PS_PER_US
+from fattree.units import PS_PER_US, time_unit
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -31,6 +32,14 @@ STYLES = ("-", "--", "-.", ":")
 KB = 1_000
 MOST_COLUMNS = 4
 MEAN = "mean of the layer"
+LAYER_NAMES = (
+    "E>A: uplinks of edges, A>C: uplinks of aggregations, C>A: downlinks of cores,"
+    " A>E: downlinks of aggregations"
+)
+SHORT_NAMES = "E edge, A aggregation, C core; E>A: uplinks of edges"
+QUEUES = "longest queue of any switch port (KB)"
+# Of numpy's arrays, one value a flow.
+Times = NDArray[np.int64]
 
 
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
@@ -89,6 +98,39 @@ def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
 
 
 def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
+    """Draw queues over time, or what of them is known where nobody has looked at them over time."""
+    if all(outcome.samples.times_ps for outcome in outcomes):
+        _draw_queues_over_time(axes, outcomes)
+        axes.legend(fontsize=8, frameon=False)
+        mark_failures(axes, outcomes[0])
+    elif all(outcome.reports_queues for outcome in outcomes):
+        _draw_longest_queues(axes, outcomes)
+        axes.legend(fontsize=8, frameon=False)
+    else:
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "queues: not reported by these switches", ha="center", fontsize=9)
+
+
+def _draw_longest_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
+    """Draw each layer's longest queue over the whole run: a group of bars a layer."""
+    width = 0.8 / len(outcomes)
+    for index, outcome in enumerate(outcomes):
+        places = np.arange(len(SWITCH_LAYERS)) + (index - (len(outcomes) - 1) / 2) * width
+        axes.bar(
+            places,
+            [outcome.max_queue_bytes(layer) / KB for layer in SWITCH_LAYERS],
+            width=0.9 * width,
+            color=SCHEME_COLOURS[index % len(SCHEME_COLOURS)],
+            label=label_of(outcome.policy),
+        )
+
+    axes.set_xticks(range(len(SWITCH_LAYERS)), SWITCH_LAYERS)
+    axes.set_xlabel("of the whole run: real queues are not looked at over time", fontsize=9)
+    axes.set_ylabel(QUEUES, fontsize=9)
+    tidy(axes)
+
+
+def _draw_queues_over_time(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     """Draw the longest queue in front of any switch port over time, one line a scheme."""
     for index, outcome in enumerate(outcomes):
         times = np.array(outcome.samples.times_ps) / PS_PER_US
@@ -104,9 +146,41 @@ def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
         )
 
     axes.set_xlabel("time (µs)", fontsize=9)
+    axes.set_ylabel(QUEUES, fontsize=9)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     tidy(axes)
+
+
+def cdf_figure(times: Mapping[str, Times], what: str) -> Figure:
+    """Return the distribution of flow completion times, ps, one line a scheme; `what` says whose.
+
+    Dashed lines are at the PERCENTILES that tables have.
+    """
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    unit, unit_ps = time_unit([values.max() for values in times.values()])
+    for index, (label, values) in enumerate(times.items()):
+        ordered = np.sort(values) / unit_ps
+        shares = 100 * np.arange(1, len(ordered) + 1) / len(ordered)
+        axes.step(
+            np.concatenate((ordered[:1], ordered)),
+            np.concatenate(((0,), shares)),
+            STYLES[index % len(STYLES)],
+            where="post",
+            color=SCHEME_COLOURS[index % len(SCHEME_COLOURS)],
+            linewidth=1.6,
+            label=label,
+        )
+
+    axes.set_xlabel(f"flow completion time, from when the flow could start ({unit})", fontsize=9)
+    axes.set_ylabel("flows complete (%)", fontsize=9)
+    axes.set_yticks([0, 25, *list(PERCENTILES.values())[:2]])
+    axes.set_ylim(0, 102)
+    axes.set_title(what, fontsize=9)
+    tidy(axes)
+    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    return figure
 
 
 def mark_failures(axes: Axes, outcome: Outcome) -> None:
@@ -151,24 +225,44 @@ def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
     tidy(axes)
 
 
+def seeds_of(seeds: Sequence[int], all_seeds: Sequence[int]) -> str:
+    """Return which seeds a picture shows, of how many."""
+    shown, there = sorted(set(seeds)), sorted(set(all_seeds))
+    if len(there) == 1:
+        return f"one seed ({there[0]})"
+
+    return f"{len(there)} seeds" if shown == there else f"seed {shown[0]}, of {len(there)} seeds"
+
+
+def flow_times(outcomes: Sequence[Outcome]) -> dict[str, Times]:
+    """Return every flow's completion time, of all seeds, by the label of the load balancer."""
+    times: dict[str, list[int]] = {}
+    for outcome in outcomes:
+        times.setdefault(label_of(outcome.policy), []).extend(flow.fct_ps for flow in outcome.flows)
+
+    return {label: np.array(values) for label, values in times.items()}
+
+
 def experiment_figures(
     outcomes: Sequence[Outcome], records: Sequence[Record]
 ) -> Iterator[tuple[str, Figure]]:
     """Yield (file stem, figure) of an experiment; loads and queues are those of its first seed."""
     first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
-    increases = Figure(figsize=(2.6 + 1.1 * len(first), 4), layout="constrained")
+    seeds = [record.seed for record in records]
+    one, every = seeds_of(seeds[:1], seeds), seeds_of(seeds, seeds)
+    increases = Figure(figsize=(3.2 + 1.1 * len(first), 4), layout="constrained")
     draw_increases(increases.subplots(), records)
+    increases.axes[0].set_title(f"dots: {every}; line: their mean", fontsize=9)
     yield "cct", increases
-    yield "link_load", _loads_figure(first)
+    yield "link_load", _loads_figure(first, one)
     queues = Figure(figsize=(8, 4), layout="constrained")
     draw_queues(queues.subplots(), first)
-    queues.axes[0].set_ylabel("longest queue of any switch port (KB)", fontsize=9)
-    mark_failures(queues.axes[0], first[0])
-    queues.axes[0].legend(fontsize=8, frameon=False)
+    queues.axes[0].set_title(one, fontsize=9, pad=16)
     yield "queues", queues
+    yield "flow_times", cdf_figure(flow_times(outcomes), f"all flows, {every}")
 
 
-def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
+def _loads_figure(outcomes: Sequence[Outcome], seeds: str) -> Figure:
     columns = min(MOST_COLUMNS, len(outcomes))
     rows = -(-len(outcomes) // columns)
     figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
@@ -184,14 +278,22 @@ def _loads_figure(outcomes: Sequence[Outcome]) -> Figure:
             axes.set_ylabel("load of each link, sorted (KB)", fontsize=9)
 
     handles = [line for line in figure.axes[0].lines if line.get_label() == MEAN]
-    figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        fontsize=8,
+        frameon=False,
+        title=f"{LAYER_NAMES}; {seeds}" if columns > 2 else f"{SHORT_NAMES}; {seeds}",
+        title_fontsize=8,
+    )
     return figure
 
 
 def demo_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure:
     """Return the demo's picture: loads and queues over time, without and with a failing link."""
     figure = Figure(figsize=(12, 10), layout="constrained")
-    figure.suptitle(collective_of(before[0]), fontsize=11)
+    seeds = seeds_of([before[0].scenario.seed], [before[0].scenario.seed])
+    figure.suptitle(f"{collective_of(before[0])}; {seeds}\n{LAYER_NAMES}", fontsize=10)
     grid = figure.add_gridspec(3, len(before), height_ratios=(1, 1, 1.15))
     _demo_loads(figure, grid, (before, after))
     queues = grid[2, :].subgridspec(1, 2)
@@ -199,11 +301,9 @@ def demo_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure:
     right = figure.add_subplot(queues[1], sharey=left)
     draw_queues(left, before)
     draw_queues(right, after)
-    left.set_ylabel("longest queue of any switch port (KB)", fontsize=9)
+    right.set_ylabel("")
     left.set_title("Queue over time, all links up (dot: collective complete)", fontsize=9, pad=16)
     right.set_title("Queue over time, a core link fails", fontsize=9, pad=16)
-    mark_failures(right, after[0])
-    left.legend(fontsize=8, frameon=False)
 
     return figure
 

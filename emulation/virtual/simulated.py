@@ -10,6 +10,7 @@ follow links as in the simulator: at once at all switches, G after the change.
 
 import time
 from functools import partial
+from pathlib import Path
 
 from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
@@ -112,16 +113,16 @@ def program_of(scenario: Scenario) -> SwitchProgram:
     return own_program(OwnProgram(file=str(scenario.program), like=scenario.policy), half).program
 
 
-def simulate(scenario: Scenario, threads: int = 1) -> Record:
+def simulate(scenario: Scenario, threads: int = 1, flows: Path | None = None) -> Record:
     """Run one scenario for a sweep: by kernels, or with its program where it has one.
 
-    Raises what `sim.sweeps.simulate` does.
+    A folder `flows` gets a file with a row for each flow. Raises what `sim.sweeps.simulate` does.
     """
     if scenario.program is None:
-        return sweeps.simulate(scenario, threads)
+        return sweeps.simulate(scenario, threads, flows)
 
     try:
-        return run(scenario, threads=threads).record
+        return sweeps.recorded(run(scenario, threads=threads), flows)
     # A sweep tells of each run in a line what was wrong with it.
     except BAD_INPUT as error:
         raise SimulationError(str(error)) from None

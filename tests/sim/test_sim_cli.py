@@ -181,3 +181,27 @@ def test_threads_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
             {key: value for key, value in run.items() if key not in ("cpu_s", "max_rss_bytes")}
         )
     assert found[0] == found[1]
+
+
+def test_every_flow_of_every_run_has_a_row_and_percentiles_are_of_these(tmp_path: Path) -> None:
+    flows, rows, picture = (tmp_path / name for name in ("f.parquet", "r.csv", "cdf.svg"))
+    options = ("--policy", "ofan,flow", "--seeds", 2, "--flows", flows, "--csv", rows)
+    assert ofan("sim", "run", *TINY, *options, "--cdf", picture) == 0
+    frame = pl.read_parquet(flows)
+    assert frame.group_by("policy", "seed").len()["len"].to_list() == [2] * 4
+    for row in pl.read_csv(rows).iter_rows(named=True):
+        own = frame.filter((pl.col("policy") == row["policy"]) & (pl.col("seed") == row["seed"]))
+        assert row["fct_p999_ps"] == own["fct_ps"].max()
+        assert row["fct_p50_ps"] == own["fct_ps"].min()
+
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_flows_and_their_picture_are_of_known_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "run", *TINY, "--flows", "x.txt") == 2
+    assert "x.txt: its name must end in .csv or .parquet" in capsys.readouterr().err
+
+
+def test_csv_on_stdout_is_alone_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ofan("sim", "run", *TINY, "--csv", "-") == 0
+    assert pl.read_csv(capsys.readouterr().out.encode())["network"].to_list() == ["sim"]

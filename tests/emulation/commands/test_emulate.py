@@ -141,7 +141,7 @@ def test_a_corrupt_pipeline_is_one_line(
 
 
 def test_a_program_of_the_users_own_runs_in_place_of_ours(tmp_path: Path) -> None:
-    command = ("emulate", str(DEMO), *FAST, "--json", "--output", str(tmp_path))
+    command = ("emulate", str(DEMO), *FAST, "--json", "--force", "--output", str(tmp_path))
     ours = json.loads(CliRunner().invoke(ofan.cli, (*command, "--set", "policies=ofan")).stdout)[
         "records"
     ][0]
@@ -169,7 +169,7 @@ def test_a_kept_experiment_finds_its_connection_matrix(
     for file in ("x.toml", "1/experiment.toml"):
         assert (
             CliRunner()
-            .invoke(ofan.cli, ("emulate", file, "--output", "1"), catch_exceptions=False)
+            .invoke(ofan.cli, ("emulate", file, "--force", "--output", "1"), catch_exceptions=False)
             .exit_code
             == 0
         )

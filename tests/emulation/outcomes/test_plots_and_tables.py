@@ -3,14 +3,22 @@
 from dataclasses import replace
 from io import StringIO
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from rich.console import Console
 
 from emulation.outcomes.folder import record
-from emulation.outcomes.outcome import Outcome
-from emulation.outcomes.plots import demo_figure, draw_loads, experiment_figures
+from emulation.outcomes.outcome import Outcome, PortResult, QueueSamples
+from emulation.outcomes.plots import (
+    cdf_figure,
+    demo_figure,
+    draw_loads,
+    draw_queues,
+    experiment_figures,
+    flow_times,
+)
 from emulation.outcomes.tables import results_table
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
@@ -42,17 +50,49 @@ def test_a_bar_for_every_inter_switch_link_in_every_direction(outcomes: list[Out
     assert [text.get_text() for text in axes.texts] == ["E>A", "A>C", "C>A", "A>E"]
 
 
-def test_an_experiment_is_drawn_as_three_figures_with_units(outcomes: list[Outcome]) -> None:
+def test_an_experiment_is_drawn_as_four_figures_with_units(outcomes: list[Outcome]) -> None:
     figures = dict(
         experiment_figures(outcomes, [record(outcome, "virtual") for outcome in outcomes])
     )
-    assert list(figures) == ["cct", "link_load", "queues"]
-    for figure, unit in zip(figures.values(), ("(%)", "(KB)", "(KB)"), strict=True):
+    assert list(figures) == ["cct", "link_load", "queues", "flow_times"]
+    for figure, unit in zip(figures.values(), ("(%)", "(KB)", "(KB)", "(%)"), strict=True):
         assert unit in figure.axes[0].get_ylabel()
     assert figures["queues"].axes[0].get_xlabel() == "time (µs)"
-    assert [text.get_text() for text in figures["link_load"].legends[0].get_texts()] == [
-        "mean of the layer"
-    ]
+    legend = figures["link_load"].legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["mean of the layer"]
+    assert "E>A: uplinks of edges; one seed (1)" in legend.get_title().get_text()
+
+
+def test_times_of_flows_are_drawn_up_to_the_last(outcomes: list[Outcome]) -> None:
+    line = cdf_figure(flow_times(outcomes[:1]), "all").axes[0].lines[0]
+    longest = max(flow.fct_ps for flow in outcomes[0].flows) / 1e6
+    assert (np.max(line.get_xdata()), np.max(line.get_ydata())) == (pytest.approx(longest), 100)
+
+
+def without_samples(outcome: Outcome, is_reported: bool) -> Outcome:
+    ports = outcome.ports if is_reported else silenced(outcome)
+    return replace(outcome, ports=ports, samples=QueueSamples((), ()))
+
+
+def silenced(outcome: Outcome) -> tuple[PortResult, ...]:
+    return tuple(replace(port, max_queue_bytes=None) for port in outcome.ports)
+
+
+def test_queues_that_nobody_looked_at_over_time_are_bars_of_the_longest(
+    outcomes: list[Outcome],
+) -> None:
+    axes = Figure().subplots()
+    draw_queues(axes, [without_samples(outcome, True) for outcome in outcomes])
+    heights = [bar.get_height() * 1000 for bar in axes.patches if isinstance(bar, Rectangle)]
+    assert max(heights) == pytest.approx(outcomes[0].max_queue_bytes())
+    assert len(heights) == 10
+
+
+def test_queues_that_are_not_reported_leave_no_blank_axes(outcomes: list[Outcome]) -> None:
+    axes = Figure().subplots()
+    draw_queues(axes, [without_samples(outcome, False) for outcome in outcomes])
+    assert not axes.axison
+    assert axes.texts[0].get_text() == "queues: not reported by these switches"
 
 
 def test_the_demo_marks_the_failure_and_the_change_of_routes(outcomes: list[Outcome]) -> None:
@@ -79,16 +119,23 @@ def test_the_table_has_a_row_per_load_balancer_with_mean_and_deviation(
     ]
     assert rows[0][1:4] == [f"{first.cct_ps / 1e6 + 1:.2f}", "±", "1.41"]
     assert rows[0][-2:] == ["7", "0"]
+    assert first.fct_p50_ps
+    assert rows[0][8] == f"{first.fct_p50_ps / 1e6:.2f}"
     assert len(rows) == 2
 
 
 def test_queues_that_a_switch_does_not_report_are_not_printed_as_0(
     outcomes: list[Outcome],
 ) -> None:
-    silent = replace(
-        outcomes[1],
-        ports=tuple(replace(port, max_queue_bytes=None) for port in outcomes[1].ports),
-    )
+    silent = replace(outcomes[1], ports=silenced(outcomes[1]))
     page = StringIO()
     Console(file=page, width=132).print(results_table([("", [record(silent, "mininet")])]))
     assert page.getvalue().count("n. r.") == 5
+
+
+def test_real_runs_are_told_in_milliseconds(outcomes: list[Outcome]) -> None:
+    slow = record(outcomes[1], "mininet").model_copy(update={"cct_ps": 5_300_000_000_000})
+    page = StringIO()
+    Console(file=page, width=140).print(results_table([("", [slow])]))
+    assert "CCT (ms)" in page.getvalue()
+    assert "5300.00" in page.getvalue()

@@ -37,6 +37,7 @@ def assert_same(outcome: Outcome, model: naive.Network) -> None:
             twin.drops,
             twin.marks,
         )
+        assert port.mean_queue_bytes is not None
         assert round(port.mean_queue_bytes * outcome.end_ps) == twin.byte_ps(outcome.end_ps)
     accounts = outcome.accounts
     assert (accounts.sent, accounts.received, accounts.unrouted) == (

@@ -1,0 +1,227 @@
+"""`ofan results compare`: two results folders side by side, and by how much they differ."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+import polars as pl
+from pydantic import ValidationError
+
+from emulation.command_line import csv_option, one_line_errors
+from emulation.errors import EmulationError
+from emulation.outcomes.folder import EXPERIMENT, RESULTS
+from emulation.outcomes.outcome import label_of
+from fattree.errors import ExperimentError
+from fattree.experiment import Experiment
+from fattree.experiment_file import load_experiment
+from fattree.record import FLOW_TIMES, PERCENTILES, Record
+from fattree.tables import Folding, terminal, write_csv
+from fattree.units import PS_PER_US
+
+EXAMPLES = """
+\b
+Examples:
+  ofan results compare results/demo results/demo_2
+  ofan results compare results/demo results/other --force     (experiments that differ)
+"""
+# A column of a record, what people call it, and what one of it is in the record's unit.
+METRICS = (
+    ("cct_ps", "CCT (µs)", PS_PER_US),
+    ("increase", "over bound (%)", 0.01),
+    *(
+        (name, f"{text} (µs)", PS_PER_US)
+        for name, text in zip(PERCENTILES, FLOW_TIMES, strict=True)
+    ),
+    ("max_queue_packets", "longest queue (packets)", 1),
+    ("mean_queue_packets", "mean queue (packets)", 1),
+    ("dropped", "drops", 1),
+    ("lost_to_failure", "lost", 1),
+    ("transmissions", "transmissions", 1),
+)
+# What balances the load is what rows are matched by, and so are seeds.
+NO_SETTING = {"name", "policies", "program", "host_rule", "seeds", "seed"}
+MANY = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A results folder: its experiment, and its records."""
+
+    folder: Path
+    experiment: Experiment
+    records: tuple[Record, ...]
+
+    def of(self, network: str, policy: str, seeds: Sequence[int]) -> list[Record]:
+        """Return the records of a load balancer on a network, of these seeds."""
+        return [
+            record
+            for record in self.records
+            if (record.network, record.policy) == (network, policy) and record.seed in seeds
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Means of one metric over the seeds that both folders have; None: not reported."""
+
+    network: str
+    policy: str
+    seeds: int
+    metric: str
+    first: float | None
+    second: float | None
+    difference: float | None
+
+
+def read(folder: Path) -> Kept:
+    """Read a results folder; raises EmulationError, one line, where it is none."""
+    try:
+        rows = pl.read_parquet(folder / RESULTS).to_dicts()
+        experiment = load_experiment(folder / EXPERIMENT, takes_program=True)
+        return Kept(folder, experiment, tuple(map(Record.model_validate, rows)))
+    except OSError as error:
+        raise EmulationError(f"{folder} is no results folder: {error.strerror or error}") from None
+    except (ExperimentError, ValidationError, pl.exceptions.PolarsError) as error:
+        raise EmulationError(f"{folder}: {str(error).splitlines()[0]}") from None
+
+
+def settings(experiment: Experiment) -> dict[str, str]:
+    """Return an experiment's keys with dots, but for what names runs."""
+
+    def flat(table: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                yield from flat(value, f"{prefix}{key}.")
+            else:
+                yield prefix + key, json.dumps(value)
+
+    return dict(flat(experiment.model_dump(mode="json", exclude=NO_SETTING)))
+
+
+def different_settings(first: Experiment, second: Experiment) -> list[str]:
+    """Return what differs between two experiments: `fabric.k: 4, 8`."""
+    one, other = settings(first), settings(second)
+    return [
+        f"{key}: {one.get(key, 'none')}, {other.get(key, 'none')}"
+        for key in dict.fromkeys((*one, *other))
+        if one.get(key) != other.get(key)
+    ]
+
+
+def compared(first: Kept, second: Kept) -> list[Compared]:
+    """Return every metric of every load balancer that both have, of the seeds that both have.
+
+    Raises EmulationError where they have no run in common.
+    """
+    pairs = dict.fromkeys((record.network, record.policy) for record in first.records)
+    found = [row for pair in pairs for row in _rows(first, second, *pair)]
+    if not found:
+        raise EmulationError(
+            f"{first.folder} and {second.folder} have no load balancer and seed in common"
+        )
+
+    return found
+
+
+def _rows(first: Kept, second: Kept, network: str, policy: str) -> Iterator[Compared]:
+    seeds = sorted(
+        {record.seed for record in first.records if record.policy == policy}
+        & {record.seed for record in second.records if record.policy == policy}
+    )
+    # The same load balancer on two networks is compared too, where each folder has one of them.
+    there = [record.network for record in second.records if record.policy == policy]
+    other = network if network in there else next(iter(there), network)
+    ours, theirs = first.of(network, policy, seeds), second.of(other, policy, seeds)
+    if not ours or not theirs:
+        return
+
+    for name, text, one in METRICS:
+        a, b = (_mean(runs, name, one) for runs in (ours, theirs))
+        difference = None if a is None or b is None else b - a
+        where = network if other == network else f"{network}, {other}"
+        yield Compared(where, policy, len(seeds), text, a, b, difference)
+
+
+def _mean(runs: Sequence[Record], name: str, one: float) -> float | None:
+    # A record without layers says that nobody has looked at queues; its 0 is none.
+    if name == "max_queue_packets" and not all(run.max_queue_layers for run in runs):
+        return None
+
+    values = [getattr(run, name) for run in runs]
+    return None if None in values else sum(values) / len(values) / one
+
+
+def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
+    """Return the table: metrics below each other, the two folders beside each other."""
+    names = (str(first.folder), str(second.folder))
+    columns = ("load balancer", "metric", *names, "difference", "in %", "seeds")
+    found = Folding(*columns, keys=2, texts=(0, 1))
+    for before, row in zip((None, *rows), rows, strict=False):
+        is_first = before is None or (before.network, before.policy) != (row.network, row.policy)
+        share = f"{100 * row.difference / row.first:+.1f}" if row.difference and row.first else "-"
+        found.add_row(
+            f"{label_of(row.policy)} ({row.network})" if is_first else "",
+            row.metric,
+            _number(row.first),
+            _number(row.second),
+            "equal" if row.difference == 0 else _number(row.difference, "+"),
+            share,
+            str(row.seeds) if is_first else "",
+        )
+
+    return found
+
+
+def alone(first: Kept, second: Kept) -> Iterator[str]:
+    """Yield which load balancers only one of the folders has."""
+    for kept, other in ((first, second), (second, first)):
+        there = {record.policy for record in other.records}
+        names = dict.fromkeys(record.policy for record in kept.records)
+        if missing := [label_of(name) for name in names if name not in there]:
+            yield f"only in {kept.folder}: {', '.join(missing)}"
+
+
+def _number(value: float | None, sign: str = "") -> str:
+    return "not reported" if value is None else f"{value:{sign},.2f}"
+
+
+@click.group(no_args_is_help=True)
+def results() -> None:
+    """Look at results that are there."""
+
+
+@results.command(epilog=EXAMPLES)
+@click.argument("first", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("second", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--force", is_flag=True, help="Compare experiments that differ; say in what.")
+@click.option("--json", "as_json", is_flag=True, help="Write the rows to stdout as JSON.")
+@csv_option
+def compare(first: Path, second: Path, force: bool, as_json: bool, csv: Path | None) -> None:
+    """Show two results folders side by side: every metric, and by how much it differs."""
+    with one_line_errors():
+        one, other = read(first), read(second)
+        differing = different_settings(one.experiment, other.experiment)
+        if differing and not force:
+            raise EmulationError(
+                f"{first} and {second} are different experiments ({'; '.join(differing[:MANY])}):"
+                " --force compares them all the same"
+            )
+
+        rows = compared(one, other)
+
+    if csv:
+        write_csv([asdict(row) for row in rows], csv)
+    if as_json:
+        plain = [asdict(row) for row in rows]
+        click.echo(json.dumps({"settings": differing, "rows": plain}, indent=2))
+    if as_json or csv:
+        return
+
+    for line in differing:
+        click.echo(f"different: {line}")
+
+    terminal().print(table(one, other, rows))
+    for line in alone(one, other):
+        click.echo(line)

@@ -1,0 +1,50 @@
+"""Tables fold on a narrow terminal: every column and cell is there, whole, at any width."""
+
+import csv
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fattree.tables import Folding, write_csv
+
+HEADINGS = ("load balancer", "CCT (µs)", "over bound", "E>A", "A>C", "drops", "lost")
+CELLS = ("Switch Pkt AR", "17.18 ± 0.02", "0.73 ± 0.14 %", "192.0", "192.0", "1,234", "5")
+
+
+def printed(width: int, box: bool = True) -> str:
+    table = Folding(*HEADINGS, title="a title") if box else Folding(*HEADINGS, box=None)
+    table.add_row(*CELLS)
+    page = StringIO()
+    Console(file=page, width=width).print(table)
+    return page.getvalue()
+
+
+@pytest.mark.parametrize("box", [True, False])
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 100, 132])
+def test_no_column_is_lost_and_no_line_is_wider_than_the_terminal(width: int, box: bool) -> None:
+    page = printed(width, box)
+    assert [each for each in (*HEADINGS, *CELLS) if each not in page] == []
+    assert max(map(len, page.splitlines())) <= width
+
+
+def test_what_fits_is_one_table_and_each_block_repeats_the_first_column() -> None:
+    assert printed(132).count("Switch Pkt AR") == 1
+    assert printed(60).count("Switch Pkt AR") == 2
+    assert printed(60).count("a title") == 1
+
+
+def test_a_row_has_a_cell_for_each_column() -> None:
+    with pytest.raises(ValueError, match="1 cells for 2 columns"):
+        Folding("a", "b").add_row("1")
+
+
+def test_csv_has_lists_joined_and_nothing_for_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    write_csv([{"a": [1, 2], "b": None, "up": True}, {"a": [], "b": "x, y", "up": False}], path)
+    assert list(csv.reader(path.read_text().splitlines())) == [
+        ["a", "b", "up"],
+        ["1 2", "", "true"],
+        ["", "x, y", "false"],
+    ]
