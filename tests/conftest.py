@@ -7,7 +7,9 @@ it must not turn red by a draw (`CI=true`, as all CI services set it).
 import os
 import signal
 from typing import Any
+from zlib import crc32
 
+import pytest
 from hypothesis import settings
 
 import p4messages
@@ -26,6 +28,28 @@ settings.register_profile(
     "ofan", deadline=None, derandomize=IN_CI, database=None if IN_CI else settings().database
 )
 settings.load_profile("ofan")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --slice, for who has no time for all."""
+    parser.addoption(
+        "--slice",
+        metavar="NUMBER/COUNT",
+        help="run one of COUNT parts; number NUMBER modulo COUNT, so that it may count commits",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not of the slice."""
+    if not (wanted := config.getoption("--slice")):
+        return
+
+    number, count = map(int, wanted.split("/"))
+    # By name, and not by position: a new test moves no other one into another slice.
+    kept = [item for item in items if crc32(item.nodeid.encode()) % count == number % count]
+    left_out = set(items) - set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = kept
 
 
 # What a test may lack, and how its reason for being skipped begins to say so.
