@@ -57,7 +57,7 @@ def scenario(k: int, **settings: Any) -> Scenario:
 
 def program_for(chosen: Scenario) -> SwitchProgram:
     """Return the program for switches of this size."""
-    return built_in(chosen.scheme.program, chosen.tree.half)
+    return built_in(chosen.scheme.program, chosen.tree.most_uplinks)
 
 
 def timed(

@@ -101,7 +101,7 @@ def _schedules(kind: Kind, placed: Placed, other: Placed | None) -> Iterator[Pie
 
 
 def _rows(kind: Kind, plan: SwitchPlan, schedule: int, uplinks: bytes) -> Iterator[Change]:
-    for (table, key), (action, arguments) in plan.planner.schedule(schedule, uplinks):
+    for (table, key), (action, arguments) in plan.planner.schedule(plan.switch, schedule, uplinks):
         yield Change(kind, Entry(table, key, action, arguments))
 
 

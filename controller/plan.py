@@ -20,11 +20,11 @@ from controller.errors import PlanError
 from controller.pipeline import Pipeline
 from fattree.addressing import NETWORK, host_ip, switch_ip, switch_name
 from fattree.experiment import Scenario
-from fattree.forwarding import NONE, Forwarding, PointerLevel, hash_multiplier
+from fattree.forwarding import NONE, Forwarding, PointerLevel, destinations, hash_multiplier
 from fattree.policies import RESHUFFLE_WRAPS, Chooser
 from fattree.topology import FatTree, Tier
 
-# Prefix lengths of 10.pod.edge.host; a core is 10.k.(1 + agg).(1 + index) (design, decision 5).
+# Prefix lengths of 10.pod.edge.host; a core is 10.pods.(1 + agg).(1 + index) (design, decision 5).
 HOST = 32
 SWITCH_NETWORK = 24
 POD = 16
@@ -75,10 +75,10 @@ class SwitchPlan:
     @property
     def is_balancing(self) -> bool:
         """Return whether the switch has a choice to make."""
-        # Edges and aggs are numbered first. A core has one way to a pod, and with waypoints (Host
-        # DR) the packet says which way to go.
+        # A core or a spine has one way to everybody, and with waypoints (Host DR) the packet says
+        # which way to go.
         return (
-            self.switch < 2 * self.planner.tree.edges
+            self.planner.tree.uplinks(self.switch) > 0
             and self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT
         )
 
@@ -96,14 +96,14 @@ class SwitchPlan:
     def port_count(self) -> int:
         """Return how many `ports` there are."""
         # Counted, not made: whether a plan fits is asked for every switch at every re-plan.
-        tier = self.planner.tree.tier(self.switch)
-        half = self.planner.tree.half
+        tree = self.planner.tree
+        south = tree.downlinks(self.switch)
+        if self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT:
+            return south
 
-        # `_ways_to_waypoints`: an edge has two routes an uplink, an agg one.
-        ways = {Tier.EDGE: 2 * half, Tier.AGG: half, Tier.CORE: 0}[tier]
-        south = 2 * half if tier is Tier.CORE else half
-
-        return south + (ways if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT else 0)
+        # `_ways_to_waypoints`: an edge has two routes an uplink where there are cores.
+        is_edge = tree.tier(self.switch) is Tier.EDGE and tree.cores > 0
+        return south + tree.uplinks(self.switch) * (2 if is_edge else 1)
 
     @property
     def groups(self) -> Mapping[Prefix, Group]:
@@ -201,16 +201,14 @@ class Planner:
         self.max_uplinks = pipeline.max_uplinks
         self._prefixes: dict[PointerLevel, tuple[Prefix, ...]] = {}
         self._shared_settings = dict(_shared_settings(scenario))
-        self._take_port = [
-            ("take_port", (self.tree.uplink_port(uplink),)) for uplink in range(self.tree.half)
-        ]
+        most = self.tree.most_uplinks
 
         # P4 has no loops: a program that compares queues is written out for so many uplinks.
-        if self.max_uplinks is not None and self.max_uplinks < self.tree.half:
+        if self.max_uplinks is not None and self.max_uplinks < most:
             raise PlanError(
                 f"the program compares {self.max_uplinks} uplinks, "
-                f"k = {self.tree.k} has {self.tree.half}:"
-                f" compile it with -D MAX_UPLINKS={1 << (self.tree.half - 1).bit_length()}"
+                f"{self.tree.label} has {most}:"
+                f" compile it with -D MAX_UPLINKS={1 << (most - 1).bit_length()}"
             )
 
     def plan(self, forwarding: Forwarding, switch: int) -> SwitchPlan:
@@ -220,9 +218,9 @@ class Planner:
     def prefixes(self, level: PointerLevel) -> tuple[Prefix, ...]:
         """Return the prefixes of all pods, edges or hosts."""
         if level not in self._prefixes:
-            counts = {"pod": self.tree.k, "edge": self.tree.edges, "host": self.tree.hosts}
             self._prefixes[level] = tuple(
-                _prefix(self.tree, level, number) for number in range(counts[level])
+                _prefix(self.tree, level, number)
+                for number in range(destinations(self.tree, level))
             )
 
         return self._prefixes[level]
@@ -233,7 +231,7 @@ class Planner:
         blocks = plan.blocks
         for block, first in zip(blocks, ids, strict=True):
             for order, uplinks in enumerate(block):
-                entries.update(self.schedule(first + order, uplinks))
+                entries.update(self.schedule(plan.switch, first + order, uplinks))
 
         for prefix, port in plan.ports.items():
             entries["routes", (prefix,)] = "to_port", (port,)
@@ -250,12 +248,14 @@ class Planner:
         """Return how many entries a schedule of so many slots has."""
         return length * ("schedule" in self._tables) + (self.max_uplinks is not None)
 
-    def schedule(self, schedule: int, uplinks: bytes) -> Iterator[tuple[tuple[str, Key], Call]]:
-        """Yield the entries of one schedule: its slots, and the weights of its uplinks."""
+    def schedule(
+        self, switch: int, schedule: int, uplinks: bytes
+    ) -> Iterator[tuple[tuple[str, Key], Call]]:
+        """Yield the entries of a switch's schedule: its slots, and the weights of its uplinks."""
+        first = self.tree.uplink_port(switch, 0)
         if "schedule" in self._tables:
-            take_port = self._take_port
             for slot, uplink in enumerate(uplinks):
-                yield ("schedule", (schedule, slot)), take_port[uplink]
+                yield ("schedule", (schedule, slot)), ("take_port", (first + uplink,))
 
         # An uplink's weight is how often it occurs. Ofan's start at the shortest queue asks only
         # which uplinks there are (ofan_jsq_start.p4).
@@ -268,7 +268,7 @@ class Planner:
 
             yield (
                 ("uplinks_of", (schedule,)),
-                ("weigh", (self.tree.uplink_port(0), *weights.tolist())),
+                ("weigh", (first, *weights.tolist())),
             )
 
     def settings(self, switch: int) -> dict[tuple[str, Key], Call]:
@@ -357,13 +357,13 @@ def _southbound(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
     pod, _ = tree.position(switch)
     match tree.tier(switch):
         case Tier.EDGE:
-            for index in range(tree.half):
-                yield (host_ip(tree, switch * tree.half + index), HOST), index + 1
+            for port in range(1, tree.hosts_per_edge + 1):
+                yield (host_ip(tree, tree.host_at(switch, port)), HOST), port
         case Tier.AGG:
-            for edge in range(tree.half):
+            for edge in range(tree.edges_per_pod):
                 yield edge_prefix(tree, tree.edge(pod, edge)), edge + 1
         case Tier.CORE:
-            for far in range(tree.k):
+            for far in range(tree.pods):
                 yield pod_prefix(far), far + 1
 
 
@@ -372,14 +372,17 @@ def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int
     major, minor = tree.position(switch)
     match tree.tier(switch):
         case Tier.EDGE:
-            for agg in range(tree.half):
+            for agg in range(tree.aggs_per_pod):
+                port = tree.uplink_port(switch, agg)
+                yield (switch_ip(tree, tree.agg(major, agg)), HOST), port
                 # All cores above an agg share a /24.
-                core = switch_ip(tree, tree.core(agg, 0))
-                yield (core & ~0xFF, SWITCH_NETWORK), tree.uplink_port(agg)
-                yield (switch_ip(tree, tree.agg(major, agg)), HOST), tree.uplink_port(agg)
+                if tree.cores:
+                    core = switch_ip(tree, tree.core(agg, 0))
+                    yield (core & ~0xFF, SWITCH_NETWORK), port
         case Tier.AGG:
-            for index in range(tree.half):
-                yield (switch_ip(tree, tree.core(minor, index)), HOST), tree.uplink_port(index)
+            for index in range(tree.cores_per_agg):
+                port = tree.uplink_port(switch, index)
+                yield (switch_ip(tree, tree.core(minor, index)), HOST), port
         case Tier.CORE:
             return
 
@@ -406,7 +409,7 @@ def _blocks(forwarding: Forwarding, switch: int) -> tuple[Block, ...]:
 
 def edge_prefix(tree: FatTree, edge: int) -> Prefix:
     """Return the /24 of an edge's hosts."""
-    return host_ip(tree, edge * tree.half) & ~0xFF, SWITCH_NETWORK
+    return host_ip(tree, edge * tree.hosts_per_edge) & ~0xFF, SWITCH_NETWORK
 
 
 def pod_prefix(pod: int) -> Prefix:

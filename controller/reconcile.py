@@ -83,7 +83,7 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
         first
         for first, content in at_home.items()
         if any(
-            not part <= _content(planner.schedule(0, uplinks))
+            not part <= _content(planner.schedule(plan.switch, 0, uplinks))
             for part, uplinks in zip(content, home.blocks[first // orders], strict=True)
         )
     ]
@@ -92,7 +92,7 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
     routed = _routed(entries, plan)
     ids: dict[tuple[int, Block], int] = {}
     for index, block in enumerate(plan.blocks):
-        wanted = tuple(_content(planner.schedule(0, uplinks)) for uplinks in block)
+        wanted = tuple(_content(planner.schedule(plan.switch, 0, uplinks)) for uplinks in block)
         candidates = [*routed.get(index, ()), *held]
         first = next((first for first in candidates if held.get(first) == wanted), None)
 

@@ -26,8 +26,8 @@ SWITCH_NAME = re.compile(r"(edge|agg|core)(\d{1,3})_(\d{1,3})", re.ASCII)
 
 def host_coordinates(tree: FatTree, host: int) -> tuple[int, int, int]:
     """Return (pod, edge, index) of a host."""
-    edge, index = divmod(host, tree.half)
-    pod, position = divmod(edge, tree.half)
+    edge, index = divmod(host, tree.hosts_per_edge)
+    pod, position = divmod(edge, tree.edges_per_pod)
     return pod, position, index
 
 
@@ -44,13 +44,13 @@ def host_named(tree: FatTree, name: str) -> int:
         raise AddressError(f"{name!r} is not a host's name: expected hPOD_EDGE_INDEX, as in h0_1_0")
 
     pod, edge, index = map(int, found.groups())
-    if pod >= tree.k or edge >= tree.half or index >= tree.half:
+    if pod >= tree.pods or edge >= tree.edges_per_pod or index >= tree.hosts_per_edge:
         raise AddressError(
-            f"there is no host {name} at k = {tree.k}: "
+            f"there is no host {name} at {tree.label}: "
             f"hosts are h0_0_0 to {host_name(tree, tree.hosts - 1)}"
         )
 
-    return (pod * tree.half + edge) * tree.half + index
+    return tree.edge(pod, edge) * tree.hosts_per_edge + index
 
 
 def switch_name(tree: FatTree, switch: int) -> str:
@@ -71,13 +71,17 @@ def switch_named(tree: FatTree, name: str) -> int:
     prefix = found[1]
     major = int(found[2])
     minor = int(found[3])
-    majors = tree.half if prefix == "core" else tree.k
+    majors, minors = {
+        "edge": (tree.pods, tree.edges_per_pod),
+        "agg": (tree.pods, tree.aggs_per_pod),
+        "core": (tree.aggs_per_pod, tree.cores_per_agg),
+    }[prefix]
 
-    if major >= majors or minor >= tree.half:
-        last = f"{prefix}{majors - 1}_{tree.half - 1}"
+    if major >= majors or minor >= minors:
+        are = f"{prefix} switches are {prefix}0_0 to {prefix}{majors - 1}_{minors - 1}"
         raise AddressError(
-            f"there is no switch {name} at k = {tree.k}: "
-            f"{prefix} switches are {prefix}0_0 to {last}"
+            f"there is no switch {name} at {tree.label}: "
+            f"{are if minors else f'it has no {prefix} switches'}"
         )
 
     match prefix:
@@ -109,7 +113,8 @@ def link_named(tree: FatTree, name: str) -> int:
 
     # Switches are numbered from the bottom up, and a link belongs to its lower end (`topology`).
     lower, upper = sorted(switch_named(tree, end.strip()) for end in ends)
-    for link in range(lower * tree.half, (lower + 1) * tree.half) if lower < 2 * tree.edges else ():
+    first = tree.first_link(lower)
+    for link in range(first, first + tree.uplinks(lower)):
         if tree.link_ends(link)[1].switch == upper:
             return link
 
@@ -117,10 +122,11 @@ def link_named(tree: FatTree, name: str) -> int:
 
 
 def _neighbours_above(tree: FatTree, switch: int) -> str:
-    if tree.tier(switch) is Tier.CORE:
-        return "cores are not linked to each other"
+    uplinks = tree.uplinks(switch)
+    if not uplinks:
+        return f"{PREFIXES[tree.tier(switch)]}s are not linked to each other"
 
-    ports = range(tree.uplink_port(0), tree.uplink_port(tree.half))
+    ports = range(tree.uplink_port(switch, 0), tree.uplink_port(switch, uplinks))
     above = [
         switch_name(tree, end.switch)
         for end in (tree.neighbour(switch, port) for port in ports)
@@ -132,11 +138,11 @@ def _neighbours_above(tree: FatTree, switch: int) -> str:
 
 def host_ip(tree: FatTree, host: Index) -> Index:
     """Return 10.pod.edge.(2 + index) as an integer; `host` may be an array."""
-    edge = host // tree.half
-    index = host % tree.half
-    return (
-        (NETWORK << 24) + (edge // tree.half << 16) + (edge % tree.half << 8) + FIRST_HOST + index
-    )
+    edge = host // tree.hosts_per_edge
+    index = host % tree.hosts_per_edge
+    pod = edge // tree.edges_per_pod
+    position = edge % tree.edges_per_pod
+    return (NETWORK << 24) + (pod << 16) + (position << 8) + FIRST_HOST + index
 
 
 def host_of_ip(tree: FatTree, ip: int) -> int | None:
@@ -144,15 +150,20 @@ def host_of_ip(tree: FatTree, ip: int) -> int | None:
     pod = ip >> 16 & 0xFF
     edge = ip >> 8 & 0xFF
     index = (ip & 0xFF) - FIRST_HOST
-    inside = ip >> 24 == NETWORK and pod < tree.k and edge < tree.half and 0 <= index < tree.half
+    inside = (
+        ip >> 24 == NETWORK
+        and (pod < tree.pods and edge < tree.edges_per_pod)
+        and 0 <= index < tree.hosts_per_edge
+    )
 
-    return (pod * tree.half + edge) * tree.half + index if inside else None
+    return tree.edge(pod, edge) * tree.hosts_per_edge + index if inside else None
 
 
 def switch_ip(tree: FatTree, switch: int) -> int:
     """Return a switch's address as an integer.
 
-    Edges have 10.pod.edge.1, aggs 10.pod.(h + agg).1, cores 10.k.(1 + agg).(1 + index).
+    Edges have 10.pod.edge.1, aggs 10.pod.(edges_per_pod + agg).1, cores
+    10.pods.(1 + agg).(1 + index).
     """
     major, minor = tree.position(switch)
     match tree.tier(switch):
@@ -160,13 +171,13 @@ def switch_ip(tree: FatTree, switch: int) -> int:
             third = minor
             fourth = 1
         case Tier.AGG:
-            third = tree.half + minor
+            third = tree.edges_per_pod + minor
             fourth = 1
         case Tier.CORE:
-            # k follows the last pod's number, so no core looks like a host's network.
+            # No pod has this number, so no core looks like a host's network.
             third = 1 + major
             fourth = 1 + minor
-            major = tree.k
+            major = tree.pods
 
     return NETWORK << 24 | major << 16 | third << 8 | fourth
 

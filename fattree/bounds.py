@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
-from fattree.flows import Flows, entries, generations
+from fattree.flows import Flows, entries, generations, path_links
 from fattree.traffic import gaps as line_rate_gaps
 from fattree.traffic import shares
 
@@ -129,8 +129,7 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     receives = np.bincount(
         together + flows.destination, weights=flows.packets, minlength=len(sends)
     )[: len(sends)]
-    hops = np.where(flows.source // tree.half == flows.destination // tree.half, 2, 6)
-    hops[(hops == 6) & (flows.source // tree.half**2 == flows.destination // tree.half**2)] = 4
+    hops = path_links(tree, flows)
 
     # The recursion is the same for all hosts with equal figures: each distinct case is run once.
     slots = paced // shares(tree, flows)

@@ -337,7 +337,7 @@ def _check_hosts(matrix: ConnectionMatrix, tree: FatTree) -> None:
     if nodes > tree.hosts:
         raise MatrixError(
             f"{matrix.source}: Nodes is {nodes}, "
-            f"but a fat-tree of k = {tree.k} has {tree.hosts} hosts"
+            f"but a fat-tree of {tree.label} has {tree.hosts} hosts"
         )
 
     if not matrix.connections:

@@ -191,17 +191,16 @@ def _routes(
 
 def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
     """Return the flows that have no surviving path."""
-    h = tree.half
-    source = flows.source // h
-    destination = flows.destination // h
+    source = flows.source // tree.hosts_per_edge
+    destination = flows.destination // tree.hosts_per_edge
     joined: NDArray[np.bool_] = agg_weights(tree, links).sum(axis=3) > 0
 
     # Inside a pod no core is needed: the agg itself joins the two edges.
-    joined[np.arange(tree.k), :, np.arange(tree.k)] = True
+    joined[np.arange(tree.pods), :, np.arange(tree.pods)] = True
     paths = (
         links.edge_agg[source]
         & links.edge_agg[destination]
-        & joined[source // h, :, destination // h]
+        & joined[source // tree.edges_per_pod, :, destination // tree.edges_per_pod]
     )
 
     return np.flatnonzero((source != destination) & ~paths.any(axis=1))

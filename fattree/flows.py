@@ -153,3 +153,12 @@ def _refuse_remote(tree: FatTree, flows: Flows) -> None:
         f"flow {flow} starts at {host_name(tree, int(flows.source[flow]))}, "
         f"which cannot know when flow {other} from {source} to {destination} is complete"
     )
+
+
+def path_links(tree: FatTree, flows: Flows) -> Int64:
+    """Return the links of each flow's path: 2 below an edge, 4 within a pod, 6 through a core."""
+    same_edge = flows.source // tree.hosts_per_edge == flows.destination // tree.hosts_per_edge
+    same_pod = flows.source // tree.hosts_per_pod == flows.destination // tree.hosts_per_pod
+    links: Int64 = 6 - 2 * same_pod.astype(np.int64) - 2 * same_edge
+
+    return links

@@ -32,6 +32,8 @@ LEVELS: tuple[PointerLevel, ...] = ("pod", "edge", "host")
 NONE = -1
 # Groups at a time: what is computed for so many stays in the processor's cache.
 CACHED = 1 << 15
+# Switches whose orders are drawn at once.
+TOGETHER = 16
 
 
 class Consolidation(NamedTuple):
@@ -49,15 +51,15 @@ OFAN = Consolidation()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forwarding:
-    """The northbound state of all edges and aggs (switches 0 .. 2 E - 1).
+    """The northbound state of all edges and aggs, the first switches.
 
     Southbound routes follow from the addresses.
 
-    edge_group (E, E) and agg_group (E, k): local group of a destination edge or pod, NONE without a
-    path; with a finer consolidation a column is what `columns` says (edges', aggs'), down to a
-    host; first_group (2 E + 1): a switch's groups are first_group[switch] + local group;
-    group_schedule (groups,): local schedule of a group, NONE where it is unused; group_start
-    (groups, 2): where the pointers of data and ACKs start; first_schedule (2 E + 1),
+    edge_group (edges, edges) and agg_group (aggs, pods): local group of a destination edge or pod,
+    NONE without a path; with a finer consolidation a column is what `columns` says (edges', aggs'),
+    down to a host; first_group (switches + 1): a switch's groups are first_group[switch] + local
+    group; group_schedule (groups,): local schedule of a group, NONE where it is unused; group_start
+    (groups, 2): where the pointers of data and ACKs start; first_schedule (switches + 1),
     schedule_offset (schedules + 1,), slots: flat schedules. A group of a RESHUFFLED policy owns
     `orders` (16) consecutive schedules of one length, else one.
     """
@@ -93,7 +95,7 @@ class Drawn:
         self._starts: tuple[bytes, NDArray[np.uint32]] = b"", np.zeros(0, dtype=np.uint32)
 
     def orders(self, first: int, draw: Callable[[], Int64]) -> Slots:
-        """Return the port orders of a pod's switches, of which `first` is the first."""
+        """Return the port orders of a run of switches that begins with `first`."""
         if first not in self._orders:
             self._orders[first] = draw().astype(np.uint8)
 
@@ -116,24 +118,23 @@ def hash_multiplier(seed: int, switch: int) -> int:
 
 
 def port_orders(
-    tree: FatTree, policy: Policy, seed: int, switches: NDArray[np.int64], blocks: int
+    policy: Policy, seed: int, switches: NDArray[np.int64], uplinks: int, blocks: int
 ) -> Int64:
-    """Return orders[switch, block, h]: permutations of the uplinks, plain if not shuffled.
+    """Return orders[switch, block, uplink]: permutations of the uplinks, plain if not shuffled.
 
     They depend on the seed only, never on failures (design, decision 8). The 16 orders of a
     RESHUFFLED policy are rotations of as few random ones as possible: each slot then meets each
     uplink (nearly) equally often, where 16 independent draws would favour some uplink in each slot
     for ever and keep flows that always meet the same slot together.
     """
-    half = tree.half
-    if not policy.shuffled:
-        return np.broadcast_to(np.arange(half), (len(switches), blocks, half))
+    if not policy.shuffled or uplinks == 0:
+        return np.broadcast_to(np.arange(uplinks), (len(switches), blocks, uplinks))
 
     rotates = policy.chooser is Chooser.RESHUFFLED
-    base = np.arange(blocks) // half if rotates else np.arange(blocks)
+    base = np.arange(blocks) // uplinks if rotates else np.arange(blocks)
 
-    # 256 numbers to a block, of which h <= 64 are used.
-    numbers = (base * 256)[:, None] + np.arange(half)
+    # 256 numbers to a block, of which no switch has the uplinks to use all.
+    numbers = (base * 256)[:, None] + np.arange(uplinks)
     draws = mix(seed, component(Stream.ORDER, 0) + switches[:, None, None], numbers)
     orders = np.argsort(draws, axis=2, kind="stable")
 
@@ -141,12 +142,12 @@ def port_orders(
         return orders
 
     # With more uplinks than orders the rotations of the one random order are spread out evenly.
-    shift = (np.arange(blocks) % half * max(1, half // blocks))[:, None]
-    return np.take_along_axis(orders, ((np.arange(half) + shift) % half)[None], axis=2)
+    shift = (np.arange(blocks) % uplinks * max(1, uplinks // blocks))[:, None]
+    return np.take_along_axis(orders, ((np.arange(uplinks) + shift) % uplinks)[None], axis=2)
 
 
 def _weights_of(policy: Policy, weights: Int64) -> Slots:
-    """Return the weights that a policy uses, at most h <= 64."""
+    """Return the weights that a policy uses, each a byte (`fattree.wecmp`)."""
     return (weights if policy.weighted else weights > 0).astype(np.uint8)
 
 
@@ -168,8 +169,8 @@ def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _
 
     Destinations of one pod share its schedule unless they must skip uplinks.
 
-    weights (pods, h); reach (destinations, h) tells which uplinks' aggs reach a destination edge,
-    None at aggs.
+    weights (pods, uplinks); reach (destinations, uplinks) tells which uplinks' aggs reach a
+    destination edge, None at aggs.
     """
     rows = simplify(weights)
     used = np.arange(len(weights))
@@ -235,14 +236,22 @@ def _merged(state: _Switch) -> _Switch:
     return replace(state, group_schedule=used.astype(np.int32), groups=groups)
 
 
-def _consolidated(state: _Switch, own: PointerLevel, wanted: PointerLevel, half: int) -> _Switch:
+def _consolidated(
+    tree: FatTree, state: _Switch, own: PointerLevel, wanted: PointerLevel
+) -> _Switch:
     """Regroup a switch whose columns are of the level `own`; merged columns stay."""
-    # A level is h times as fine as the one before: h edges in a pod, h hosts at an edge.
-    finer = LEVELS.index(wanted) - LEVELS.index(own)
-    if finer == 0:
+    if wanted == own:
         return state
 
-    return _split(state, half**finer) if finer > 0 else _merged(state)
+    # How many columns of the level wanted are in one of the switch's, below 1 where it is coarser.
+    copies = destinations(tree, wanted) // destinations(tree, own)
+    is_finer = LEVELS.index(wanted) > LEVELS.index(own)
+    return _split(state, copies) if is_finer else _merged(state)
+
+
+def destinations(tree: FatTree, level: PointerLevel) -> int:
+    """Return how many destinations of a level there are."""
+    return {"pod": tree.pods, "edge": tree.edges, "host": tree.hosts}[level]
 
 
 def _of_destinations(weights: Slots, reach: Bools | None) -> Slots:
@@ -307,41 +316,39 @@ def _switches(
     # A block is an order: one for each pod or pointer of a rotation, else one for all groups of a
     # switch (16 for Switch Pkt).
     build = _rotation if policy.per_destination else _next_hop_sets
-    edge_blocks = agg_blocks = tree.k if policy.per_destination else order_count(policy)
+    edge_blocks = agg_blocks = tree.pods if policy.per_destination else order_count(policy)
     if policy.per_destination and schedule_orders == "per_pointer":
         build = _rotation_per_pointer
         edge_blocks = tree.edges
 
     to_pods = _weights_of(policy, pod_weights(tree, links))
     through_cores = _weights_of(policy, agg_weights(tree, links)).reshape(
-        tree.edges, tree.k, tree.half
+        tree.aggs, tree.pods, tree.agg_uplinks
     )
-    for edge, orders in _orders_of(tree, policy, seed, first=0, blocks=edge_blocks, drawn=drawn):
-        yield _consolidated(
-            build(to_pods[edge], links.edge_agg, orders, edge), "edge", wanted.edge, tree.half
-        )
+    edges, aggs = np.arange(tree.edges), np.arange(tree.first_agg, tree.first_core)
+    for edge, orders in _orders_of(policy, seed, edges, tree.edge_uplinks, edge_blocks, drawn):
+        state = build(to_pods[edge], links.edge_agg, orders, edge)
+        yield _consolidated(tree, state, "edge", wanted.edge)
 
-    for agg, orders in _orders_of(
-        tree, policy, seed, first=tree.edges, blocks=agg_blocks, drawn=drawn
-    ):
-        yield _consolidated(
-            build(through_cores[agg], None, orders, agg // tree.half), "pod", wanted.agg, tree.half
-        )
+    for agg, orders in _orders_of(policy, seed, aggs, tree.agg_uplinks, agg_blocks, drawn):
+        pod = tree.position(tree.first_agg + agg)[0]
+        state = build(through_cores[agg], None, orders, pod)
+        yield _consolidated(tree, state, "pod", wanted.agg)
 
 
 def _orders_of(
-    tree: FatTree, policy: Policy, seed: int, first: int, blocks: int, drawn: Drawn
+    policy: Policy, seed: int, tier: Int64, uplinks: int, blocks: int, drawn: Drawn
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield every switch of a tier, from 0, with its orders.
 
-    Drawn pod by pod, which bounds the memory.
+    Drawn some switches at a time, which bounds the memory.
     """
-    for pod in range(0, tree.edges, tree.half):
-        switches = np.arange(pod, pod + tree.half)
+    for first in range(0, len(tier), TOGETHER):
+        switches = tier[first : first + TOGETHER]
         orders = drawn.orders(
-            first + pod, partial(port_orders, tree, policy, seed, first + switches, blocks)
+            int(switches[0]), partial(port_orders, policy, seed, switches, uplinks, blocks)
         )
-        yield from zip(switches.tolist(), orders, strict=True)
+        yield from zip(range(first, first + TOGETHER), orders, strict=False)
 
 
 def order_count(policy: Policy) -> int:

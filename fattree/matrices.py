@@ -58,7 +58,7 @@ def inter_pod_permutation(tree: FatTree, seed: int) -> Int64:
     other always does.
     """
     order = shuffle(seed, 0, tree.hosts)
-    pod = tree.half**2
+    pod = tree.hosts_per_pod
     draws = 0
 
     for host in np.flatnonzero(order // pod == np.arange(tree.hosts) // pod):
@@ -89,7 +89,7 @@ def ring(hosts: int, steps: int | None, packets: int) -> Flows:
 def hierarchical_ring(
     tree: FatTree, servers: Int64, servers_per_ring: int | None, steps: int | None, packets: int
 ) -> Flows:
-    """Return h parallel rings over servers.
+    """Return parallel rings over servers, one for each host of an edge.
 
     An edge's hosts are a server, and its host i sends to host i of the next one. `servers` (edges,)
     is the order of the edges along the rings, each of `servers_per_ring` servers (all by default).
@@ -98,12 +98,13 @@ def hierarchical_ring(
     if tree.edges % size:
         raise TrafficError(
             f"servers_per_ring {size} does not divide "
-            f"the {tree.edges} servers (edge switches) of k = {tree.k}"
+            f"the {tree.edges} servers (edge switches) of {tree.label}"
         )
 
     following = np.empty(tree.edges, dtype=np.int64)
     following[servers] = np.roll(servers.reshape(-1, size), -1, axis=1).ravel()
-    successor = (following[:, None] * tree.half + np.arange(tree.half)).ravel()
+    hosts = np.arange(tree.hosts_per_edge)
+    successor = (following[:, None] * tree.hosts_per_edge + hosts).ravel()
 
     return chained(successor, steps or size - 1, packets)
 
@@ -140,7 +141,7 @@ def pairs(tree: FatTree, wanted: tuple[tuple[int, int], ...]) -> tuple[Int64, In
     for number, (source, destination) in enumerate(wanted):
         asked = f"collective.pairs[{number}] is [{source}, {destination}]"
         if not (0 <= source < tree.hosts and 0 <= destination < tree.hosts):
-            raise TrafficError(f"{asked}: k = {tree.k} has hosts 0 to {tree.hosts - 1}")
+            raise TrafficError(f"{asked}: {tree.label} has hosts 0 to {tree.hosts - 1}")
         if source == destination:
             raise TrafficError(f"{asked}: a host cannot send to itself")
 

@@ -50,7 +50,7 @@ class _Demand:
 
 def _demands(tree: FatTree, flows: Flows) -> list[_Demand]:
     """Return one demand per generation, equal ones once; without what stays under one edge."""
-    ends = [flows.source // tree.half, flows.destination // tree.half]
+    ends = [flows.source // tree.hosts_per_edge, flows.destination // tree.hosts_per_edge]
     table = np.stack([generations(tree, flows), *ends, shares(tree, flows)], axis=1)[
         ends[0] != ends[1]
     ]
@@ -66,7 +66,7 @@ def _largest_load(tree: FatTree, links: LinkState, demand: _Demand) -> Fraction:
     """Return the load of the most loaded directed inter-switch link."""
     # A path is an agg and, between pods, a core: `paths[pair, agg position]` counts those that
     # survive through an agg position.
-    pods = demand.source // tree.half, demand.destination // tree.half
+    pods = demand.source // tree.edges_per_pod, demand.destination // tree.edges_per_pod
     paths = pod_weights(tree, links)[demand.source, pods[1]] * links.edge_agg[demand.destination]
     cores = agg_weights(tree, links)
 
@@ -92,23 +92,23 @@ def _loads(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the loads of all links, about.
 
-    They are edge -> agg and agg -> edge (edges, h), agg -> core and core -> agg (pods, h, h).
+    They are edge -> agg and agg -> edge (edges, uplinks), agg -> core and core -> agg (pods, aggs,
+    uplinks).
     """
-    k = tree.k
-    h = tree.half
+    pods = np.arange(tree.pods)
     of_path = demand.flows / (demand.share * paths.sum(axis=1))
     of_agg = paths * of_path[:, None]
-    up, down = np.zeros((2, tree.edges, h))
+    up, down = np.zeros((2, tree.edges, tree.edge_uplinks))
     np.add.at(up, demand.source, of_agg)
     np.add.at(down, demand.destination, of_agg)
-    between = np.zeros((k, k, h))
+    between = np.zeros((tree.pods, tree.pods, tree.aggs_per_pod))
     np.add.at(
         between,
-        (demand.source // h, demand.destination // h),
+        (demand.source // tree.edges_per_pod, demand.destination // tree.edges_per_pod),
         np.where(paths > 0, of_path[:, None], 0),
     )
 
-    between[np.arange(k), np.arange(k)] = 0
+    between[pods, pods] = 0
     return (
         up,
         down,

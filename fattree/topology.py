@@ -1,16 +1,17 @@
-"""The three-level k-ary fat-tree: who is connected to whom, through which port.
+"""Fabrics: folded Clos networks of two or three levels, who is connected to whom, by which port.
 
-Everything is an index, so that arrays can be built on it. With h = k / 2:
+Everything is an index, so that arrays can be built on it. An uplink of an edge is (agg position,
+one of the parallel links), an uplink of an agg (core index, one of the parallel links):
 
-    edge  e = pod * h + position        agg  a = pod * h + position
-    host  n = e * h + index             core c = agg position * h + index
-    switch = edge e | E + agg a | 2 E + core c
+    edge  e = pod * edges_per_pod + position       agg  a = pod * aggs_per_pod + position
+    host  n = e * hosts_per_edge + index           core c = agg position * cores_per_agg + index
+    switch = edge e | edges + agg a | edges + aggs + core c
 
-Ports count from 1, downlinks first: an edge has hosts on 1 .. h and aggs on h+1 .. 2h (uplink j
-leads to the pod's agg j); an agg has edges on 1 .. h and cores on h+1 .. 2h (uplink i of agg j
-leads to core j * h + i); a core has pod p on port p + 1. A link is named by its upper and lower
-end: link e * h + j joins edge e and agg j of its pod; link k h h + a * h + i joins agg a and its
-core i.
+Ports count from 1, downlinks first, parallel links side by side: an edge's are its hosts and then
+its uplinks, an agg's the edges of its pod and then its uplinks, a core's the pods. A link is named
+by its lower end and uplink, edges' first: those of edge 0, edge 1, ..., agg 0, agg 1, ...
+
+A leaf-spine is one pod without cores: edges are its leaves, aggs its spines.
 """
 
 from dataclasses import dataclass
@@ -40,95 +41,233 @@ SWITCH_LAYERS = LAYERS[1:]
 
 @dataclass(frozen=True, slots=True)
 class FatTree:
-    """A fat-tree of parameter k (even, 2 to 128); raises ValueError otherwise."""
+    """A fabric by its counts. FatTree(k) is the three-level k-ary fat-tree (k even, 2 to 128).
 
-    k: int
+    Raises ValueError for others than those, and for counts below 1; without cores there is one pod.
+    """
+
+    k: int = 0
+    pods: int = 0
+    edges_per_pod: int = 0
+    hosts_per_edge: int = 0
+    aggs_per_pod: int = 0
+    cores_per_agg: int = 0
+    edge_agg_links: int = 1
+    agg_core_links: int = 1
 
     def __post_init__(self) -> None:
-        if self.k % 2 or not 2 <= self.k <= 128:
-            raise ValueError(f"k must be even and from 2 to 128, not {self.k}")
+        counts = (self.pods, self.edges_per_pod, self.hosts_per_edge, self.aggs_per_pod)
+        if counts == (0, 0, 0, 0):
+            if self.k % 2 or not 2 <= self.k <= 128:
+                raise ValueError(f"k must be even and from 2 to 128, not {self.k}")
+
+            object.__setattr__(self, "pods", self.k)
+            for name in ("edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg"):
+                object.__setattr__(self, name, self.k // 2)
+
+            return
+
+        if min(*counts, self.edge_agg_links, self.agg_core_links) < 1 or self.cores_per_agg < 0:
+            raise ValueError(f"a fabric has at least one of everything but cores, not {counts}")
+        if self.pods > 1 and self.cores_per_agg == 0:
+            raise ValueError(f"{self.pods} pods need cores: cores_per_agg is 0")
 
     @property
-    def half(self) -> int:
-        """Return h = k / 2: uplinks of a switch, switches of a tier in a pod, hosts of an edge."""
-        return self.k // 2
+    def label(self) -> str:
+        """Return what people call it: `k = 4`, or the counts."""
+        if self.k:
+            return f"k = {self.k}"
+
+        parallel = f" by {self.edge_agg_links} links each" if self.edge_agg_links > 1 else ""
+        pod = (
+            f"{self.edges_per_pod} edges of {self.hosts_per_edge} hosts, "
+            f"{self.aggs_per_pod} aggs{parallel}"
+        )
+        if self.cores_per_agg == 0:
+            return pod
+
+        parallel = f" by {self.agg_core_links} links each" if self.agg_core_links > 1 else ""
+        return f"{self.pods} pods of {pod}, {self.cores} cores{parallel}"
 
     @property
     def edges(self) -> int:
-        """Return the number of edge switches, which is that of aggregation switches too."""
-        return self.k * self.half
+        """Return the number of edge switches."""
+        return self.pods * self.edges_per_pod
+
+    @property
+    def aggs(self) -> int:
+        """Return the number of aggregation switches."""
+        return self.pods * self.aggs_per_pod
 
     @property
     def cores(self) -> int:
         """Return the number of core switches."""
-        return self.half**2
+        return self.aggs_per_pod * self.cores_per_agg
+
+    @property
+    def hosts_per_pod(self) -> int:
+        """Return the number of hosts of a pod."""
+        return self.edges_per_pod * self.hosts_per_edge
 
     @property
     def hosts(self) -> int:
-        """Return the number of hosts, k**3 / 4."""
-        return self.edges * self.half
+        """Return the number of hosts, k**3 / 4 in a fat-tree."""
+        return self.pods * self.hosts_per_pod
+
+    @property
+    def first_agg(self) -> int:
+        """Return the switch index of the first agg."""
+        return self.edges
+
+    @property
+    def first_core(self) -> int:
+        """Return the switch index of the first core."""
+        return self.edges + self.aggs
 
     @property
     def switches(self) -> int:
         """Return the number of switches of all tiers."""
-        return 2 * self.edges + self.cores
+        return self.first_core + self.cores
+
+    @property
+    def edge_uplinks(self) -> int:
+        """Return how many uplinks an edge has."""
+        return self.aggs_per_pod * self.edge_agg_links
+
+    @property
+    def agg_uplinks(self) -> int:
+        """Return how many uplinks an agg has: none in a leaf-spine."""
+        return self.cores_per_agg * self.agg_core_links
+
+    @property
+    def most_uplinks(self) -> int:
+        """Return the most uplinks that a switch has."""
+        return max(self.edge_uplinks, self.agg_uplinks)
+
+    @property
+    def edge_links(self) -> int:
+        """Return the number of links between edges and aggs, which are numbered first."""
+        return self.edges * self.edge_uplinks
 
     @property
     def links(self) -> int:
         """Return the number of inter-switch links."""
-        # As many between edges and aggs as between aggs and cores: full bisection bandwidth.
-        return 2 * self.edges * self.half
+        return self.edge_links + self.aggs * self.agg_uplinks
 
     def tier(self, switch: int) -> Tier:
         """Return the tier of a switch."""
-        # There are half as many cores as edges, so no quotient is above 2.
-        return Tier(switch // self.edges)
+        if switch < self.first_agg:
+            return Tier.EDGE
+
+        return Tier.AGG if switch < self.first_core else Tier.CORE
 
     def position(self, switch: int) -> tuple[int, int]:
         """Return (pod, position) of an edge or agg, (agg position, index) of a core."""
-        return divmod(
-            switch % self.edges if switch < 2 * self.edges else switch - 2 * self.edges, self.half
-        )
+        match self.tier(switch):
+            case Tier.EDGE:
+                return divmod(switch, self.edges_per_pod)
+            case Tier.AGG:
+                return divmod(switch - self.first_agg, self.aggs_per_pod)
+            case Tier.CORE:
+                return divmod(switch - self.first_core, self.cores_per_agg)
 
     def edge(self, pod: int, position: int) -> int:
         """Return the switch index of an edge."""
-        return pod * self.half + position
+        return pod * self.edges_per_pod + position
 
     def agg(self, pod: int, position: int) -> int:
         """Return the switch index of an aggregation switch."""
-        return self.edges + pod * self.half + position
+        return self.first_agg + pod * self.aggs_per_pod + position
 
     def core(self, position: int, index: int) -> int:
         """Return the switch index of the core `index` above the aggs of `position`."""
-        return 2 * self.edges + position * self.half + index
+        return self.first_core + position * self.cores_per_agg + index
 
     def edge_of_host(self, host: int) -> int:
         """Return the edge switch of a host."""
-        return host // self.half
+        return host // self.hosts_per_edge
 
     def pod_of_host(self, host: int) -> int:
         """Return the pod of a host."""
-        return host // self.half**2
+        return host // self.hosts_per_pod
 
-    def uplink_port(self, uplink: int) -> int:
-        """Return the port number of an edge's or agg's uplink (from 0)."""
-        return self.half + 1 + uplink
+    def downlinks(self, switch: int) -> int:
+        """Return how many ports of a switch lead down."""
+        match self.tier(switch):
+            case Tier.EDGE:
+                return self.hosts_per_edge
+            case Tier.AGG:
+                return self.edges_per_pod * self.edge_agg_links
+            case Tier.CORE:
+                return self.pods * self.agg_core_links
+
+    def uplinks(self, switch: int) -> int:
+        """Return how many ports of a switch lead up."""
+        match self.tier(switch):
+            case Tier.EDGE:
+                return self.edge_uplinks
+            case Tier.AGG:
+                return self.agg_uplinks
+            case Tier.CORE:
+                return 0
+
+    def uplink_port(self, switch: int, uplink: int) -> int:
+        """Return the port number of a switch's uplink (from 0)."""
+        return self.downlinks(switch) + 1 + uplink
+
+    def ports(self, switch: int) -> range:
+        """Return the ports of a switch."""
+        return range(1, self.downlinks(switch) + self.uplinks(switch) + 1)
+
+    @property
+    def most_ports(self) -> int:
+        """Return the most ports that a switch has."""
+        # Switches of a tier are alike.
+        firsts = (0, self.first_agg, *((self.first_core,) if self.cores else ()))
+        return max(len(self.ports(switch)) for switch in firsts)
+
+    def first_port(self, switch: int) -> int:
+        """Return how many ports the switches before one have: `switch` may be `switches`."""
+        edges = min(switch, self.edges)
+        aggs = min(switch - edges, self.aggs)
+        return (
+            edges * (self.hosts_per_edge + self.edge_uplinks)
+            + aggs * (self.edges_per_pod * self.edge_agg_links + self.agg_uplinks)
+            + (switch - edges - aggs) * self.pods * self.agg_core_links
+        )
+
+    def first_link(self, switch: int) -> int:
+        """Return the link that is the first uplink of an edge or agg."""
+        if switch < self.first_agg:
+            return switch * self.edge_uplinks
+
+        return self.edge_links + (switch - self.first_agg) * self.agg_uplinks
 
     def link_ends(self, link: int) -> tuple[LinkEnd, LinkEnd]:
         """Return the lower and the upper end of an inter-switch link."""
-        # Lower ends are edges and aggs in the order of switches, each with h uplinks.
-        h = self.half
-        lower, uplink = divmod(link, h)
-        if lower < self.edges:
-            pod, position = divmod(lower, h)
-            return LinkEnd(lower, h + 1 + uplink), LinkEnd(self.agg(pod, uplink), position + 1)
+        if link < self.edge_links:
+            lower, uplink = divmod(link, self.edge_uplinks)
+        else:
+            lower, uplink = divmod(link - self.edge_links, self.agg_uplinks)
+            lower += self.first_agg
 
-        pod, position = divmod(lower - self.edges, h)
-        return LinkEnd(lower, h + 1 + uplink), LinkEnd(self.core(position, uplink), pod + 1)
+        port = self.uplink_port(lower, uplink)
+        upper = self.neighbour(lower, port)
+        assert upper is not None
+        return LinkEnd(lower, port), upper
+
+    def link_at(self, switch: int, port: int) -> int | None:
+        """Return the inter-switch link behind a port, None where it leads to a host."""
+        far = self.neighbour(switch, port)
+        if far is None:
+            return None
+
+        lower, own = (switch, port) if switch < far.switch else far
+        return self.first_link(lower) + own - self.uplink_port(lower, 0)
 
     def layer_of(self, switch: int, port: int) -> str:
         """Return the layer (one of SWITCH_LAYERS) of the queue at a switch's port."""
-        is_up = port > self.half
+        is_up = port > self.downlinks(switch)
         match self.tier(switch):
             case Tier.EDGE:
                 return LAYERS[1] if is_up else LAYERS[5]
@@ -138,24 +277,38 @@ class FatTree:
                 return LAYERS[3]
 
     def neighbour(self, switch: int, port: int) -> LinkEnd | None:
-        """Return what a switch's port leads to, None where it is a host (edge * h + port - 1)."""
-        h = self.half
+        """Return what a switch's port leads to, None where it is a host (`host_at`)."""
         tier = self.tier(switch)
         major, minor = self.position(switch)
+        down = self.downlinks(switch)
         if tier is Tier.CORE:
-            return LinkEnd(self.agg(port - 1, major), h + 1 + minor)
+            pod, parallel = divmod(port - 1, self.agg_core_links)
+            agg = self.agg(pod, major)
+            return LinkEnd(agg, self.uplink_port(agg, minor * self.agg_core_links + parallel))
 
         if tier is Tier.AGG:
-            if port > h:
-                return LinkEnd(self.core(minor, port - h - 1), major + 1)
+            if port > down:
+                index, parallel = divmod(port - down - 1, self.agg_core_links)
+                return LinkEnd(self.core(minor, index), major * self.agg_core_links + parallel + 1)
 
-            return LinkEnd(self.edge(major, port - 1), h + 1 + minor)
+            position, parallel = divmod(port - 1, self.edge_agg_links)
+            edge = self.edge(major, position)
+            return LinkEnd(edge, self.uplink_port(edge, minor * self.edge_agg_links + parallel))
 
-        return LinkEnd(self.agg(major, port - h - 1), minor + 1) if port > h else None
+        if port <= down:
+            return None
 
-    def ports(self, switch: int) -> range:
-        """Return the ports of a switch."""
-        return range(1, self.k + 1)
+        position, parallel = divmod(port - down - 1, self.edge_agg_links)
+        return LinkEnd(self.agg(major, position), minor * self.edge_agg_links + parallel + 1)
+
+    def host_at(self, edge: int, port: int) -> int:
+        """Return the host at a lower port of an edge."""
+        return edge * self.hosts_per_edge + port - 1
+
+    def access(self, host: int) -> LinkEnd:
+        """Return the edge and the port that a host is at."""
+        edge, index = divmod(host, self.hosts_per_edge)
+        return LinkEnd(edge, index + 1)
 
     def hops(self, source: int, destination: int) -> int:
         """Return the number of links between two hosts: 2 under one edge, 4 in one pod, else 6."""
@@ -163,3 +316,11 @@ class FatTree:
             return 2
 
         return 4 if self.pod_of_host(source) == self.pod_of_host(destination) else 6
+
+    @property
+    def most_hops(self) -> int:
+        """Return the links of the longest path."""
+        if self.pods > 1:
+            return 6
+
+        return 4 if self.edges > 1 else 2

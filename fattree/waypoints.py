@@ -1,11 +1,11 @@
 """Host DR's routes: the sequence of waypoints through which a host sends to another.
 
 They are those of Cao et al. (2013), DRB; the paper's "Host DR". Between pods a waypoint is a core,
-in one pod an aggregation switch, under one edge there is none. Step n of the full sequence goes
-through agg n mod h and, between pods, its core n div h: the digits of n reversed, so that
-consecutive packets part at the first hop. What either host cannot reach is left out. A pointer per
-(source host, destination host, class) walks the sequence; that of ACKs starts half a sequence after
-that of data.
+in one pod an aggregation switch, under one edge there is none. With a aggs in a pod, step n of the
+full sequence goes through agg n mod a and, between pods, its core n div a: the digits of n
+reversed, so that consecutive packets part at the first hop. What either host cannot reach is left
+out. A pointer per (source host, destination host, class) walks the sequence; that of ACKs starts
+half a sequence after that of data.
 """
 
 from dataclasses import dataclass
@@ -55,8 +55,7 @@ def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> By
         return np.empty((0, 2), dtype=np.uint8)
 
     # An agg that either edge has lost is of no use, whichever cores it has.
-    half = tree.half
-    pods = (source // tree.half, destination // tree.half)
+    pods = (source // tree.edges_per_pod, destination // tree.edges_per_pod)
     reaches = links.edge_agg[source] & links.edge_agg[destination]
 
     if pods[0] == pods[1]:
@@ -65,7 +64,7 @@ def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> By
 
     # Rows of the transposed array are core indices, and argwhere goes row by row: the agg changes
     # fastest, which is the reversal of the digits.
-    up = links.agg_core.reshape(tree.k, half, half)
+    up = links.agg_core.reshape(tree.pods, tree.aggs_per_pod, tree.agg_uplinks)
     through = (up[pods[0]] & up[pods[1]] & reaches[:, None]).T
     return np.ascontiguousarray(np.argwhere(through)[:, ::-1], dtype=np.uint8)
 

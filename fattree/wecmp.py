@@ -18,10 +18,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkState:
-    """Which inter-switch links are up: `edge_agg[edge, uplink]`, `agg_core[agg, uplink]`.
-
-    Both have shape (edges, h), as there are as many aggs as edges.
-    """
+    """Which inter-switch links are up: `edge_agg[edge, uplink]`, `agg_core[agg, uplink]`."""
 
     edge_agg: Bools
     agg_core: Bools
@@ -32,15 +29,17 @@ class LinkState:
         # Links are numbered by lower end and uplink, edges' first (`topology`).
         up = np.ones(tree.links, dtype=np.bool_)
         up[sorted(failed)] = False
-        edge_agg, agg_core = up.reshape(2, tree.edges, tree.half)
-
-        return cls(edge_agg, agg_core)
+        edge_agg, agg_core = up[: tree.edge_links], up[tree.edge_links :]
+        return cls(
+            edge_agg.reshape(tree.edges, tree.edge_uplinks),
+            agg_core.reshape(tree.aggs, tree.agg_uplinks),
+        )
 
 
 def agg_weights(tree: FatTree, links: LinkState) -> Ints:
     """Return weights[pod, agg position, destination pod, core]: 1 where it joins both pods."""
     # A core joins the aggs of one position: both of them must have their link to it.
-    up = links.agg_core.reshape(tree.k, tree.half, tree.half)
+    up = links.agg_core.reshape(tree.pods, tree.aggs_per_pod, tree.agg_uplinks)
     joined: Ints = (up[:, :, None, :] & up.transpose(1, 0, 2)[None, :, :, :]).astype(np.int64)
     return joined
 
@@ -51,10 +50,10 @@ def pod_weights(tree: FatTree, links: LinkState) -> Ints:
     Inside the edge's own pod the agg itself is the destination: 1 where the uplink is up.
     """
     cores = agg_weights(tree, links).sum(axis=3)
-    own = np.arange(tree.k)
+    own = np.arange(tree.pods)
     cores[own, :, own] = 1
     weights: Ints = (
-        np.repeat(cores.transpose(0, 2, 1), tree.half, axis=0) * links.edge_agg[:, None, :]
+        np.repeat(cores.transpose(0, 2, 1), tree.edges_per_pod, axis=0) * links.edge_agg[:, None, :]
     )
 
     return weights

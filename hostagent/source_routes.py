@@ -69,8 +69,8 @@ def waypoint_addresses(
     They are cores, or aggs inside a pod.
     """
     steps = waypoints(tree, links, np.array([source]), np.array([destination])).sequence(0).tolist()
-    pod = source // tree.half
-    if pod == destination // tree.half:
+    pod = source // tree.edges_per_pod
+    if pod == destination // tree.edges_per_pod:
         return tuple(switch_ip(tree, tree.agg(pod, agg)) for agg, _ in steps)
 
     return tuple(switch_ip(tree, tree.core(agg, index)) for agg, index in steps)

@@ -78,7 +78,7 @@ def simulate(
     """
     samples: list[tuple[int, Int64]] = []
     start_flows(network.world, network.flows.start_ps)
-    with _advancing(network.world.constants, threads) as leg:
+    with _advancing(network, threads) as leg:
         world = _drive(
             network,
             leg,
@@ -104,7 +104,7 @@ def advanced(network: Network, until_ps: int) -> World:
     """
     prepare()
     start_flows(network.world, network.flows.start_ps)
-    with _advancing(network.world.constants, 1) as leg:
+    with _advancing(network, 1) as leg:
         world, _ = _advance(network.world, leg, network.routes[0].routes, until_ps)
 
     return world
@@ -160,14 +160,16 @@ def _next_multiple(now_ps: int, step_ps: int) -> int:
 
 
 @contextmanager
-def _advancing(constants: Constants, threads: int) -> Iterator[Leg]:
+def _advancing(network: Network, threads: int) -> Iterator[Leg]:
     """Yield what advances a world: the kernel, or a crew of threads that share it out."""
+    constants = network.world.constants
+    most_ports = network.scenario.tree.most_ports
     if threads == 1:
-        buffers = buffers_of(constants)
+        buffers = buffers_of(constants, most_ports)
         yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
         return
 
-    with closing(Crew([buffers_of(constants) for _ in range(threads)])) as crew:
+    with closing(Crew([buffers_of(constants, most_ports) for _ in range(threads)])) as crew:
         yield lambda world, routes, until_ps: advance_side_by_side(
             world, kernels(routes), until_ps, crew
         )
@@ -183,23 +185,23 @@ def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[Wor
     return world, status
 
 
-def buffers_of(constants: Constants) -> Buffers:
-    """Return room for the keys of a node's packets in one window."""
+def buffers_of(constants: Constants, most_ports: int) -> Buffers:
+    """Return room for the keys of a node's packets in one window, with so many ports at most."""
     # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
     shortest_ps = min(constants.data_slot_ps, constants.ack_slot_ps)
-    most = constants.k * (constants.window_ps // shortest_ps + 2)
+    most = most_ports * (constants.window_ps // shortest_ps + 2)
 
     return Buffers(
         keys=np.empty(most, dtype=np.int64),
         sorted_keys=np.empty(most, dtype=np.int64),
         buckets=np.empty(most + 2, dtype=np.int64),
-        ends=np.empty(constants.k, dtype=np.int64),
+        ends=np.empty(most_ports, dtype=np.int64),
     )
 
 
 def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
     tree = network.scenario.tree
-    layers = [by_layer(tree, queues[: tree.switches * tree.k]) for _, queues in samples]
+    layers = [by_layer(tree, queues[: tree.first_port(tree.switches)]) for _, queues in samples]
     shape = (len(samples), len(SWITCH_LAYERS))
 
     return Series(
@@ -225,7 +227,7 @@ def result_of(
     # Links count in 32 bits, which bytes would not fit.
     data = links["data_packets"].astype(np.int64)
     acks = links["ack_packets"].astype(np.int64)
-    ports = tree.switches * tree.k
+    ports = tree.first_port(tree.switches)
     load = data * network.scenario.data_bytes + acks * network.scenario.ack_bytes
 
     return Result(

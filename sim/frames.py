@@ -226,7 +226,6 @@ def wrap(world, frames, first, packet, kind, length):
     constant = world.flows.table[at(packet.flow)]
     sender = int(constant.destination) if kind == ACK else int(constant.source)
     here = np.int64(frames.host_ips[at(sender)])
-    half = constants.half
 
     # From behind, as both places overlap.
     moved = frames.kept - ETHERNET - IPV4
@@ -236,9 +235,10 @@ def wrap(world, frames, first, packet, kind, length):
     # Within a pod the waypoint is an agg, else a core.
     if constant.source_pod == constant.pod:
         pod = int(constant.pod)
-        there = np.int64(frames.agg_ips[at(pod * half + int(packet.route_agg))])
+        there = np.int64(frames.agg_ips[at(pod * constants.edge_uplinks + int(packet.route_agg))])
     else:
-        there = np.int64(frames.core_ips[at(int(packet.route_agg) * half + int(packet.route_core))])
+        core = int(packet.route_agg) * constants.agg_uplinks + int(packet.route_core)
+        there = np.int64(frames.core_ips[at(core)])
 
     mark = np.int64(octets[at(ip + IPV4 + 1)]) & CE
     total = length - ETHERNET + IPV4

@@ -42,7 +42,9 @@ def serve_host(world, routes, frames, desk, number, start_ps, end_ps):
     constants = world.constants
     pool = world.pool
     # Towards the host: hosts are numbered edge by edge, as the lower ports of edges.
-    link = world.links[at(number // constants.half * constants.k + number % constants.half)]
+    edge = number // constants.hosts_per_edge
+    port = number % constants.hosts_per_edge
+    link = world.links[at(edge * constants.edge_ports + port)]
     now_ps = start_ps
     count = 0
 
@@ -253,7 +255,7 @@ def send(world, routes, frames, number, now_ps):
 def put(world, number, is_ack, now_ps):
     """Take the host's link for one packet; return its slot, in which only the time is set."""
     constants = world.constants
-    link = world.links[at(world.constants.switches * world.constants.k + number)]
+    link = world.links[at(constants.ports + number)]
     _, departure_ps = occupy(link, constants, is_ack, now_ps)
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps

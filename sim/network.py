@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from math import ceil, floor
 from typing import NamedTuple
 from zlib import crc32
@@ -18,7 +19,7 @@ from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
 from fattree.failures import Timeline, timeline
 from fattree.flows import Flows as Traffic
-from fattree.flows import offsets
+from fattree.flows import offsets, path_links
 from fattree.forwarding import LEVELS, Forwarding, scenario_forwarding
 from fattree.local_repair import repaired
 from fattree.policies import Chooser
@@ -129,7 +130,7 @@ def build_for_program(scenario: Scenario) -> Network:
     # A packet's departure is an event at its switch, so only the link's latency lies between two.
     constants = _constants(scenario)
     constants = constants._replace(window_ps=min(scenario.latency_ps, LONGEST_WINDOW_PS))
-    switches = records(scenario.tree.switches, SWITCH)
+    switches = placed_switches(scenario.tree)
     links = LinkState.without(scenario.tree, events.first_routes)
     routes = waypoint_routes(scenario, flows, links)
 
@@ -154,7 +155,7 @@ def waypoint_routes(scenario: Scenario, flows: Traffic, links: LinkState) -> Rou
         group_start=np.zeros((0, 2), dtype=np.int32),
         schedule_offset=empty,
         slots=empty.astype(np.uint8),
-        weights=np.zeros((0, scenario.tree.half), dtype=np.uint8),
+        weights=np.zeros((0, scenario.tree.most_uplinks), dtype=np.uint8),
         waypoint_row=row,
         waypoint_start=start,
         waypoint_offset=offset,
@@ -236,13 +237,14 @@ def _world(
     counters[UNFINISHED] = len(flows)
 
     # A list for each port, each host's link and each host's ACKs, with a chunk to begin with.
-    lists = tree.switches * tree.k + 2 * tree.hosts
+    ports = tree.first_port(tree.switches)
+    lists = ports + 2 * tree.hosts
     pool = grown(None, lists + _likely_chunks(scenario, flows, lists), counters)
     counters[SPARE] -= lists
     links = _links(tree)
     hosts = _hosts(tree, flows)
     ledgers = records(len(links), LEDGER)
-    place_lists(pool, links, hosts, tree.switches * tree.k)
+    place_lists(pool, links, hosts, ports)
     low, high = _label_hashes()
     shared = rules(scenario)
 
@@ -314,7 +316,7 @@ def _place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Rec
     ledgers["up_ps"] = NEVER
     for link, row in rows.items():
         for end in tree.link_ends(link):
-            number = end.switch * tree.k + end.port - 1
+            number = tree.first_port(end.switch) + end.port - 1
             ledgers["outage"][number] = len(table)
             links["down_ps"][number], ledgers["up_ps"][number] = row[0]
 
@@ -337,9 +339,14 @@ def _constants(scenario: Scenario) -> Constants:
     ]
 
     return Constants(
-        k=tree.k,
-        half=tree.half,
-        edges=tree.edges,
+        hosts_per_edge=tree.hosts_per_edge,
+        edges_per_pod=tree.edges_per_pod,
+        edge_uplinks=tree.edge_uplinks,
+        agg_uplinks=tree.agg_uplinks,
+        first_agg=tree.first_agg,
+        first_core=tree.first_core,
+        edge_ports=len(tree.ports(0)),
+        ports=tree.first_port(tree.switches),
         switches=tree.switches,
         hosts=tree.hosts,
         latency_ps=scenario.latency_ps,
@@ -406,41 +413,79 @@ def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
 
 
 def _links(tree: FatTree) -> Records:
-    links = records(tree.switches * tree.k + tree.hosts, LINK)
+    links = records(tree.first_port(tree.switches) + tree.hosts, LINK)
     links.down_ps = NEVER
     return links
 
 
 def _inputs(tree: FatTree) -> NDArray[np.int32]:
     """Return the link that arrives at each (switch, port), flat like the links."""
-    # The far end's output port, by `fattree.topology`'s numbers; a test asks the tree itself.
-    k = tree.k
-    half = tree.half
-    edges = tree.edges
-    pod, position = np.divmod(np.arange(edges)[:, None], half)
-    other = np.arange(half)[None, :]
-    edge_down = tree.switches * k + np.arange(edges)[:, None] * half + other
-    edge_up = (edges + pod * half + other) * k + position
-    agg_down = (pod * half + other) * k + half + position
-    agg_up = (2 * edges + position * half + other) * k + pod
-    core_position, core_index = np.divmod(np.arange(tree.cores)[:, None], half)
-    core_down = (edges + np.arange(k)[None, :] * half + core_position) * k + half + core_index
-    up_and_down = ((edge_down, edge_up), (agg_down, agg_up), (core_down,))
+    # A link's two ends are each other's input; at an edge's lower ports hosts' links arrive.
+    ports = tree.first_port(tree.switches)
+    inputs = np.empty(ports, dtype=np.int32)
+    lower, upper = _ends(tree)
+    inputs[lower] = upper
+    inputs[upper] = lower
+    edge = np.arange(tree.edges)[:, None]
+    index = np.arange(tree.hosts_per_edge)
+    inputs[edge * len(tree.ports(0)) + index] = ports + edge * tree.hosts_per_edge + index
 
-    return np.concatenate([np.hstack(ports).ravel() for ports in up_and_down]).astype(np.int32)
+    return inputs
+
+
+def _ends(tree: FatTree) -> tuple[Int64, Int64]:
+    """Return the lower and the upper port, as links, of every inter-switch link."""
+    # By `fattree.topology`'s numbers; a test asks the tree itself.
+    first_agg = tree.first_port(tree.first_agg)
+    agg_ports = len(tree.ports(tree.first_agg))
+    edge, uplink = np.divmod(np.arange(tree.edge_links), tree.edge_uplinks)
+    pod, position = np.divmod(edge, tree.edges_per_pod)
+    above, parallel = np.divmod(uplink, tree.edge_agg_links)
+    agg = pod * tree.aggs_per_pod + above
+    lower = [edge * len(tree.ports(0)) + tree.hosts_per_edge + uplink]
+    upper = [first_agg + agg * agg_ports + position * tree.edge_agg_links + parallel]
+
+    if tree.cores:
+        agg, uplink = np.divmod(np.arange(tree.aggs * tree.agg_uplinks), tree.agg_uplinks)
+        pod, position = np.divmod(agg, tree.aggs_per_pod)
+        index, parallel = np.divmod(uplink, tree.agg_core_links)
+        core = position * tree.cores_per_agg + index
+        lower.append(first_agg + agg * agg_ports + tree.downlinks(tree.first_agg) + uplink)
+        first_core, core_ports = tree.first_port(tree.first_core), tree.downlinks(tree.first_core)
+        upper.append(first_core + core * core_ports + pod * tree.agg_core_links + parallel)
+
+    return np.concatenate(lower), np.concatenate(upper)
+
+
+def placed_switches(tree: FatTree) -> Records:
+    """Return the switches with their tier, place and ports."""
+    switches = records(tree.switches, SWITCH)
+    firsts = (0, tree.first_agg, tree.first_core, tree.switches)
+    sizes = (tree.edges_per_pod, tree.aggs_per_pod, tree.cores_per_agg)
+    for tier, size, (first, end) in zip(Tier, sizes, pairwise(firsts), strict=True):
+        # Switches of a tier are alike.
+        own = switches[first:end].view(np.recarray)
+        number = np.arange(end - first)
+        own.tier = tier
+        own.pod, own.position = np.divmod(number, max(size, 1))
+        own.ports = len(tree.ports(first))
+        own.south = tree.downlinks(first)
+        own.first_port = tree.first_port(first) + number * len(tree.ports(first))
+
+    return switches
 
 
 def _switches(scenario: Scenario, table: Forwarding, groups: Int64) -> Records:
     tree = scenario.tree
-    number = np.arange(tree.switches)
-    switches = records(tree.switches, SWITCH)
-    switches.tier = np.minimum(number // tree.edges, Tier.CORE)
-    switches.pod, switches.position = np.divmod(number % tree.edges, tree.half)
-    widths = np.repeat([table.edge_group.shape[1], table.agg_group.shape[1]], tree.edges)
-    switches.row[: 2 * tree.edges] = offsets(widths)[:-1]
+    switches = placed_switches(tree)
+    widths = np.repeat(
+        [table.edge_group.shape[1], table.agg_group.shape[1]], [tree.edges, tree.aggs]
+    )
+    switches.row[: tree.first_core] = offsets(widths)[:-1]
     switches.level = np.array([*map(LEVELS.index, table.columns), 0])[switches.tier]
-    switches.cells[: 2 * tree.edges] = offsets(2 * groups)[:-1]
+    switches.cells[: tree.first_core] = offsets(2 * groups)[:-1]
     # Odd, so that multiplying is one to one: no two hashes become equal (decision 12).
+    number = np.arange(tree.switches)
     switches.multiplier = mix(scenario.seed, component(Stream.MULTIPLIER, 0), number) | 1
 
     return switches
@@ -489,7 +534,7 @@ def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs"
     table.packets = flows.packets
     table.source_pod, table.source_edge, table.source_index = _coordinates(tree, flows.source)
     table.pod, table.edge, table.index = _coordinates(tree, flows.destination)
-    table.hops = _hops(tree, flows)
+    table.hops = path_links(tree, flows)
     table.gap_ps = gaps
     table.phase_ps = traffic.phases(scenario, flows, gaps)
     table.pair = pairs.of_flow
@@ -502,18 +547,9 @@ def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs"
 
 
 def _coordinates(tree: FatTree, hosts: Int64) -> tuple[Int64, Int64, Int64]:
-    edge, index = np.divmod(hosts, tree.half)
-    pod, position = np.divmod(edge, tree.half)
+    edge, index = np.divmod(hosts, tree.hosts_per_edge)
+    pod, position = np.divmod(edge, tree.edges_per_pod)
     return pod, position, index
-
-
-def _hops(tree: FatTree, flows: Traffic) -> Int64:
-    # Links of the path: 2 below an edge, 4 within a pod, 6 through a core.
-    same_edge = flows.source // tree.half == flows.destination // tree.half
-    same_pod = flows.source // tree.half**2 == flows.destination // tree.half**2
-    hops: Int64 = 6 - 2 * same_pod.astype(np.int64) - 2 * same_edge
-
-    return hops
 
 
 def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:
@@ -582,7 +618,7 @@ class _Pairs:
 
 def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pairs) -> Routes:
     tree = scenario.tree
-    switch = np.repeat(np.arange(2 * tree.edges), np.diff(table.first_group))
+    switch = np.repeat(np.arange(tree.first_core), np.diff(table.first_group))
     row, start, offset, steps = _waypoints(scenario, links, pairs)
 
     return Routes(
@@ -602,18 +638,18 @@ def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pai
 
 
 def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:
-    """Return how often each uplink occurs in each schedule, (schedules, h); empty if nobody asks.
+    """Return how often each uplink occurs in each schedule, (schedules, most uplinks of a switch).
 
-    That is its weight: schedules are interleaved from weights.
+    That is its weight: schedules are interleaved from weights. Empty if nobody asks.
     """
-    half = table.tree.half
+    uplinks = table.tree.most_uplinks
     count = len(table.schedule_offset) - 1
     if table.policy.chooser not in WEIGHED:
-        return np.zeros((0, half), dtype=np.uint8)
+        return np.zeros((0, uplinks), dtype=np.uint8)
 
     schedule = np.repeat(np.arange(count), np.diff(table.schedule_offset))
-    weights = np.bincount(schedule * half + table.slots, minlength=count * half)
-    return weights.reshape(count, half).astype(np.uint8)
+    weights = np.bincount(schedule * uplinks + table.slots, minlength=count * uplinks)
+    return weights.reshape(count, uplinks).astype(np.uint8)
 
 
 def _waypoints(
@@ -630,8 +666,8 @@ def _waypoints(
             np.zeros((0, 2), dtype=np.uint8),
         )
 
-    here = pairs.source // tree.half
-    there = pairs.destination // tree.half
+    here = pairs.source // tree.hosts_per_edge
+    there = pairs.destination // tree.hosts_per_edge
     keys, row = np.unique(_canonical(tree, links, here, there), return_inverse=True)
     ways = waypoints(tree, links, *np.divmod(keys, tree.edges))
     length = np.diff(ways.offset)[row]
@@ -654,7 +690,6 @@ def _canonical(tree: FatTree, links: LinkState, here: Int64, there: Int64) -> In
     if not (links.edge_agg.all() and links.agg_core.all()):
         return here * tree.edges + there
 
-    kind = np.where(
-        here == there, 0, np.where(here // tree.half == there // tree.half, 1, tree.edges - 1)
-    )
+    same_pod = here // tree.edges_per_pod == there // tree.edges_per_pod
+    kind = np.where(here == there, 0, np.where(same_pod, 1, tree.edges - 1))
     return kind.astype(np.int64)

@@ -309,7 +309,7 @@ class Programmed:
         desk = self.desks[0]
         constants = self.world.constants
         new = constants.hosts * (constants.window_ps // constants.data_slot_ps + 2)
-        most = 4 * (int(self.world.counters[LIVE]) + new) + constants.switches * constants.k
+        most = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
         if len(desk.log) < most:
             log = np.zeros((2 * most, desk.log.shape[1]), dtype=np.int64)
             log[: len(desk.log)] = desk.log
@@ -326,7 +326,7 @@ class Programmed:
 
     def _desk(self, layout: Layout, is_logging: bool) -> Desk:
         constants = self.world.constants
-        buffers = buffers_of(constants)
+        buffers = buffers_of(constants, self.scenario.tree.most_ports)
         kept = self.frames.kept
         # Egress writes at most what is kept, and by how much the frame grows.
         out = np.zeros((kept + layout.growth + 15) // 8, dtype=np.int64)
@@ -341,7 +341,7 @@ class Programmed:
             sorted_keys=buffers.sorted_keys,
             buckets=buffers.buckets,
             ends=buffers.ends,
-            heap=np.zeros(constants.k + 1, dtype=np.int64),
+            heap=np.zeros(len(buffers.ends) + 1, dtype=np.int64),
             state=state,
             state_address=state.ctypes.data,
             out=out,
@@ -362,8 +362,8 @@ def _frames(
     state_at = FRAME_AT + kept
     state_bytes = -(-layout.state_bytes // 8) * 8
     receivers = len(world.flows.table) if world.rules.recovery == Recovery.SACK else 0
-    aggs = range(tree.edges, 2 * tree.edges)
-    cores = range(2 * tree.edges, tree.switches)
+    aggs = range(tree.first_agg, tree.first_core)
+    cores = range(tree.first_core, tree.switches)
     frames = Frames(
         words=np.zeros(0, dtype=np.int64),
         octets=np.zeros(0, dtype=np.uint8),

@@ -35,11 +35,18 @@ from sim.hosts import serve_host
 from sim.jit import at, call, inlined, kernel
 from sim.queues import append, following, is_lost, leave, occupy
 from sim.state import ACK, CHUNK, CLOCK, HOPS, LIVE, LOST, SPARE, UNROUTABLE, UNSERVED
-from sim.switches import SLOT_BITS, SLOT_MASK, TIME_BITS, arrivals, foresee, release
+from sim.switches import (
+    PORT_BITS,
+    SLOT_BITS,
+    SLOT_MASK,
+    TIME_BITS,
+    arrivals,
+    foresee,
+    release,
+)
 from sim.windows import chunks_needed, through_windows
 
 # A departure in a heap: the time within the window above the port.
-PORT_BITS = 7
 PORT_MASK = (1 << PORT_BITS) - 1
 FAR = 1 << 62
 # How many arrivals ahead memory is asked for, and how long a line of it is.
@@ -269,9 +276,11 @@ def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, 
 def departures(world, frames, desk, switch, start_ps, end_ps):
     """Put the first departure of each port before `end_ps` on the heap; return how many."""
     constants = world.constants
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
     waiting = 0
-    for port in range(constants.k):
-        link = world.links[at(switch * constants.k + port)]
+    for port in range(np.int64(node.ports)):
+        link = world.links[at(first + port)]
         if link.cursor != link.tail:
             departure_ps = world.pool.packets[at(link.cursor)].time_ps - constants.latency_ps
             if departure_ps < end_ps:
@@ -321,11 +330,11 @@ def sift_down(heap, size):
 @inlined
 def sample(world, desk, switch, index):
     """Note the longest queue of each of a switch's layers now."""
-    constants = world.constants
-    tier = min(switch // constants.edges, 2)
-    for port in range(constants.k):
-        layer = layer_of(tier, port >= constants.half)
-        occupancy = world.links[at(switch * constants.k + port)].occupancy
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
+    for port in range(np.int64(node.ports)):
+        layer = layer_of(node.tier, port >= node.south)
+        occupancy = world.links[at(first + port)].occupancy
         if occupancy > desk.longest[index, layer]:
             desk.longest[index, layer] = occupancy
 
@@ -362,7 +371,7 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
 
     # The first words of a state: (egress_spec, multicast group), (priority, growth).
     port = (desk.state[0] & LOW_32) - 1
-    if desk.state[0] >> 32 != 0 or port < 0 or port >= constants.k:
+    if desk.state[0] >> 32 != 0 or port < 0 or port >= world.switches[at(switch)].ports:
         counters[UNROUTABLE] += 1
         counters[LIVE] -= 1
         return port, FAR
@@ -379,7 +388,7 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     pool = world.pool
     constants = world.constants
     counters = world.counters
-    number = switch * constants.k + port
+    number = np.int64(world.switches[at(switch)].first_port) + port
     link = world.links[at(number)]
     ledger = world.ledgers[at(number)]
     packet = pool.packets[at(slot)]
@@ -456,7 +465,7 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     """
     pool = world.pool
     constants = world.constants
-    number = switch * constants.k + port
+    number = np.int64(world.switches[at(switch)].first_port) + port
     link = world.links[at(number)]
     slot = np.int64(link.cursor)
     packet = pool.packets[at(slot)]
@@ -538,7 +547,7 @@ def in_flight(world, end_ps):
     """Return how many packets are on their way at the end, hosts' receipts after it left out."""
     constants = world.constants
     packets = world.pool.packets
-    ports = constants.switches * constants.k
+    ports = constants.ports
     count = 0
     for number in range(len(world.links)):
         link = world.links[at(number)]
@@ -561,8 +570,10 @@ def depart_now(world, frames, program, desk, now_ps):
     """Let all packets leave whose last bit has left by `now_ps`, which the clock has reached."""
     constants = world.constants
     for switch in range(constants.switches):
-        for port in range(constants.k):
-            link = world.links[at(switch * constants.k + port)]
+        node = world.switches[at(switch)]
+        first = np.int64(node.first_port)
+        for port in range(np.int64(node.ports)):
+            link = world.links[at(first + port)]
             if link.cursor != link.tail:
                 departure_ps = world.pool.packets[at(link.cursor)].time_ps - constants.latency_ps
                 if departure_ps <= now_ps:

@@ -18,7 +18,7 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ports:
-    """Per switch port, flat: switch * k + port - 1.
+    """Per switch port, flat: tree.first_port(switch) + port - 1.
 
     `byte_ps` is the integral of its queue over the run; loads leave out gaps, and both loads and
     `packets` leave out what was dropped, but not what went into a dead link.
@@ -137,14 +137,16 @@ class Result:
 
 def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:
     """Split one value per switch port by SWITCH_LAYERS, each of shape (switches, ports)."""
-    # Switches are numbered edges, aggs, cores, and their lower ports come first; there are as many
-    # aggs as edges. Views, so that nothing is copied.
-    edge, agg = values[: 2 * tree.edges * tree.k].reshape(2, tree.edges, tree.k)
-    core = values[2 * tree.edges * tree.k :].reshape(tree.cores, tree.k)
+    # Switches are numbered edges, aggs, cores, and their lower ports come first. Views, so that
+    # nothing is copied.
+    edges, aggs = tree.first_port(tree.first_agg), tree.first_port(tree.first_core)
+    edge = values[:edges].reshape(tree.edges, -1)
+    agg = values[edges:aggs].reshape(tree.aggs, -1)
+    down = tree.downlinks(tree.first_agg)
     return (
-        edge[:, tree.half :],
-        agg[:, tree.half :],
-        core,
-        agg[:, : tree.half],
-        edge[:, : tree.half],
+        edge[:, tree.hosts_per_edge :],
+        agg[:, down:],
+        values[aggs:].reshape(tree.cores, tree.pods * tree.agg_core_links),
+        agg[:, :down],
+        edge[:, : tree.hosts_per_edge],
     )

@@ -6,7 +6,7 @@ has not taken, `cursor` the first whose last bit had not left when the port last
 next free slot. A chunk is spare again when `taken` and `cursor` have both passed it. Times are in
 ps from the start of the run, sizes in bytes of whole packets without gaps.
 
-    link = switch * k + port - 1 | switches * k + host
+    link = first_port[switch] + port - 1 | ports + host
 """
 
 from typing import Any, NamedTuple
@@ -88,13 +88,16 @@ LEDGER = np.dtype(
     align=True,
 )
 
-# `level`: which destinations the columns of `groups` are, from `row` on: 0 pods, 1 edges, 2 hosts.
+# `first_port`: the link that is its port 1; `ports`: how many it has, of which the first `south`
+# lead down. `level`: which destinations the columns of `groups` are, from `row` on: 0 pods,
+# 1 edges, 2 hosts.
 # `cells`: its first pointer; `multiplier`: its odd factor of ECMP hashes (decision 12); `draws`:
 # how many random numbers it has taken from its stream.
 SWITCH = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("tier", "pod", "position", "row", "level", "cells", "multiplier", "draws")
+    [(name, np.int64) for name in ("row", "cells", "multiplier", "draws")]
+    + [
+        (name, np.int32)
+        for name in ("first_port", "ports", "south", "tier", "pod", "position", "level")
     ],
     align=True,
 )
@@ -177,9 +180,14 @@ class Constants(NamedTuple):
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
     # to memory can have changed.
 
-    k: int
-    half: int
-    edges: int
+    hosts_per_edge: int
+    edges_per_pod: int
+    edge_uplinks: int
+    agg_uplinks: int
+    first_agg: int
+    first_core: int
+    edge_ports: int
+    ports: int
     switches: int
     hosts: int
     latency_ps: int

@@ -5,6 +5,8 @@ event queue: it gathers, sorts by (time, port) and serves (simulator model). A k
 the window, port, slot) in one integer.
 """
 
+import numpy as np
+
 from fattree.policies import Chooser
 from fattree.topology import Tier
 from sim import lb
@@ -15,11 +17,12 @@ from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, UNROUTABLE
 EDGE = int(Tier.EDGE)
 CORE = int(Tier.CORE)
 WAYPOINT = int(Chooser.WAYPOINT)
-# 63 bits: a slot below 2**36, a port below 2**7 (k is at most 128) and 20 bits of time, which is
-# why `sim.network` cuts windows at 2**20 ps. Integers of one word sort without a comparison
-# function, and ties go to the lower port (decision 8).
-SLOT_BITS = 36
-TIME_BITS = SLOT_BITS + 7
+# 63 bits: a slot below 2**32 (they are 32-bit numbers), a port below 2**11 (topologies have no
+# more) and 20 bits of time, which is why `sim.network` cuts windows at 2**20 ps. Integers of one
+# word sort without a comparison function, and ties go to the lower port (decision 8).
+SLOT_BITS = 32
+PORT_BITS = 11
+TIME_BITS = SLOT_BITS + PORT_BITS
 SLOT_MASK = (1 << SLOT_BITS) - 1
 # So few keys are sorted by insertion alone.
 FEW = 16
@@ -73,13 +76,15 @@ def foresee(world, switch):
     """Ask for the memory that a switch will need: its links, then what they say where to find."""
     links = world.links
     pool = world.pool
-    k = world.constants.k
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
+    behind = first + node.ports
 
-    for number in range(switch * k, (switch + 1) * k):
+    for number in range(first, behind):
         prefetch(links[at(world.inputs[at(number)])])
         prefetch(links[at(number)])
 
-    for number in range(switch * k, (switch + 1) * k):
+    for number in range(first, behind):
         incoming = links[at(world.inputs[at(number)])]
         outgoing = links[at(number)]
 
@@ -104,12 +109,13 @@ def foresee_chunk(pool, slot):
 @inlined
 def gather(world, switch, start_ps, end_ps, keys, ends):
     """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
-    k = world.constants.k
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
     count = 0
 
     # A list is in order of arrival, so the first packet that is too late ends its port.
-    for port in range(k):
-        link = world.links[at(world.inputs[at(switch * k + port)])]
+    for port in range(np.int64(node.ports)):
+        link = world.links[at(world.inputs[at(first + port)])]
         slot = link.taken
         tail = link.tail
 
@@ -138,9 +144,10 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
 @inlined
 def release(world, switch, ends):
     """Take what has been served off the links, and hand back the chunks that it filled."""
-    k = world.constants.k
-    for port in range(k):
-        link = world.links[at(world.inputs[at(switch * k + port)])]
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
+    for port in range(np.int64(node.ports)):
+        link = world.links[at(world.inputs[at(first + port)])]
         slot = link.taken
         end = ends[at(port)]
 
@@ -201,9 +208,9 @@ def insertion_sort(keys, count):
 @inlined
 def forward(world, routes, switch, now_ps, slot):
     """Send one packet down to its destination, or up by the load balancer's choice."""
-    constants = world.constants
+    node = world.switches[at(switch)]
     packet = world.pool.packets[at(slot)]
-    port = southbound(world.switches[at(switch)], packet)
+    port = southbound(node, packet)
 
     if port < 0:
         uplink = northbound(world, routes, switch, packet=packet, now_ps=now_ps)
@@ -213,9 +220,9 @@ def forward(world, routes, switch, now_ps, slot):
             world.counters[LIVE] -= 1
             return
 
-        port = constants.half + uplink
+        port = np.int64(node.south) + uplink
 
-    offer(world, switch * constants.k + port, packet, now_ps)
+    offer(world, np.int64(node.first_port) + port, packet, now_ps)
 
 
 @inlined
@@ -243,10 +250,10 @@ def northbound(world, routes, switch, packet, now_ps):
     # The columns of this switch's groups are pods, edges or hosts (`SWITCH.level`).
     destination = int(packet.pod)
     if node.level > 0:
-        destination = destination * constants.half + int(packet.edge)
+        destination = destination * constants.edges_per_pod + int(packet.edge)
 
     if node.level > 1:
-        destination = destination * constants.half + int(packet.index)
+        destination = destination * constants.hosts_per_edge + int(packet.index)
 
     group = int(routes.groups[at(node.row + destination)])
     if group < 0:

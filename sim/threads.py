@@ -169,7 +169,7 @@ def _serve_all_switches(shared: _Shared, end_ps: int) -> int:
     def switches(part: World, buffers: Any, span: Span) -> int:
         return nodes.switches(part, buffers, span, end_ps)
 
-    edges, aggs, cores = 0, constants.edges, 2 * constants.edges
+    edges, aggs, cores = 0, constants.first_agg, constants.first_core
     served = crew.serve(parts, switches, aggs, cores)
     served += crew.serve(parts, switches, edges, aggs)
     served += crew.serve(parts, switches, cores, constants.switches)

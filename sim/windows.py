@@ -198,7 +198,7 @@ def settle_all(world, now_ps, refresh):
     `refresh` lets adaptive load balancers with stale queues see it.
     """
     # Links are numbered ports first: those of hosts, behind them, have no queue.
-    for number in range(world.constants.switches * world.constants.k):
+    for number in range(world.constants.ports):
         link = world.links[number]
         settle(world.pool, link, constants=world.constants, now_ps=now_ps, counters=world.counters)
         if refresh:
@@ -214,7 +214,7 @@ def truncate(world, end_ps):
     settle_all(world, end_ps, False)
     constants = world.constants
     packets = world.pool.packets
-    ports = constants.switches * constants.k
+    ports = constants.ports
 
     for number in range(len(world.links)):
         link = world.links[number]

@@ -15,7 +15,7 @@ def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last
     `scenario` is that of its present or next traffic.
     """
     nothing = PortCounters()
-    columns = range(fabric.tree.k + 1)
+    columns = range(fabric.tree.most_ports + 1)
     return HeldState(
         scenario=scenario.model_dump(mode="json"),
         process=os.getpid(),

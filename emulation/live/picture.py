@@ -40,7 +40,8 @@ def picture(tree: FatTree) -> dict[str, Any]:
             {"name": host_name(tree, host), "x": x, "y": y} for host, (x, y) in enumerate(hosts)
         ],
         "links": [_link(tree, link) for link in range(tree.links)],
-        "half": tree.half,
+        "hosts_per_edge": tree.hosts_per_edge,
+        "edge_links": tree.edge_links,
     }
 
 
@@ -51,8 +52,9 @@ def _link(tree: FatTree, link: int) -> dict[str, Any]:
 
 def host_x(tree: FatTree, host: int) -> float:
     """Return the horizontal place of a host."""
-    columns = tree.hosts - 1 + POD_GAP * tree.half * (tree.k - 1)
-    column = host + POD_GAP * tree.half * (host // (tree.half * tree.half))
+    gap = POD_GAP * tree.hosts_per_edge
+    columns = tree.hosts - 1 + gap * (tree.pods - 1)
+    column = host + gap * tree.pod_of_host(host)
     return round(LEFT + (WIDTH - LEFT - RIGHT) * column / max(columns, 1), 1)
 
 
@@ -60,11 +62,15 @@ def switch_at(tree: FatTree, switch: int) -> Point:
     """Return the place of a switch: edges above their hosts, aggs above edges, cores evenly."""
     tier = tree.tier(switch)
     if tier is Tier.CORE:
-        core = switch - 2 * tree.edges
+        core = switch - tree.first_core
         return round(LEFT + (WIDTH - LEFT - RIGHT) * (core + 0.5) / tree.cores, 1), CORE_Y
 
-    edge = switch % tree.edges
-    first = host_x(tree, edge * tree.half)
-    last = host_x(tree, (edge + 1) * tree.half - 1)
+    # As many parts of the pod's hosts as the pod has switches of the tier.
+    pod, position = tree.position(switch)
+    in_pod = tree.edges_per_pod if tier is Tier.EDGE else tree.aggs_per_pod
+    left = host_x(tree, pod * tree.hosts_per_pod)
+    right = host_x(tree, (pod + 1) * tree.hosts_per_pod - 1)
+    step = (right - left) / (tree.hosts_per_pod - 1 or 1)
+    width = tree.hosts_per_pod / in_pod
 
-    return round((first + last) / 2, 1), ROWS[tier]
+    return round(left + step * (position * width + (width - 1) / 2), 1), ROWS[tier]

@@ -82,7 +82,7 @@ class Terminal:
 
     def draw(self, snapshot: Snapshot, width: int) -> RenderableType:
         """Return the whole view for a terminal of so many columns."""
-        of_links = _width_of_links(snapshot.header.k)
+        of_links = _width_of_links(FatTree(snapshot.header.k))
         has_room = width - of_links >= WIDTH_OF_TIERS
         is_wide = width >= WIDE
         of_tiers = width - of_links if has_room else width
@@ -200,9 +200,10 @@ def _lines(body: Table | Text) -> int:
     )
 
 
-def _width_of_links(k: int) -> int:
-    # Of each pod k / 2 links of three columns and a space, after the row's name (`_tier_rows`).
-    return k * (3 * k // 2 + 1) + 7 + PANEL_WIDTH
+def _width_of_links(tree: FatTree) -> int:
+    # Of each pod a switch's links of three columns and a space, after the row's name
+    # (`_tier_rows`).
+    return tree.pods * (3 * tree.most_uplinks + 1) + 7 + PANEL_WIDTH
 
 
 def links_of(snapshot: Snapshot) -> Text:
@@ -212,30 +213,37 @@ def links_of(snapshot: Snapshot) -> Text:
     """
     tree = FatTree(snapshot.header.k)
     # Links are numbered from their lower ends, edges first.
-    per_tier = tree.links // 2
     rows = [Text("       ") + _pods(tree)]
 
-    for name, links in (("agg ", snapshot.links[per_tier:]), ("edge", snapshot.links[:per_tier])):
-        rows += list(_tier_rows(tree, name, links))
+    if tree.cores:
+        above = snapshot.links[tree.edge_links :]
+        rows += list(_tier_rows(tree, "agg ", above, tree.aggs_per_pod, tree.agg_uplinks))
+
+    links = snapshot.links[: tree.edge_links]
+    rows += list(_tier_rows(tree, "edge", links, tree.edges_per_pod, tree.edge_uplinks))
 
     return Text("\n").join([*rows, Text(), _legend()])
 
 
 def _pods(tree: FatTree) -> Text:
-    width = 3 * tree.half + 1
-    return Text("".join(f"pod {pod}".ljust(width) for pod in range(tree.k)), "dim")
+    width = 3 * tree.most_uplinks + 1
+    return Text("".join(f"pod {pod}".ljust(width) for pod in range(tree.pods)), "dim")
 
 
-def _tier_rows(tree: FatTree, name: str, links: Sequence[LinkView]) -> Iterator[Text]:
+def _tier_rows(
+    tree: FatTree, name: str, links: Sequence[LinkView], positions: int, uplinks: int
+) -> Iterator[Text]:
     """Yield a row per position in the pod: the uplinks of that switch in every pod."""
-    for position in range(tree.half):
+    # The tier with fewer uplinks leaves room, so that pods are below each other.
+    spare = "   " * (tree.most_uplinks - uplinks) + " "
+    for position in range(positions):
         row = Text.assemble((f"{name} {position} ".ljust(7), "dim"))
-        for pod in range(tree.k):
-            first = (pod * tree.half + position) * tree.half
-            for link in links[first : first + tree.half]:
+        for pod in range(tree.pods):
+            first = (pod * positions + position) * uplinks
+            for link in links[first : first + uplinks]:
                 row += _cell(link)
 
-            row += Text(" ")
+            row += Text(spare)
 
         yield row
 

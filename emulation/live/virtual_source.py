@@ -236,7 +236,7 @@ class VirtualSource:
 
     def _port_reading(self, now_ps: int) -> PortReading:
         tree = self.scenario.tree
-        counts = np.zeros((5, tree.switches, tree.k + 1), dtype=np.int64)
+        counts = np.zeros((5, tree.switches, tree.most_ports + 1), dtype=np.int64)
         for switch, ports in enumerate(self._network.ports):
             for number, port in ports.items():
                 # Ports count bytes when they are enqueued; carried is what has left.

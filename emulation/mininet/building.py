@@ -56,7 +56,10 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     _refuse_detection(scenario, target)
 
     program = setup.program or built_in(
-        scenario.scheme.program, scenario.tree.half, target.priorities(scenario), setup.compiler
+        scenario.scheme.program,
+        scenario.tree.most_uplinks,
+        target.priorities(scenario),
+        setup.compiler,
     )
 
     if target is SOFTSWITCH:

@@ -47,7 +47,7 @@ def tap_named(tree: FatTree, name: str) -> Tap:
         raise UnsupportedError(f"--pcap {name}: {error}") from error
 
     if not port.isdecimal() or int(port) not in tree.ports(switch):
-        raise UnsupportedError(f"--pcap {name}: {owner} has ports 1 to {tree.k}")
+        raise UnsupportedError(f"--pcap {name}: {owner} has ports 1 to {len(tree.ports(switch))}")
 
     return Tap(name, interface_name(tree, switch, int(port)), None)
 

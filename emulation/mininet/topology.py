@@ -118,11 +118,9 @@ class FatTreeTopo(Topo):  # type: ignore[misc]
             self.addSwitch(switch_name(tree, switch), dpid=f"{switch + 1:016x}")
 
         for host in range(tree.hosts):
-            edge = tree.edge_of_host(host)
-            port = host % tree.half + 1
             self._wire(
                 (host_name(tree, host), 0, host_interface_name(tree, host), host_mac(tree, host)),
-                _end(tree, LinkEnd(edge, port)),
+                _end(tree, tree.access(host)),
             )
 
         for link in range(tree.links):

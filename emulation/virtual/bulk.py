@@ -36,8 +36,7 @@ class Loader:
 
     def __init__(self, planner: Planner, pipeline: Pipeline) -> None:
         self._planner = planner
-        self._half = planner.tree.half
-        self._first_uplink = planner.tree.uplink_port(0)
+        self._uplinks = planner.tree.most_uplinks
         specs = [table.spec for table in pipeline.tables]
         actions = pipeline.program.actions
         self._tables = {_last(spec.name): number for number, spec in enumerate(specs)}
@@ -94,15 +93,16 @@ class Loader:
         lengths = np.diff(offsets)
         uplinks = state.slots[offsets[0] : offsets[-1]].astype(np.int64)
         # A schedule's id is its place on the switch: a block's schedules are consecutive.
+        first_uplink = self._planner.tree.uplink_port(plan.switch, 0)
         schedule = np.repeat(np.arange(last - first), lengths)
         slot = np.arange(len(uplinks)) - (offsets[:-1] - offsets[0])[schedule]
         yield Piece(
             "schedule",
             "take_port",
             _exact(schedule, slot),
-            (self._first_uplink + uplinks)[:, None],
+            (first_uplink + uplinks)[:, None],
         )
-        yield self._weights(schedule, uplinks, last - first)
+        yield self._weights(schedule, uplinks, last - first, first_uplink)
 
         number, block, *starts = plan.group_rows().astype(np.int64)
         there = number != NONE
@@ -114,14 +114,14 @@ class Loader:
             np.stack([number[there], own, lengths[own], *(start[there] for start in starts)], 1),
         )
 
-    def _weights(self, schedule: Int64, uplinks: Int64, count: int) -> Piece:
-        width = self._planner.max_uplinks or self._half
+    def _weights(self, schedule: Int64, uplinks: Int64, count: int, first_uplink: int) -> Piece:
+        width = self._planner.max_uplinks or self._uplinks
         counted = np.bincount(schedule * width + uplinks, minlength=count * width)
         weights = counted.reshape(count, width)
         if self._planner.scenario.scheme.chooser is Chooser.ROTATION_SHORTEST_START:
             weights = np.minimum(weights, 1)
 
-        first = np.full((count, 1), self._first_uplink)
+        first = np.full((count, 1), first_uplink)
         return Piece(
             "uplinks_of", "weigh", _exact(np.arange(count)), np.concatenate([first, weights], 1)
         )

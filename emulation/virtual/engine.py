@@ -39,7 +39,7 @@ def fabric(
     code have no digest of their events (`NativeFabric` makes one of any run). Raises what both
     fabrics raise, and UnsupportedError where machine code is asked for and impossible.
     """
-    loaded = program or built_in(scenario.scheme.program, scenario.tree.half)
+    loaded = program or built_in(scenario.scheme.program, scenario.tree.most_uplinks)
     if engine == "python":
         return VirtualFabric(scenario, loaded, engine)
 

@@ -37,7 +37,7 @@ class VirtualFabric(Control):
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
-            program or built_in(scenario.scheme.program, scenario.tree.half),
+            program or built_in(scenario.scheme.program, scenario.tree.most_uplinks),
             Clock(),
             engine,
         )

@@ -79,13 +79,13 @@ class Hosts:
         departure = self._endpoints[host].send(time_ps)
         if departure is not None:
             self.sent += 1
-            edge, index = divmod(host, self._tree.half)
+            edge, port = self._tree.access(host)
             arrival_ps = time_ps + self._tx_ps[departure.is_ack] + self._latency_ps
             self._push(
                 arrival_ps,
                 kind=ARRIVE,
                 node=edge,
-                port=index + 1,
+                port=port,
                 payload=(departure.frame, self._sizes[departure.is_ack]),
             )
 

@@ -43,7 +43,7 @@ class NativeFabric(Control):
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
-            program or built_in(scenario.scheme.program, scenario.tree.half),
+            program or built_in(scenario.scheme.program, scenario.tree.most_uplinks),
             Clock(),
         )
         self._log = EventLog(scenario) if has_digest else None

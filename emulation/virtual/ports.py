@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from emulation.softswitch.queue import OutputQueue
 from fattree.experiment import Scenario
-from fattree.topology import FatTree, Tier
+from fattree.topology import FatTree
 
 Outage = tuple[int, int]
 # The end of an outage that has none: later than all times, and one more still fits into 64 bits.
@@ -101,11 +101,12 @@ def _port(
 ) -> Port:
     layer = tree.layer_of(switch, number)
     far = tree.neighbour(switch, number)
-    if far is None:
+    link = tree.link_at(switch, number)
+    if far is None or link is None:
         return Port(
             scenario,
             layer,
-            far=tree.switches + switch * tree.half + number - 1,
+            far=tree.switches + tree.host_at(switch, number),
             far_port=0,
             outages=(),
         )
@@ -115,16 +116,5 @@ def _port(
         layer,
         far=far.switch,
         far_port=far.port,
-        outages=outages.get(link_of(tree, switch, number), ()),
+        outages=outages.get(link, ()),
     )
-
-
-def link_of(tree: FatTree, switch: int, port: int) -> int:
-    """Return the index of the inter-switch link behind a port."""
-    far = tree.neighbour(switch, port)
-    assert far is not None
-    lower, uplink = (
-        (switch, port) if port > tree.half and tree.tier(switch) is not Tier.CORE else far
-    )
-
-    return lower * tree.half + uplink - tree.half - 1

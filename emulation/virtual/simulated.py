@@ -106,11 +106,13 @@ def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) 
 
 def program_of(scenario: Scenario) -> SwitchProgram:
     """Return the program that a scenario's switches run; raises as `run`."""
-    half = scenario.tree.half
+    uplinks = scenario.tree.most_uplinks
     if scenario.program in (None, BUILT_IN):
-        return built_in(scenario.scheme.program, half)
+        return built_in(scenario.scheme.program, uplinks)
 
-    return own_program(OwnProgram(file=str(scenario.program), like=scenario.policy), half).program
+    return own_program(
+        OwnProgram(file=str(scenario.program), like=scenario.policy), uplinks
+    ).program
 
 
 def simulate(scenario: Scenario, threads: int = 1, flows: Path | None = None) -> Record:

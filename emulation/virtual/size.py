@@ -8,7 +8,7 @@ from fattree.experiment import Scenario
 MEGABYTE = 10**6
 GIGABYTE = 10**9
 # Of a switch with its program, and of each of the destinations that its tables know, which grow
-# with k squared. Measured with Ofan at k = 16 and 24: 180 and 547 MB in all.
+# with the edges. Measured with Ofan at k = 16 and 24: 180 and 547 MB in all.
 SWITCH_BYTES = 0.42 * MEGABYTE
 DESTINATION_BYTES = 650
 # What of the free memory a run may take: packets and results need some, too.
@@ -18,7 +18,7 @@ SHARE = 0.8
 def needed_bytes(scenario: Scenario) -> int:
     """Return about how much memory a scenario's virtual network takes."""
     tree = scenario.tree
-    return round(tree.switches * (SWITCH_BYTES + DESTINATION_BYTES * tree.k**2))
+    return round(tree.switches * (SWITCH_BYTES + DESTINATION_BYTES * 2 * tree.edges))
 
 
 def available_bytes() -> int | None:
@@ -40,7 +40,7 @@ def refuse_too_large(scenario: Scenario, advice: str = ", or --force it") -> Non
     available = available_bytes()
     if available is not None and needed > SHARE * available:
         raise UnsupportedError(
-            f"fabric.k = {scenario.fabric.k}: a virtual network of {scenario.tree.switches:,}"
+            f"fabric of {scenario.tree.label}: a virtual network of {scenario.tree.switches:,}"
             f" switches takes about {needed / GIGABYTE:.0f} GB,"
             f" and {available / GIGABYTE:.0f} GB are free:"
             f" simulate it (ofan sim run){advice}"

@@ -74,12 +74,12 @@ def destination_gain(k: int, seed: int = 1) -> float:
     at the agg that it comes from.
     """
     tree = FatTree(k)
-    pod = tree.half**2
+    pod = tree.hosts_per_pod
     destination = derangement(seed, tree.hosts)
     source_pod, own_pod = np.arange(tree.hosts) // pod, destination // pod
     leaving = np.flatnonzero(source_pod != own_pod)
     # An agg is reached from the aggs of its position only: those of position 0 stand for all.
-    pointer = _agg_groups(k)[source_pod[leaving] * tree.half, own_pod[leaving]]
+    pointer = _agg_groups(k)[source_pod[leaving] * tree.aggs_per_pod, own_pod[leaving]]
     found = np.stack([own_pod[leaving], source_pod[leaving], pointer])
     flows = np.bincount(own_pod[leaving], minlength=k)
     pointers = np.bincount(np.unique(found, axis=1)[0], minlength=k)

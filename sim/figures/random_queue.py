@@ -121,12 +121,12 @@ def at_least(share: Estimate, bound: float) -> bool:
 def edges_without_internal(k: int, permutations: int, first_seed: int) -> Estimate:
     """Return the share of edges all of whose flows leave them, in random permutations."""
     tree = FatTree(k)
-    edge = np.arange(tree.hosts) // tree.half
+    edge = np.arange(tree.hosts) // tree.hosts_per_edge
     shares = []
 
     for seed in range(first_seed, first_seed + permutations):
-        leaves = derangement(seed, tree.hosts) // tree.half != edge
-        shares.append(float(leaves.reshape(tree.edges, tree.half).all(axis=1).mean()))
+        leaves = derangement(seed, tree.hosts) // tree.hosts_per_edge != edge
+        shares.append(float(leaves.reshape(tree.edges, tree.hosts_per_edge).all(axis=1).mean()))
 
     return estimate(shares)
 

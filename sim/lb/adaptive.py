@@ -20,7 +20,8 @@ def queue_bytes(world, switch, uplink, now_ps):
     """Return what waits at an uplink, as far as the switch knows."""
     constants = world.constants
     # An edge's and an agg's upper ports are its uplinks; cores have none and never ask.
-    number = at(switch * constants.k + constants.half + uplink)
+    node = world.switches[at(switch)]
+    number = at(node.first_port + node.south + uplink)
     if constants.is_stale:
         return world.ledgers[number].stale_bytes
 

@@ -21,7 +21,7 @@ ROUNDS = (frozenset({16}), frozenset({0, 20}), frozenset[int]())
 
 def start(folder: Path, election_id: int) -> tuple[FabricController, Fleet]:
     """Return a controller that has read back all switches."""
-    program, tree = built_in(SCENARIO.scheme.program, SCENARIO.tree.half), SCENARIO.tree
+    program, tree = built_in(SCENARIO.scheme.program, SCENARIO.tree.most_uplinks), SCENARIO.tree
     brain = FabricController(SCENARIO, program.pipeline)
 
     def connect(switch: int) -> GrpcTransport:

@@ -91,7 +91,7 @@ class World:
         Its first plan is not sent yet.
         """
         scenario, wire = Scenario(policy=self.policy, fabric=Fabric(k=4)), wire or Wire()
-        program = built_in(scenario.scheme.program, TREE.half)
+        program = built_in(scenario.scheme.program, TREE.most_uplinks)
         brain = FabricController(scenario, program.pipeline, failed)
         self.election_id += 1
         transports = [Mortal(InProcess(service, StatusError), wire) for service in self.services]
@@ -120,7 +120,7 @@ class World:
             *(host_mac(TREE, h) for h in (source, destination)),
             *(host_ip(TREE, h) for h in (source, destination)),
         )
-        switch, port = TREE.edge_of_host(source), source % TREE.half + 1
+        switch, port = TREE.access(source)
         frame = DataFrames(ends, 7, 256).frame(source * 977 + destination, 0)
         for _ in range(6):
             pending = self.switches[switch].ingress(port, frame)
@@ -131,7 +131,7 @@ class World:
             if far is None:
                 arrived = (
                     TREE.edge_of_host(destination) == switch
-                    and destination % TREE.half + 1 == sent.port
+                    and TREE.access(destination).port == sent.port
                 )
                 return "delivered" if arrived else "astray"
             if any(
@@ -144,7 +144,7 @@ class World:
 
     def fates(self, dead: frozenset[int] = frozenset()) -> set[str]:
         """Send packets between all edges; return what has become of them."""
-        edges = range(0, TREE.hosts, TREE.half)
+        edges = range(0, TREE.hosts, TREE.hosts_per_edge)
         return {self.travels(one, other, dead) for one in edges for other in edges if one != other}
 
 

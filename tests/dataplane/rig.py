@@ -213,7 +213,7 @@ class FabricRig:
         Return the (switch, output port) pairs that it passed and what arrived, or None.
         """
         hops: list[tuple[int, int]] = []
-        switch, port = source // self.tree.half, source % self.tree.half + 1
+        switch, port = self.tree.access(source)
         while True:
             sent = self.rigs[switch].through(frame, port)
             if sent is None:
@@ -228,7 +228,7 @@ class FabricRig:
     def host_reached(self, hops: list[tuple[int, int]]) -> int:
         """Return the host behind the last hop."""
         edge, port = hops[-1]
-        return edge * self.tree.half + port - 1
+        return self.tree.host_at(edge, port)
 
 
 def destination_of(tree: FatTree, frame: bytes) -> int | None:

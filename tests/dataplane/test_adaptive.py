@@ -28,7 +28,7 @@ def loaded(
     registers = bench.switch.pipeline
     assert registers is not None
     for uplink, queue in enumerate(queues):
-        registers.registers[0][bench.tree.uplink_port(uplink)] = queue
+        registers.registers[0][bench.tree.uplink_port(0, uplink)] = queue
     return bench
 
 
@@ -40,7 +40,7 @@ def choices(bench: Rig, count: int) -> Counter[int]:
     for _ in range(count):
         port = bench.offer(data(bench.tree, 0, bench.tree.hosts - 1))
         assert port is not None
-        counts[port - bench.tree.half - 1] += 1
+        counts[port - bench.tree.uplink_port(0, 0)] += 1
         bench.waiting.clear()
         cells[:] = before
     return counts

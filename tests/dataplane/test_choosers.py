@@ -58,8 +58,8 @@ class Bench:
         self.reference.state = self.controller.forwarding()
 
     def queues(self) -> list[int]:
-        first = self.rig.tree.uplink_port(0)
-        waiting = [0] * self.rig.tree.half
+        first = self.rig.tree.uplink_port(self.rig.index, 0)
+        waiting = [0] * self.rig.tree.uplinks(self.rig.index)
         for pending in self.rig.waiting:
             if pending.egress_port >= first:
                 waiting[pending.egress_port - first] += pending.length
@@ -67,15 +67,15 @@ class Bench:
 
     def ports(self, arrival: Arrival) -> tuple[int | None, int | None]:
         """Return the program's and the rule's port for a packet."""
-        tree, half = self.rig.tree, self.rig.tree.half
+        tree = self.rig.tree
         source = 0 if arrival.host else 1
         frame = (ack if arrival.is_ack else data)(tree, source, arrival.host, arrival.label)
-        edge = arrival.host // half
-        destination = edge if self.rig.index < tree.edges else edge // half
+        is_edge = self.rig.index < tree.edges
+        destination = (tree.edge_of_host if is_edge else tree.pod_of_host)(arrival.host)
         five_tuple = frame[26:34] + frame[23:24] + frame[34:38]
         uplink = self.reference.uplink(destination, int(arrival.is_ack), five_tuple, self.queues())
         port = self.rig.offer(frame, length=64 if arrival.is_ack else arrival.length)
-        return port, None if uplink is None else tree.uplink_port(uplink)
+        return port, None if uplink is None else tree.uplink_port(self.rig.index, uplink)
 
 
 def arrivals(hosts: Sequence[int]) -> st.SearchStrategy[Arrival]:
@@ -96,7 +96,7 @@ def northbound(chosen: Scenario, switch: int) -> list[int]:
     tree = chosen.tree
     if switch < tree.edges:
         return [host for host in range(tree.hosts) if tree.edge_of_host(host) != switch]
-    pod = (switch - tree.edges) // tree.half
+    pod, _ = tree.position(switch)
     return [host for host in range(tree.hosts) if tree.pod_of_host(host) != pod]
 
 

@@ -23,7 +23,7 @@ FAILURES = [
 
 def host_under(tree: FatTree, switch: int, destination: int) -> int:
     """Return a host behind a destination edge, or at an agg a destination pod."""
-    return destination * (tree.half if switch < tree.edges else tree.half**2)
+    return destination * (tree.hosts_per_edge if switch < tree.edges else tree.hosts_per_pod)
 
 
 def walk(state: Forwarding, switch: int, destination: int, kind: int) -> list[int]:
@@ -32,14 +32,14 @@ def walk(state: Forwarding, switch: int, destination: int, kind: int) -> list[in
     slots = state.schedule(switch, int(state.group_schedule[group])).tolist()
     start = int(state.group_start[group, kind])
     return [
-        state.tree.uplink_port(uplink)
+        state.tree.uplink_port(switch, uplink)
         for uplink in islice(cycle(slots), start, start + 2 * len(slots))
     ]
 
 
 def destinations(state: Forwarding, switch: int) -> list[int]:
     """Return the destinations that a switch has a path to."""
-    count = state.tree.edges if switch < state.tree.edges else state.tree.k
+    count = state.tree.edges if switch < state.tree.edges else state.tree.pods
     return [d for d in range(count) if group_of(state, switch, d) != NONE]
 
 
@@ -73,7 +73,7 @@ def test_schedules_hold_every_uplink_as_often_as_its_weight(failed: frozenset[in
             slots = state.schedule(
                 switch, int(state.group_schedule[state.first_group[switch] + destination])
             ).tolist()
-            counts = [slots.count(uplink) for uplink in range(TREE.half)]
+            counts = [slots.count(uplink) for uplink in range(TREE.edge_uplinks)]
             assert [w * sum(counts) for w in weights] == [c * sum(weights) for c in counts]
     assert agg_weights(TREE, links).max() == 1
 

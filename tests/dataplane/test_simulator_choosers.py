@@ -35,7 +35,9 @@ packets = st.lists(
         st.integers(4, TREE.hosts - 1),
         st.booleans(),
         st.integers(0, 2**16 - 1),
-        st.tuples(*[st.sampled_from([0, 4158, 8316, 39_999, 40_000, 80_000, 200_000])] * TREE.half),
+        st.tuples(
+            *[st.sampled_from([0, 4158, 8316, 39_999, 40_000, 80_000, 200_000])] * TREE.edge_uplinks
+        ),
     ),
     min_size=15,
     max_size=40,
@@ -57,8 +59,8 @@ class Simulated:
     ) -> int | None:
         """Return the uplink under the routes of a state, None where there is no path."""
         routes = self.network.routes[state][1]  # type: ignore[attr-defined]
-        first = self.switch * TREE.k + TREE.half
-        self.world.links.occupancy[first : first + TREE.half] = queues
+        first = TREE.first_port(self.switch) + TREE.downlinks(self.switch)
+        self.world.links.occupancy[first : first + TREE.edge_uplinks] = queues
         group = int(routes.groups[self.world.switches[self.switch].row + destination])
         if group == NONE:
             return None
@@ -75,8 +77,8 @@ class Simulated:
 def port(bench: Rig, frame: bytes, queues: tuple[int, ...]) -> int | None:
     """Return the program's port while so many bytes wait at the uplinks."""
     assert bench.switch.pipeline is not None
-    first = TREE.uplink_port(0)
-    bench.switch.pipeline.registers[0][first : first + TREE.half] = queues
+    first = TREE.uplink_port(bench.index, 0)
+    bench.switch.pipeline.registers[0][first : first + TREE.edge_uplinks] = queues
     found = bench.offer(frame)
     bench.waiting.clear()
     return found
@@ -115,6 +117,6 @@ def test_program_and_simulator_choose_the_same_port(
             digest = crc32(frame[26:34] + frame[23:24] + frame[34:38])
             uplink = simulated.uplink(state, destination, int(is_ack), digest, queues)
             assert port(bench, frame, queues) == (
-                None if uplink is None else TREE.uplink_port(uplink)
+                None if uplink is None else TREE.uplink_port(switch, uplink)
             )
         bench.apply(controller.on_event(0, LinkChange(down=failed)))

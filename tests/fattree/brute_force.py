@@ -46,7 +46,7 @@ def paths(tree: FatTree, failed: frozenset[int], source: int, destination: int) 
     """Return all shortest paths (of the intact tree's length) between two edges, each a list of
     (switch, port).
     """
-    length = 2 if source // tree.half == destination // tree.half else 4
+    length = 2 if source // tree.edges_per_pod == destination // tree.edges_per_pod else 4
     walks: list[tuple[list[Hop], int]] = [([], source)]
     for _ in range(length):
         walks = [

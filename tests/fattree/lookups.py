@@ -1,6 +1,6 @@
 """One cell of the arrays that `fattree` computes for all switches and destinations at once."""
 
-from fattree.forwarding import LEVELS, Forwarding
+from fattree.forwarding import Forwarding, destinations
 from fattree.topology import FatTree
 from fattree.wecmp import Ints, LinkState, pod_weights
 
@@ -16,11 +16,11 @@ def group_of(table: Forwarding, switch: int, destination: int) -> int:
 def group_towards(table: Forwarding, switch: int, host: int) -> int:
     """Return the local group of packets to a host that is not below the switch, or NONE."""
     columns = table.columns.edge if switch < table.tree.edges else table.columns.agg
-    return group_of(table, switch, host // table.tree.half ** (2 - LEVELS.index(columns)))
+    return group_of(table, switch, host * destinations(table.tree, columns) // table.tree.hosts)
 
 
 def edge_weights(tree: FatTree, links: LinkState, source: int, destination: int) -> Ints:
-    """Return the weight of every uplink of edge `source` towards edge `destination`, shape (h,)."""
-    to_pods = pod_weights(tree, links)[source, destination // tree.half]
+    """Return the weights of the uplinks of edge `source` towards edge `destination`."""
+    to_pods = pod_weights(tree, links)[source, destination // tree.edges_per_pod]
     weights: Ints = to_pods * links.edge_agg[destination]
     return weights

@@ -31,7 +31,7 @@ def towards(table: Forwarding, switch: int) -> list[int]:
 @pytest.mark.parametrize("switch", [0, 5, TREE.edges, TREE.edges + 6])
 def test_hosts_share_a_pointer_iff_they_share_the_level(wanted: Consolidation, switch: int) -> None:
     level = wanted.edge if switch < TREE.edges else wanted.agg
-    size = {"host": 1, "edge": TREE.half, "pod": TREE.half**2}[level]
+    size = {"host": 1, "edge": TREE.hosts_per_edge, "pod": TREE.hosts_per_pod}[level]
     groups = towards(state(wanted), switch)
     for host, group in enumerate(groups):
         for other, same in enumerate(groups):

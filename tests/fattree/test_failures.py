@@ -128,7 +128,8 @@ def test_cut_off_flows_have_no_path(case: Failing) -> None:
     lost = set(cut_off(tree, LinkState.without(tree, failed), everyone).tolist())
     for flow in range(0, len(everyone), 5):
         source, destination = (
-            int(ends[flow]) // tree.half for ends in (everyone.source, everyone.destination)
+            int(ends[flow]) // tree.hosts_per_edge
+            for ends in (everyone.source, everyone.destination)
         )
         assert (flow in lost) == (
             source != destination and not paths(tree, failed, source, destination)

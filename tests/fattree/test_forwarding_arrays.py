@@ -61,7 +61,7 @@ def test_slots_are_proportional_to_weights(
     schedules = schedules_of(state, switch, destination)
     assert bool(schedules) == bool(weights.any())
     for schedule in schedules:
-        counts = np.bincount(schedule, minlength=tree.half)
+        counts = np.bincount(schedule, minlength=tree.edge_uplinks)
         assert (counts * weights.sum() == weights * len(schedule)).all()
 
 
@@ -76,7 +76,7 @@ def test_ofan_walks_its_pods_schedule_and_skips_what_is_not_reached(
     intact = forwarding(tree, LinkState.without(tree), POLICIES["ofan"], seed)
     for edge in range(0, tree.edges, 2):
         for destination in range(tree.edges):
-            pod = destination // tree.half
+            pod = destination // tree.edges_per_pod
             order = intact.schedule(edge, pod).astype(np.int64)
             shared, _ = interleave(weights[edge, [pod]], order[None])
             expected = (
@@ -164,7 +164,10 @@ def test_reshuffled_orders_use_every_uplink_in_every_slot_alike(k: int) -> None:
     state = forwarding(tree, LinkState.without(tree), POLICIES["switch_pkt"], 3)
     slots = np.array(schedules_of(state, 0, tree.edges - 1))
     for slot in slots.T:
-        assert np.bincount(slot, minlength=tree.half).tolist() == [16 // tree.half] * tree.half
+        assert (
+            np.bincount(slot, minlength=tree.edge_uplinks).tolist()
+            == [16 // tree.edge_uplinks] * tree.edge_uplinks
+        )
 
 
 def test_an_unshuffled_policy_keeps_the_plain_order() -> None:

@@ -46,7 +46,7 @@ def test_derangements_are_uniform() -> None:
 @given(seeds, even_ks.filter(lambda k: k <= 24).map(FatTree))
 def test_inter_pod_permutations_leave_every_pod(seed: int, tree: FatTree) -> None:
     order = inter_pod_permutation(tree, seed)
-    pods = np.arange(tree.hosts) // tree.half**2
+    pods = np.arange(tree.hosts) // tree.hosts_per_pod
     assert sorted(order.tolist()) == list(range(tree.hosts))
     assert (pods[order] != pods).all()
 
@@ -103,10 +103,10 @@ def test_hierarchical_rings_join_equal_ranks_of_successive_servers(
 ) -> None:
     servers = shuffle(seed, 7, tree.edges)
     found = hierarchical_ring(tree, servers, None, 1, 4)
-    assert (found.source % tree.half == found.destination % tree.half).all()
+    assert (found.source % tree.hosts_per_edge == found.destination % tree.hosts_per_edge).all()
     following = dict(zip(servers.tolist(), np.roll(servers, -1).tolist(), strict=True))
-    assert [following[host // tree.half] for host in found.source.tolist()] == (
-        found.destination // tree.half
+    assert [following[host // tree.hosts_per_edge] for host in found.source.tolist()] == (
+        found.destination // tree.hosts_per_edge
     ).tolist()
 
 

@@ -6,14 +6,13 @@ from numpy.typing import NDArray
 
 from fattree.forwarding import port_orders
 from fattree.policies import POLICIES, RESHUFFLE_ORDERS
-from fattree.topology import FatTree
 
 
 def orders(k: int) -> NDArray[np.int64]:
     """Return the orders of one switch, shape (16, h)."""
     switch = np.array([3], dtype=np.int64)
     of_switches = port_orders(
-        FatTree(k), POLICIES["switch_pkt"], seed=1, switches=switch, blocks=RESHUFFLE_ORDERS
+        POLICIES["switch_pkt"], seed=1, switches=switch, uplinks=k // 2, blocks=RESHUFFLE_ORDERS
     )
     one: NDArray[np.int64] = of_switches[0]
     return one

@@ -24,7 +24,10 @@ def counted(tree: FatTree, failed: frozenset[int], flows: Flows) -> Fraction:
     """Return 1 / F for independent flows, each at its share of its host."""
     share = np.bincount(flows.source, minlength=tree.hosts)
     ends = zip(flows.source.tolist(), flows.destination.tolist(), strict=True)
-    rated = [(a // tree.half, b // tree.half, Fraction(1, int(share[a]))) for a, b in ends]
+    rated = [
+        (a // tree.hosts_per_edge, b // tree.hosts_per_edge, Fraction(1, int(share[a])))
+        for a, b in ends
+    ]
     return (
         min(Fraction(1), 1 / max([Fraction(1), *loads(tree, failed, rated).values()]))
         if failed

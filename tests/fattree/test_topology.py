@@ -28,7 +28,7 @@ def test_sizes_of_the_paper() -> None:
 
 @given(trees)
 def test_every_tier_has_as_many_links_as_hosts(tree: FatTree) -> None:
-    assert tree.hosts == tree.k**3 // 4 == tree.edges * tree.half == tree.links // 2
+    assert tree.hosts == tree.k**3 // 4 == tree.edges * tree.hosts_per_edge == tree.links // 2
     assert tree.switches == 5 * tree.k**2 // 4
 
 
@@ -38,7 +38,7 @@ def test_position_inverts_edge_agg_and_core(tree: FatTree, data: st.DataObject) 
     major, minor = tree.position(switch)
     inverse = {Tier.EDGE: tree.edge, Tier.AGG: tree.agg, Tier.CORE: tree.core}[tree.tier(switch)]
     assert inverse(major, minor) == switch
-    assert 0 <= minor < tree.half
+    assert 0 <= minor < tree.edges_per_pod
 
 
 @given(trees, st.data())
@@ -47,7 +47,7 @@ def test_neighbours_point_back(tree: FatTree, data: st.DataObject) -> None:
     port = data.draw(st.sampled_from(tree.ports(switch)))
     end = tree.neighbour(switch, port)
     if end is None:
-        assert tree.tier(switch) is Tier.EDGE and port <= tree.half
+        assert tree.tier(switch) is Tier.EDGE and port <= tree.hosts_per_edge
     else:
         assert tree.neighbour(*end) == (switch, port)
         assert abs(tree.tier(switch) - tree.tier(end.switch)) == 1

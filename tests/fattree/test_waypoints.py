@@ -29,7 +29,7 @@ def test_consecutive_steps_part_at_the_first_hop() -> None:
 def test_steps_are_those_whose_links_are_up_at_both_ends(failed: frozenset[int]) -> None:
     links = LinkState.without(TREE, failed)
     (found,) = rows(links, (0, 5))
-    h = TREE.half
+    h = TREE.aggs_per_pod
     for agg in range(h):
         for core in range(h):
             path = (

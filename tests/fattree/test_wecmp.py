@@ -22,7 +22,7 @@ def test_weights_of_an_edge_count_surviving_paths(case: Failing, data: st.DataOb
     ports = [path[0][1] for path in paths(tree, failed, source, destination)]
     weights = edge_weights(tree, LinkState.without(tree, failed), source, destination)
     assert weights.tolist() == [
-        ports.count(tree.uplink_port(uplink)) for uplink in range(tree.half)
+        ports.count(tree.uplink_port(source, uplink)) for uplink in range(tree.edge_uplinks)
     ]
 
 
@@ -32,11 +32,13 @@ def test_weights_of_an_agg_are_the_cores_that_reach_the_pod(
 ) -> None:
     tree, failed = case
     source, destination = (data.draw(st.integers(0, tree.edges - 1)) for _ in range(2))
-    pods = source // tree.half, destination // tree.half
+    pods = source // tree.edges_per_pod, destination // tree.edges_per_pod
     weights = agg_weights(tree, LinkState.without(tree, failed))
     through = {path[1] for path in paths(tree, failed, source, destination)}
     for agg, port in through if pods[0] != pods[1] else ():
-        assert weights[pods[0], tree.position(agg)[1], pods[1], port - tree.half - 1] == 1
+        assert (
+            weights[pods[0], tree.position(agg)[1], pods[1], port - tree.uplink_port(agg, 0)] == 1
+        )
 
 
 @settings(max_examples=15)
@@ -49,12 +51,12 @@ def test_weights_of_large_trees_count_surviving_paths(
     )
     links = LinkState.without(tree, failed)
     source, destination = (data.draw(st.integers(0, tree.edges - 1)) for _ in range(2))
-    pods, h = (source // tree.half, destination // tree.half), tree.half
+    pods, h = (source // tree.edges_per_pod, destination // tree.edges_per_pod), tree.aggs_per_pod
     if pods[0] == pods[1]:
         return
     expected = []
     for uplink in range(h):
-        aggs = [tree.links // 2 + (pod * h + uplink) * h for pod in pods]
+        aggs = [tree.edge_links + (pod * h + uplink) * h for pod in pods]
         cores = [core for core in range(h) if not failed & {agg + core for agg in aggs}]
         expected.append(len(cores) * (not failed & {source * h + uplink, destination * h + uplink}))
     assert edge_weights(tree, links, source, destination).tolist() == expected
@@ -76,6 +78,6 @@ def test_weights_are_the_same_in_both_directions(case: Failing) -> None:
 def test_an_intact_tree_weighs_every_uplink_alike() -> None:
     tree = FatTree(8)
     weights = pod_weights(tree, LinkState.without(tree))
-    own = np.arange(tree.edges) // tree.half
+    own = np.arange(tree.edges) // tree.edges_per_pod
     assert (weights[np.arange(tree.edges), own] == 1).all()
     assert np.unique(weights[np.arange(tree.edges), (own + 1) % tree.k]).tolist() == [4]

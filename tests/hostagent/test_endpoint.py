@@ -177,5 +177,5 @@ def test_host_dr_leaves_out_what_has_failed_once_routes_have_changed() -> None:
 def test_host_dr_needs_no_waypoint_under_one_edge_and_an_agg_inside_a_pod() -> None:
     routes = SourceRoutes(SCENARIO, HERE)
     assert routes.next_waypoint(1, False) is None
-    aggs = {switch_ip(TREE, TREE.agg(0, position)) for position in range(TREE.half)}
+    aggs = {switch_ip(TREE, TREE.agg(0, position)) for position in range(TREE.aggs_per_pod)}
     assert {routes.next_waypoint(2, True) for _ in range(4)} == aggs

@@ -94,7 +94,7 @@ class Balancer:
 
     def hashed(self, packet: Packet) -> int:
         """Return the upper 16 bits of the CRC of the five-tuple times the switch's odd number."""
-        tree = Tree(self.scenario.fabric.k)
+        tree = Tree.of(self.scenario)
         five_tuple = b"".join(
             (
                 address(tree, packet.source),
@@ -137,8 +137,8 @@ class Balancer:
 
 def address(tree: Tree, host: int) -> bytes:
     """Return a host's IPv4 address, 10.pod.edge.(2 + index)."""
-    edge = tree.edge_of(host) % tree.half
-    return bytes((10, tree.pod_of(host), edge, 2 + host % tree.half))
+    edge = tree.edge_of(host) % tree.edges_in_pod
+    return bytes((10, tree.pod_of(host), edge, 2 + host % tree.hosts_at_edge))
 
 
 @dataclass(slots=True)

@@ -53,7 +53,7 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
 
 def named_outages(scenario: Scenario) -> list[Outage]:
     """Return (link, from, until) of every named failure."""
-    tree = Tree(scenario.fabric.k)
+    tree = Tree.of(scenario)
     return [
         (
             tree.link_named(event.link),
@@ -69,7 +69,7 @@ def drawn_outages(scenario: Scenario, attempt: int) -> list[Outage]:
     time_ps = round(scenario.failures.at_ns * PS_PER_NS)
     return [
         (link, time_ps, NEVER)
-        for link in range(Tree(scenario.fabric.k).links)
+        for link in range(Tree.of(scenario).links)
         if number(scenario.seed, Purpose.FAILURE, attempt, link) < scenario.failures.rate * WORD
     ]
 
@@ -89,7 +89,7 @@ def states(outages: list[Outage]) -> list[Change]:
 
 
 def cuts_off(scenario: Scenario, links: list[Change], flows: list[Message]) -> bool:
-    tree = Tree(scenario.fabric.k)
+    tree = Tree.of(scenario)
     ends = {(tree.edge_of(flow.source), tree.edge_of(flow.destination)) for flow in flows}
     return any(
         not Links(tree, change.down).paths(*pair)

@@ -34,7 +34,7 @@ class Network:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.tree = Tree(scenario.fabric.k)
+        self.tree = Tree.of(scenario)
         self.wire = Wire(scenario)
         self.cables = self.tree.cables()
 
@@ -49,7 +49,7 @@ class Network:
         self.ports = {
             (switch, port): Port(self.wire)
             for switch in range(self.tree.switches)
-            for port in range(1, self.tree.k + 1)
+            for port in range(1, self.tree.first_uplink(switch) + self.tree.uplinks(switch))
         }
 
         self.sent = self.received = self.unrouted = 0
@@ -158,7 +158,7 @@ class Network:
 
         self.sent += 1
         _, departure_ps = host.link.put(now_ps, self.size(packet))
-        edge, index = divmod(host.number, self.tree.half)
+        edge, index = divmod(host.number, self.tree.hosts_at_edge)
         waypoint = self.host_pointers.waypoint(self.plan.links, packet)
         packet = replace(packet, waypoint=waypoint)
         self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, edge, index + 1, packet)
@@ -183,13 +183,14 @@ class Network:
             if uplink is None:
                 self.unrouted += 1
                 return
-            port = self.tree.half + 1 + uplink
+            port = self.tree.first_uplink(switch) + uplink
         self.enqueue((switch, port), packet, now_ps)
 
     def queues(self, switch: int, now_ps: int) -> list[int]:
         """Return the bytes at a switch's uplinks, as old as the scenario says."""
+        first = self.tree.first_uplink(switch)
         uplinks = [
-            self.ports[switch, self.tree.half + 1 + uplink] for uplink in range(self.tree.half)
+            self.ports[switch, first + uplink] for uplink in range(self.tree.uplinks(switch))
         ]
         stale_ps = round(self.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
         if not stale_ps:
@@ -213,7 +214,7 @@ class Network:
             return
 
         switch, number = place
-        host = self.tree.switches + switch * self.tree.half + number - 1
+        host = self.tree.switches + switch * self.tree.hosts_at_edge + number - 1
         far = self.cables.get(place, (host, 0))
         self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, *far, packet)
 

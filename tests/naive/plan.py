@@ -69,7 +69,7 @@ class Plan:
     def __init__(self, scenario: Scenario, routed: Links, actual: Links) -> None:
         self.scenario = scenario
         self.scheme = SCHEMES[scenario.policy]
-        self.tree = Tree(scenario.fabric.k)
+        self.tree = Tree.of(scenario)
         self.links = routed
         self.actual = actual
         self.tables: dict[int, dict[int, Group]] = {}
@@ -130,8 +130,8 @@ class Plan:
                 yield place, self.made(switch, own, [schedules[place]])
             return
 
-        levels = ("pod", "edge", "host")
-        copies = self.tree.half ** (levels.index(wanted) - levels.index(level))
+        inside = {"pod": 1, "edge": self.tree.edges_in_pod, "host": self.tree.hosts_in_pod}
+        copies = inside[wanted] // inside[level]
         for place in served:
             for column in range(place * copies, (place + 1) * copies):
                 yield column, self.made(switch, column, [schedules[place]])
@@ -139,7 +139,7 @@ class Plan:
     def parts(self, switch: int) -> dict[int, _Part]:
         """Return the destinations that are not below a switch: edges at an edge, pods at an agg."""
         tree, links = self.tree, self.links
-        uplinks, own = range(tree.half), tree.pod(switch)
+        uplinks, own = range(tree.uplinks(switch)), tree.pod(switch)
         if tree.is_edge(switch):
             return {
                 edge: _Part(
@@ -157,9 +157,9 @@ class Plan:
             pod: _Part(
                 pod,
                 [int(core in links.cores(tree.position(switch), (own, pod))) for core in uplinks],
-                [True] * tree.half,
+                [True] * len(uplinks),
             )
-            for pod in range(tree.k)
+            for pod in range(tree.pods)
             if pod != own
         }
 
@@ -205,17 +205,17 @@ class Plan:
         if self.scheme.chooser != "reshuffled":
             return [self.order(switch, 0)]
 
-        half = self.tree.half
-        step = max(1, half // RESHUFFLE_ORDERS)
+        uplinks = self.tree.uplinks(switch)
+        step = max(1, uplinks // RESHUFFLE_ORDERS)
         found = []
         for count in range(RESHUFFLE_ORDERS):
-            base, turn = self.order(switch, count // half), count % half * step % half
+            base, turn = self.order(switch, count // uplinks), count % uplinks * step % uplinks
             found.append(base[turn:] + base[:turn])
         return found
 
     def order(self, switch: int, which: int) -> list[int]:
         """Return a random order of the uplinks: it depends on the seed, never on failures."""
-        uplinks = range(self.tree.half)
+        uplinks = range(self.tree.uplinks(switch))
         if not self.scheme.shuffled:
             return list(uplinks)
 

@@ -53,7 +53,7 @@ def messages(scenario: Scenario) -> list[Message]:
 
 
 def whole_messages(scenario: Scenario) -> list[Message]:
-    tree, collective = Tree(scenario.fabric.k), scenario.collective
+    tree, collective = Tree.of(scenario), scenario.collective
     packets = ceil(Fraction(collective.message_bytes, scenario.packets.payload_bytes))
     hosts = range(tree.hosts)
 
@@ -74,7 +74,7 @@ def whole_messages(scenario: Scenario) -> list[Message]:
             successor = [(host + 1) % tree.hosts for host in hosts]
             return chained(successor, collective.steps or tree.hosts - 1, packets)
         case "hierarchical_ring" if collective.servers_per_ring is None:
-            successor = [(host + tree.half) % tree.hosts for host in hosts]
+            successor = [(host + tree.hosts_at_edge) % tree.hosts for host in hosts]
             return chained(successor, collective.steps or tree.edges - 1, packets)
         case _:
             raise NotImplementedError(f"the plain model knows no {collective.matrix} like this")

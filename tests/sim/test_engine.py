@@ -24,7 +24,7 @@ from fattree.policies import POLICIES
 from fattree.topology import SWITCH_LAYERS
 from sim import Result, UnfinishedError, engine, run
 from sim.network import build
-from sim.results import Ports
+from sim.results import Ports, by_layer
 
 BOUND_PS = 17_056_940
 SMALL = Fabric(k=4)
@@ -104,7 +104,7 @@ def test_every_packet_is_somewhere(queue_bytes: int) -> None:
     network = build(scenario)
     result = engine.simulate(network, None, None, 0)
     tree, links = scenario.tree, network.world.links
-    onto_hosts = result.ports.packets.reshape(-1, tree.k)[: tree.edges, : tree.half].sum()
+    onto_hosts = by_layer(tree, result.ports.packets)[4].sum()
     into_switches = result.host_packets.sum() + result.ports.packets.sum() - onto_hosts
     offered = result.ports.packets.sum() + result.ports.dropped.sum()
     on_the_way = into_switches - offered

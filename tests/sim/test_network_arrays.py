@@ -24,9 +24,9 @@ def test_inputs_are_the_far_ends_outputs(k: int) -> None:
     for switch in range(tree.switches):
         for port in tree.ports(switch):
             far = tree.neighbour(switch, port)
-            host_link = tree.switches * k + switch * tree.half + port - 1
-            assert inputs[switch * k + port - 1] == (
-                far.switch * k + far.port - 1 if far else host_link
+            host_link = tree.first_port(tree.switches) + tree.host_at(switch, port)
+            assert inputs[tree.first_port(switch) + port - 1] == (
+                tree.first_port(far.switch) + far.port - 1 if far else host_link
             )
 
 
@@ -56,7 +56,7 @@ def test_outages_are_in_order_on_both_directions_of_a_link() -> None:
         fabric=Fabric(k=4), collective=Collective(message_bytes=1), failures=Failures(events=events)
     )
     world, tree = build(scenario).world, scenario.tree
-    up, down = tree.agg(0, 0) * 4 + tree.half + 1, tree.core(0, 1) * 4
+    up, down = tree.first_port(tree.agg(0, 0)) + 3, tree.first_port(tree.core(0, 1))
     for number in (up, down):
         link, ledger = world.links[number], world.ledgers[number]
         rows = world.outages[ledger.outage : ledger.outage + 3].tolist()
@@ -91,7 +91,7 @@ def test_grown_pool_keeps_what_it_holds() -> None:
 def test_slots_lead_to_uplinks_and_groups_to_schedules(policy: str, rate: float, seed: int) -> None:
     scenario = Scenario(policy=policy, seed=seed, fabric=Fabric(k=4), failures=Failures(rate=rate))
     routes = build(scenario).routes[-1].routes
-    assert (routes.slots < scenario.tree.half).all()
+    assert (routes.slots < scenario.tree.most_uplinks).all()
     assert routes.group_schedule.max(initial=0) < len(routes.schedule_offset) - 1
     if len(routes.weights):
         assert routes.weights.sum(axis=1).tolist() == np.diff(routes.schedule_offset).tolist()

@@ -133,4 +133,4 @@ def test_ecmp_uses_all_paths_over_labels() -> None:
         )
         up = int(lb.uplink(world, routes, 0, 0, packet, DATA, 0))
         used.add((up, int(lb.uplink(world, routes, tree.agg(0, up), 0, packet, DATA, 0))))
-    assert len(used) == tree.half**2
+    assert len(used) == tree.cores

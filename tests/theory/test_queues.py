@@ -87,8 +87,8 @@ class TestExpectedFlows:
         tree, host = FatTree(k), np.arange(FatTree(k).hosts)
         orders = [derangement(seed, tree.hosts) for seed in range(300)]
         for block, expected in (
-            (tree.half, theory.northbound_flows_of_edge(k)),
-            (tree.half**2, theory.northbound_flows_of_pod(k)),
+            (tree.edge_uplinks, theory.northbound_flows_of_edge(k)),
+            (tree.cores, theory.northbound_flows_of_pod(k)),
         ):
             leaving = (
                 np.mean([(order // block != host // block).mean() for order in orders]) * block
@@ -128,7 +128,7 @@ class TestPointers:
         found = []
         for seed in range(20):
             case = Scenario(fabric=Fabric(k=k), seed=seed)
-            found.append(distinct_destinations(case.tree, flows(case), case.tree.half))
+            found.append(distinct_destinations(case.tree, flows(case), case.tree.hosts_per_edge))
         assert np.mean(found) == pytest.approx(theory.expected_pointers_of_edge(k), rel=0.03)
 
     @pytest.mark.parametrize("k", [4, 8, 64])

@@ -84,8 +84,7 @@ function focusLink(index) {
 }
 
 function onKey(event, index) {
-  const half = links.length / 2;
-  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: half, ArrowDown: -half, Home: -index, End: links.length - 1 - index };
+  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: layout.edge_links, ArrowDown: -layout.edge_links, Home: -index, End: links.length - 1 - index };
   if (event.key === "Enter" || event.key === " ") toggle(index);
   else if (event.key in steps) focusLink(index + steps[event.key]);
   else return;
@@ -107,7 +106,7 @@ function drawTree() {
   const group = { drops: make("g", {}, tree), links: make("g", {}, tree), nodes: make("g", {}, tree) };
   for (const row of layout.rows) make("text", { class: "row", x: 0, y: row.y }, group.nodes).textContent = row.name;
   layout.hosts.forEach((host, index) => {
-    const edge = layout.switches[Math.floor(index / layout.half)];
+    const edge = layout.switches[Math.floor(index / layout.hosts_per_edge)];
     hosts.push(make("path", { class: "drop", d: strand(edge, host, 0) }, group.drops));
     const node = make("g", { class: "node" }, group.nodes);
     make("circle", { cx: host.x, cy: host.y, r: layout.k <= LABELLED_K ? 8 : Math.max(1.5, 300 / layout.hosts.length) }, node);

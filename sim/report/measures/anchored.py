@@ -55,8 +55,8 @@ def silenced_flows(scenario: Scenario) -> Measured:
 def pods_of_flows(scenario: Scenario) -> Int64:
     """Return a number for every flow's pair of source and destination pod."""
     flows = build(scenario).flows
-    pod = scenario.tree.half**2
-    return flows.source // pod * scenario.tree.k + flows.destination // pod
+    pod = scenario.tree.hosts_per_pod
+    return flows.source // pod * scenario.tree.pods + flows.destination // pod
 
 
 def all_lost(scenario: Scenario, slower: Int64) -> Bools:

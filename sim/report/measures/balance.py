@@ -23,19 +23,20 @@ def link_spreads(scenario: Scenario) -> Measured:
     # The invariant is about one source switch, and a port does not count by source: every source
     # has a run of its own.
     result = run(scenario)
-    half = scenario.tree.half
-    alone = np.max([spreads(run(source)) for source in sources(scenario, half)], axis=0)
-    pods = max(spreads(run(source))[0] for source in sources(scenario, half**2))
-    aggs, edges = southbound_data(result)
+    tree = scenario.tree
+    edges = sources(scenario, tree.hosts_per_edge)
+    alone = np.max([spreads(run(source)) for source in edges], axis=0)
+    pods = max(spreads(run(source))[0] for source in sources(scenario, tree.hosts_per_pod))
+    to_aggs, to_edges = southbound_data(result)
 
     return Measured.of(
         result.record,
         alone=alone,
         pods=(pods,),
         together=spreads(result),
-        load=(aggs.mean(), edges.mean()),
+        load=(to_aggs.mean(), to_edges.mean()),
         # From each other pod one agg feeds an agg, with one pointer for this pod (section 6).
-        pointers=(scenario.tree.k - 1, most_feeding(scenario)),
+        pointers=(tree.pods - 1, most_feeding(scenario)),
     )
 
 
@@ -72,11 +73,12 @@ def southbound_data(result: Result) -> tuple[Int64, Int64]:
         scenario.data_bytes - scenario.ack_bytes
     )
     layers = by_layer(tree, data)
-    from_cores = layers[2].reshape(tree.half, tree.half, tree.k)  # agg position, core index, pod
-    from_aggs = layers[3].reshape(tree.k, tree.half, tree.half)  # pod, agg position, edge position
-    to_aggs = from_cores.transpose(2, 0, 1).reshape(tree.edges, tree.half)
+    # (agg position, core index, pod) and (pod, agg position, edge position).
+    from_cores = layers[2].reshape(tree.aggs_per_pod, tree.cores_per_agg, tree.pods)
+    from_aggs = layers[3].reshape(tree.pods, tree.aggs_per_pod, tree.edges_per_pod)
+    to_aggs = from_cores.transpose(2, 0, 1).reshape(tree.aggs, tree.cores_per_agg)
 
-    return to_aggs, from_aggs.transpose(0, 2, 1).reshape(tree.edges, tree.half)
+    return to_aggs, from_aggs.transpose(0, 2, 1).reshape(tree.edges, tree.aggs_per_pod)
 
 
 def spreads(result: Result) -> tuple[int, int]:
@@ -88,9 +90,8 @@ def spreads(result: Result) -> tuple[int, int]:
 def most_feeding(scenario: Scenario) -> int:
     """Return from how many edges, each with a pointer for it, the busiest edge gets flows."""
     flows = build(scenario).flows
-    half = scenario.tree.half
-    source = flows.source // half
-    destination = flows.destination // half
+    source = flows.source // scenario.tree.hosts_per_edge
+    destination = flows.destination // scenario.tree.hosts_per_edge
     # An edge has one pointer for another edge, however many flows share it: pairs count once.
     pairs = np.unique(np.stack([destination, source])[:, source != destination], axis=1)
 

@@ -41,10 +41,10 @@ def by_owner(tree: FatTree, loads: NDArray[np.int64]) -> tuple[NDArray[np.int64]
     # What leaves and enters an edge or pod is the matrix's; load balancing divides it among these
     # links. Cores' ports are in the order of pods, so that columns are what enters a pod.
     up_edge, up_agg, down_core, down_agg, _ = by_layer(tree, loads)
-    into_edge = down_agg.reshape(tree.k, tree.half, tree.half).swapaxes(1, 2)
+    into_edge = down_agg.reshape(tree.pods, tree.aggs_per_pod, tree.edges_per_pod).swapaxes(1, 2)
     return (
         up_edge,
-        up_agg.reshape(tree.k, -1),
+        up_agg.reshape(tree.pods, -1),
         down_core.T,
-        into_edge.reshape(tree.edges, tree.half),
+        into_edge.reshape(tree.edges, tree.aggs_per_pod),
     )

@@ -24,9 +24,10 @@ def count_pairs(scenario: Scenario) -> Measured:
     looks = [stuck_uplinks(scenario, time_ps) for time_ps in LOOKS_PS]
     stuck = np.where(looks[0] == looks[1], looks[0], NOT_STUCK)
     flows = build(scenario).flows
-    half = scenario.tree.half
-    pairs = synchronised_pairs(stuck, flows.destination // half)
-    red = red_flows(flows.source // half, flows.destination // half).sum()
+    source = flows.source // scenario.tree.hosts_per_edge
+    destination = flows.destination // scenario.tree.hosts_per_edge
+    pairs = synchronised_pairs(stuck, destination)
+    red = red_flows(source, destination).sum()
 
     return Measured.of(run(scenario).record, pairs=(pairs,), red=(red,))
 
@@ -40,8 +41,9 @@ def stuck_uplinks(scenario: Scenario, time_ps: int) -> Int64:
     seen = np.zeros(len(network.flows), dtype=bool)
 
     for edge in range(tree.edges):
-        for uplink in range(tree.half):
-            present = data_on_link(world, edge * tree.k + tree.half + uplink)
+        first = tree.first_port(edge) + tree.hosts_per_edge
+        for uplink in range(tree.edge_uplinks):
+            present = data_on_link(world, first + uplink)
             # Seen on an uplink before: the flow uses two, and is stuck to none.
             stuck[present] = np.where(seen[present], NOT_STUCK, uplink)
             seen[present] = True

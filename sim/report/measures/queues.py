@@ -38,14 +38,17 @@ def queues_while_sending(scenario: Scenario) -> Measured:
     times, queues = layer_queues(result)
     last = sent_ps(Timing.of(scenario), int(result.flows.packets[0]))
     middle = (times > 0.2 * last) & (times <= 0.8 * last)
-    half = scenario.tree.half
+    tree = scenario.tree
 
     return Measured.of(
         result.record,
         sending=queues[times <= last].mean(axis=0),
         steady=queues[middle].mean(axis=0),
         # Ofan has a pointer for each destination edge at edges, for each pod at aggs.
-        pointers=[distinct_destinations(scenario.tree, result.flows, n) for n in (half, half**2)],
+        pointers=[
+            distinct_destinations(tree, result.flows, n)
+            for n in (tree.hosts_per_edge, tree.hosts_per_pod)
+        ],
     )
 
 

@@ -84,7 +84,7 @@ def first_policies() -> dict[str, str]:
 
 def switch_of(scenario: Scenario, index: int, compiler: Compiler) -> Switch:
     """Return a switch with a program and the controller's entries for a fabric with failures."""
-    program = built_in(scenario.scheme.program, scenario.tree.half, compiler=compiler)
+    program = built_in(scenario.scheme.program, scenario.tree.most_uplinks, compiler=compiler)
     switch = Switch(
         device_id(index),
         lambda: 0,

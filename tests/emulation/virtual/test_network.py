@@ -15,7 +15,7 @@ from emulation.outcomes.outcome import Outcome
 from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric, outages
 from emulation.virtual.network import SwitchDraws
-from emulation.virtual.ports import Port, link_of
+from emulation.virtual.ports import Port
 from fattree import failures
 from fattree.bounds import bound_ps
 from fattree.draws import Stream, component, mix
@@ -127,7 +127,7 @@ def test_ports_know_their_layer_and_their_link(k: int) -> None:
     tree = FatTree(k)
     for link in range(tree.links):
         lower, upper = tree.link_ends(link)
-        assert link_of(tree, *lower) == link == link_of(tree, *upper)
+        assert tree.link_at(*lower) == link == tree.link_at(*upper)
         assert (tree.layer_of(*lower), tree.layer_of(*upper)) in [
             (LAYERS[1], LAYERS[4]),
             (LAYERS[2], LAYERS[3]),
