@@ -91,6 +91,11 @@ COMMANDS = {
     "report": Lazy(
         "sim.report.cli", "report", "Reproduce the paper: every figure, every claim, one page."
     ),
+    "experiments": Lazy(
+        "emulation.commands.experiments",
+        "experiments",
+        "List, show and copy the experiments that come with Ofan.",
+    ),
     "doctor": Lazy(
         "emulation.commands.doctor",
         "doctor",
@@ -110,7 +115,7 @@ SIM_COMMANDS = {
 }
 P4_COMMANDS = {
     "compile": Lazy(
-        "emulation.compiler.cli",
+        "emulation.commands.compile",
         "compile_command",
         "Compile P4_16 (v1model) to BMv2 JSON and P4Info.",
     ),
@@ -133,18 +138,19 @@ EXAMPLES = """
 \b
 Examples:
   ofan demo                                           a first look, under a minute
-  ofan emulate experiments/demo.toml                  run a file, keep the results
-  ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,jsq --seeds 3
-  ofan sim run --k 8 --policy all --seeds 10          128 hosts, every load balancer
-  ofan sim sweep experiments/sweep.toml --jobs 2      many runs; goes on where it stopped
-  ofan emulate --program my_lb.p4 --compare-with ofan,jsq
-  ofan compare experiments/demo.toml --policies all   virtual time against the simulator
+  ofan experiments list                               what comes with Ofan, found by name from any folder
+  ofan emulate demo                                   run one of them, or a file; keep the results
+  ofan emulate demo --k 8 --policies ofan,jsq --seeds 3 --jobs 2
+  ofan sim run --k 8 --policies all --seeds 10        128 hosts, every load balancer
+  ofan sim sweep sweep.toml --jobs 2                  many runs; goes on where it stopped
+  ofan emulate --program two_choices.p4 --policies ofan,jsq
+  ofan compare demo --policies all                    virtual time against the simulator
   ofan results compare results/demo results/demo_2    what two runs differ in
   ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
-  ofan p4 stf tests/emulation/compiler/cases          language tests: programs, packets, expectations
+  ofan p4 stf router.p4                               a program's test: packets, expectations
   ofan p4 trace router.p4 --entries router.stf        how packets walk through a program
-  ofan watch experiments/demo_failure.toml            see it happen, 15 s per load balancer
-  ofan serve experiments/demo_failure.toml            the same as a page: click a link to break it
+  ofan watch demo_failure                             see it happen, 15 s per load balancer
+  ofan serve demo_failure                             the same as a page: click a link to break it
   ofan report --quick                                 the paper's figures and claims on one page
   ofan doctor                                         what runs here, what is missing
 """  # noqa: E501  # `max_content_width` below is 110

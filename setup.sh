@@ -12,7 +12,23 @@ PY=${PY:-$(command -v /usr/bin/python3 || command -v python3)}
 say() { printf 'setup: %s\n' "$*" >&2; }
 root() { [ "$(id -u)" = 0 ]; }
 apt_can() { root && command -v apt-get >/dev/null; }
+SYSTEM_PY=/usr/bin/python3
 has_mininet() { "$PY" -c 'import mininet.net' 2>/dev/null && command -v mnexec >/dev/null; }
+
+quietly() {  # run a command that says something only if it fails
+    local said
+    said=$("$@" 2>&1) && return
+    printf '%s\n' "$said" >&2
+    return 1
+}
+
+no_mininet() {  # why, and what works
+    if [ "$PY" -ef "$SYSTEM_PY" ] || ! "$SYSTEM_PY" -c 'import mininet.net' 2>/dev/null; then
+        say "no Mininet for $PY: real packets (--network mininet) are left out, everything else works (Debian/Ubuntu: apt install mininet)"
+    else
+        say "Mininet is the system's, for $SYSTEM_PY, which $PY does not see: real packets (--network mininet) are left out, everything else works. \`make clean; make setup PY=$SYSTEM_PY\` has both"
+    fi
+}
 
 apt_install() {
     say "apt-get install $*"
@@ -30,7 +46,7 @@ make_venv() {  # a venv that sees the system's Mininet
 }
 
 locked() {  # install what a lock file names, bit for bit
-    "$1/bin/pip" install -qq --disable-pip-version-check --require-hashes -r "$2"
+    quietly "$1/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$2"
 }
 
 install_shell() {  # p4runtime-shell pins old libraries, so it lives apart
@@ -48,18 +64,13 @@ install_all() {
         PY=/usr/bin/python3
     fi
     "$PY" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { say "Python >= 3.10 is needed, $PY is older"; exit 1; }
-    if ! has_mininet; then
-        if apt_can; then
-            apt_install mininet iproute2 ethtool || say "apt could not install Mininet: real packets are left out"
-        else
-            say "no root or no apt: Mininet (real packets) is left out, everything else works"
-        fi
-    fi
+    if ! has_mininet && apt_can; then apt_install mininet iproute2 ethtool || say "apt could not install Mininet"; fi
+    has_mininet || no_mininet
     make_venv .venv --system-site-packages
     say "installing Python packages into .venv (a minute or two)"
     locked .venv requirements.lock
     # --no-build-isolation: setuptools is locked too, and nothing else builds us.
-    .venv/bin/pip install -qq --disable-pip-version-check --no-build-isolation --no-deps -e .
+    quietly .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
     # With sudo these are root: their Python looks for modules here, and nowhere that others can write.
     sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/ofan .venv/bin/softswitch
     rm -f .venv/.installed-* .venv/ofan-shell
@@ -73,7 +84,7 @@ case "${1:-all}" in
     can-mininet) root && has_mininet ;;
     why-not-mininet)
         if ! root; then say "no root: the Mininet tests are left out"; exit 0; fi
-        if ! has_mininet; then say "no Mininet: its tests are left out (apt install mininet)"; exit 0; fi
+        if ! has_mininet; then no_mininet; exit 0; fi
         exit 1
         ;;
     *) say "unknown: $1"; exit 2 ;;

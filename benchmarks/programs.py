@@ -1,7 +1,7 @@
 """Packet-hops per CPU second: kernels, the same load balancers as P4 programs, the Python network.
 
     python benchmarks/programs.py                     k = 8 and 32, a permutation of 1 MiB
-    python benchmarks/programs.py --k 8,32,64 --policy ofan,jsq
+    python benchmarks/programs.py --k 8,32,64 --policies ofan,jsq
     python benchmarks/programs.py --program two_choices.p4
 
 Every measurement has a process of its own, and runs side by side in time; rates are per second of
@@ -100,7 +100,7 @@ def scenarios(policies: list[str], programs: tuple[Path, ...], k: int) -> list[S
 
 @click.command()
 @click.option("--k", "sizes", default="8,32", show_default=True, help="Sizes, with commas.")
-@click.option("--policy", "policies", default="ofan", show_default=True, help="Names, or all.")
+@click.option("--policies", "policies", default="ofan", show_default=True, help="Names, or all.")
 @click.option("--program", "programs", multiple=True, type=click.Path(path_type=Path))
 def main(sizes: str, policies: str, programs: tuple[Path, ...]) -> None:
     """Print one line per measurement."""

@@ -2,15 +2,20 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Any, get_args
 
 import click
 
 from controller.errors import ControllerError
 from emulation.compiler import CompileError
 from emulation.errors import EmulationError, FailedRunError
+from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import FabricError
+from fattree.experiment import Matrix
+from fattree.policies import POLICIES
 
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
@@ -19,12 +24,23 @@ ALL = "all"
 RUN_FAILED = 1
 Names = tuple[str, ...]
 
+# Options that are short for a key of an experiment: of whatever file, and without one.
+KEYS = {
+    "k": "fabric.k",
+    "matrix": "collective.matrix",
+    "message_bytes": "collective.message_bytes",
+    "seeds": "seeds",
+    "seed": "seed",
+    "failure_rate": "failures.rate",
+    "convergence_rtt": "failures.convergence_rtt",
+}
+
 settings_option = click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Override a key of the file; repeatable.",
+    help="Override any key of the file; repeatable.",
 )
 csv_option = click.option(
     "--csv",
@@ -32,12 +48,12 @@ csv_option = click.option(
     metavar="FILE",
     help="Write the rows to a CSV file (-: stdout).",
 )
-seeds_option = click.option(
-    "--seeds", type=click.IntRange(1), help="How many seeds to run, from the file's on."
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes."
 )
 host_rule_option = click.option(
     "--host-rule",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    type=ShippedFile(),
     metavar="FILE",
     help="Run your own host rule (.py).",
 )
@@ -88,3 +104,60 @@ def names(
         return wanted
 
     return convert
+
+
+def chosen(policies: Sequence[str]) -> list[str]:
+    """Return the override that names load balancers, nothing where none are named."""
+    return [f"policies={','.join(policies)}"] if policies else []
+
+
+EXPERIMENT_OPTIONS = (
+    click.option(
+        "--policies",
+        metavar="A,B|all",
+        callback=names(tuple(POLICIES)),
+        help=f"Load balancers: {', '.join(POLICIES)}.  [the file's; ofan]",
+    ),
+    click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]"),
+    click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]"),
+    click.option("--message-bytes", metavar="SIZE", help="As in 65536, 64KiB, 1MiB.  [1MiB]"),
+    click.option("--seeds", metavar="N", help="How many seeds.  [1]"),
+    click.option("--seed", metavar="N", help="The first seed.  [1]"),
+    click.option(
+        "--failure-rate", metavar="P", help="The probability that a link has failed.  [0]"
+    ),
+    click.option(
+        "--convergence-rtt",
+        metavar="G",
+        help="Zero-load RTTs until routes change (inf: never).  [0]",
+    ),
+    settings_option,
+)
+
+
+def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what names load balancers and sets keys, the same for every command.
+
+    `command` gets the load balancers as `policies`, none where they are not given, and all else as
+    `settings`, KEY=VALUE, shorthands before those of `--set`.
+    """
+
+    @wraps(command)
+    def with_settings(settings: tuple[str, ...], **options: Any) -> None:
+        given = {key: options.pop(name) for name, key in KEYS.items()}
+        short = {key: value for key, value in given.items() if value is not None}
+        try:
+            command(settings=(*(f"{key}={short[key]}" for key in short), *settings), **options)
+        # Errors name what was typed.
+        except click.ClickException as error:
+            message = error.message
+            for name, key in KEYS.items():
+                if key in short:
+                    message = message.replace(f"--set {key}:", f"--{name.replace('_', '-')}:")
+
+            raise (error if message == error.message else click.ClickException(message)) from None
+
+    for option in reversed(EXPERIMENT_OPTIONS):
+        with_settings = option(with_settings)
+
+    return with_settings

@@ -78,7 +78,9 @@ def load_experiment(
     """
     text = read_text(path, ExperimentError)
     if not _parse_toml(text, str(path)):
-        raise ExperimentError(f"{path}: the file sets nothing: experiments/demo.toml is an example")
+        raise ExperimentError(
+            f"{path}: the file sets nothing: ofan experiments show demo is an example"
+        )
 
     return parse_experiment(
         text,

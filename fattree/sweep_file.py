@@ -42,11 +42,15 @@ def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[Scenario
 def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[Scenario]:
     """Return the runs of a sweep in TOML text; `source` names it in errors.
 
-    Without `[sweep]`, those of the experiment.
+    Without `[sweep]`, those of the experiment. An override takes the place of a key's values.
     """
     header = HEADER.search(text)
+    settings = list(overrides)
+    overridden = {setting.partition("=")[0].strip() for setting in settings}
     axes = _axes(text, header.start(), source) if header else {}
-    base = _base(text[: header.start()] if header else text, axes, text, source, overrides)
+    # What the command line says holds for all runs.
+    axes = {key: values for key, values in axes.items() if key not in overridden}
+    base = _base(text[: header.start()] if header else text, axes, text, source, settings)
 
     if prod(map(len, axes.values())) * base.runs > MOST_RUNS:
         raise ExperimentError(f"{source}: more than {MOST_RUNS:,} runs")

@@ -6,15 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fattree.connection_matrix import describe, parse_connection_matrix
-from fattree.errors import ExperimentError, FabricError, MatrixError
+from fattree.errors import FabricError, MatrixError
 from fattree.experiment import Experiment, Scenario
 from fattree.experiment_file import load_experiment, parse_experiment
-from fattree.policies import POLICIES
 from fattree.tables import STDOUT, terminal, write_csv
 from fattree.text_file import read_text
 from sim.errors import FailedRunsError, SimulationError, UnfinishedError
@@ -23,24 +21,13 @@ from sim.tables import Runs, csv_rows, json_rows, results_table, write_parquet
 
 # Usage has 2: a script can tell one from the other.
 RUN_FAILED = 1
-# Options that are shorthands for keys of an experiment: errors name what was typed.
-KEYS = {
-    "--k": "fabric.k",
-    "--policy": "policies",
-    "--matrix": "collective.matrix",
-    "--message-bytes": "collective.message_bytes",
-    "--seeds": "seeds",
-    "--seed": "seed",
-    "--failure-rate": "failures.rate",
-    "--convergence-rtt": "failures.convergence_rtt",
-}
-
 # \b keeps click from filling the lines.
 RESULTS_EXAMPLES = """
 \b
 Examples:
-  ofan sim results results/sweep.sqlite
-  ofan sim results results/sweep.sqlite --parquet sweep.parquet
+  ofan sim sweep sweep.toml                                  fills results/message_size.sqlite
+  ofan sim results results/message_size.sqlite
+  ofan sim results results/message_size.sqlite --parquet message_size.parquet
 """
 
 FilePath = click.Path(path_type=Path, dir_okay=False)
@@ -109,40 +96,12 @@ def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
         )
 
 
-def read_experiment(
-    file: Path | None,
-    options: dict[str, Any],
-    settings: Sequence[str],
-    first: Sequence[str] = (),
-) -> Experiment:
-    """Read the file, if there is one, with the options of the command line, `first` before them.
+def read_experiment(file: Path | None, settings: Sequence[str]) -> Experiment:
+    """Read the file, if there is one, with the command line's overrides; raises ExperimentError."""
+    if file:
+        return load_experiment(file, settings)
 
-    Raises ExperimentError naming the option.
-    """
-    given = {option: value for option, value in options.items() if value is not None}
-    overrides = [*first, *(f"{KEYS[option]}={value}" for option, value in given.items()), *settings]
-    try:
-        return (
-            load_experiment(file, overrides)
-            if file
-            else parse_experiment("", "command line", overrides)
-        )
-    except ExperimentError as error:
-        raise ExperimentError(_naming_options(str(error), given)) from None
-
-
-def _naming_options(message: str, given: dict[str, Any]) -> str:
-    for option in given:
-        message = message.replace(f"--set {KEYS[option]}:", f"{option}:")
-
-    return message
-
-
-def named_policies(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
-) -> str | None:
-    """Return the names of load balancers, of all where that is asked for."""
-    return ",".join(POLICIES) if value == "all" else value
+    return parse_experiment("", "command line", settings)
 
 
 def show(runs: Runs, as_json: bool, **extra: str) -> None:

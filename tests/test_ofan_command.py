@@ -24,7 +24,7 @@ def wait() -> None:
 def test_help_lists_every_command_and_examples() -> None:
     text = CliRunner().invoke(ofan.cli, ["--help"]).stdout
     assert all(name in text for name in (*ofan.COMMANDS, "p4"))
-    assert "ofan emulate experiments/demo.toml" in text
+    assert "ofan emulate demo" in text
 
 
 def test_help_imports_no_command() -> None:

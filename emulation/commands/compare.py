@@ -12,17 +12,19 @@ import click
 
 from emulation.command_line import (
     csv_option,
+    experiment_options,
     host_rule_option,
+    jobs_option,
     names,
     one_line_errors,
-    seeds_option,
-    settings_option,
 )
 from emulation.commands import on_mininet
 from emulation.commands.emulate import MININET, read_experiment
 from emulation.commands.experiment_run import (
     VIRTUAL,
+    ProgressCall,
     Reporter,
+    in_order,
     reporting,
     run_experiment,
     virtually,
@@ -33,10 +35,10 @@ from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
 from emulation.programs.own_program import Loaded, alone, own_program
+from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
-from fattree.experiment import LIKE, Experiment, OwnProgram
+from fattree.experiment import LIKE, Experiment, OwnProgram, Scenario
 from fattree.experiment_file import host_rule_settings
-from fattree.policies import POLICIES
 from fattree.record import Record, flat, table
 from fattree.tables import terminal, write_csv
 
@@ -48,69 +50,72 @@ LEGEND = (
     "Green: equal to the first network in every seed; red: not, with the difference."
 )
 
-REAL_PACKETS = "experiments/mininet_k4.toml"
+REAL_PACKETS = "mininet_k4"
 EXAMPLES = f"""
 \b
 Examples:
-  ofan compare experiments/demo.toml
-  ofan compare experiments/demo.toml --host-rule my_labels.py --policies host_pkt,host_pkt_ar
-  ofan compare experiments/demo_failure.toml --policies ofan,simple_rr,host_dr --seeds 3
-  ofan compare experiments/demo.toml --program two_choices.p4 --policies ofan,jsq
-  sudo .venv/bin/ofan compare {REAL_PACKETS} --policies all --networks {",".join(NETWORKS)}
+  ofan compare demo
+  ofan compare demo --host-rule fast_labels.py --policies host_pkt,host_pkt_ar
+  ofan compare demo_failure --policies ofan,simple_rr,host_dr --seeds 3 --jobs 2
+  ofan compare demo --program two_choices.p4 --policies ofan,jsq
+  sudo $(which ofan) compare {REAL_PACKETS} --policies all --networks {",".join(NETWORKS)}
 """
 
 
 def run_on(
-    network: str, experiment: Experiment, reporter: Reporter, folder: Path
+    network: str, experiment: Experiment, reporter: Reporter, folder: Path, jobs: int = 1
 ) -> tuple[Record, ...]:
     """Run an experiment on one of NETWORKS.
 
     Raises what the network raises, the simulator's errors as FailedRunError.
     """
     if network == SIM:
-        return simulated(experiment, reporter)
+        return simulated(experiment, reporter, jobs=jobs)
 
     if network == MININET:
         run = on_mininet.runner(on_mininet.setup(experiment, SOFTSWITCH, (), folder))
         return run_experiment(experiment, reporter, run, network).records
 
-    return run_experiment(experiment, reporter).records
+    return run_experiment(experiment, reporter, jobs=jobs).records
 
 
 def run_program_on(
-    network: str, experiment: Experiment, own: Loaded, reporter: Reporter
+    network: str, experiment: Experiment, own: Loaded, reporter: Reporter, jobs: int = 1
 ) -> tuple[Record, ...]:
     """Run a user's program in place of an experiment's load balancers; raises as `run_on`."""
     mine = alone(experiment, own)
     if network == SIM:
-        return simulated(mine, reporter, str(own.path))
+        return simulated(mine, reporter, str(own.path), jobs=jobs)
 
-    return run_experiment(mine, reporter, runs_of(virtually(own.program), own), network).records
+    run = runs_of(virtually(own.program), own)
+    return run_experiment(mine, reporter, run, network, jobs=jobs).records
 
 
 def simulated(
-    experiment: Experiment, reporter: Reporter, program: str | None = None
+    experiment: Experiment, reporter: Reporter, program: str | None = None, *, jobs: int = 1
 ) -> tuple[Record, ...]:
     """Run an experiment in the simulator, by kernels or with a program of the user's."""
+    scenarios = [each.model_copy(update={"program": program}) for each in experiment.scenarios()]
+    records = []
+    with reporter.experiment(experiment):
+        for record in in_order(_simulate, scenarios, reporter, jobs):
+            records.append(record)
+            reporter.finish(record)
+
+    return tuple(records)
+
+
+def _simulate(scenario: Scenario, _on_progress: ProgressCall) -> Record:
     # Importing the simulator loads its compiled kernels, which other networks can do without.
     from emulation.virtual.simulated import simulate
     from sim import SimulationError  # noqa: PLC0415
 
-    records = []
-    with reporter.experiment(experiment):
-        for scenario in experiment.scenarios():
-            reporter.start(scenario)
-            try:
-                records.append(simulate(scenario.model_copy(update={"program": program})))
-            # Errors of the simulator do not know of which run they are.
-            except SimulationError as error:
-                raise FailedRunError(
-                    f"{SIM}, {scenario.balancer_label}, seed {scenario.seed}: {error}"
-                ) from None
-
-            reporter.finish(records[-1])
-
-    return tuple(records)
+    # Errors of the simulator do not know of which run they are.
+    try:
+        return simulate(scenario)
+    except SimulationError as error:
+        label, seed = scenario.balancer_label, scenario.seed
+        raise FailedRunError(f"{SIM}, {label}, seed {seed}: {error}") from None
 
 
 def keep(
@@ -138,18 +143,13 @@ def show(rows: Sequence[Row], picture: Path) -> None:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--policies",
-    metavar="POLICY,...",
-    callback=names(tuple(POLICIES)),
-    help="Load balancers, or all [the file's].",
-)
+@click.argument("file", type=ShippedFile())
+@experiment_options
 @click.option(
     "--program",
     "programs",
     multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=ShippedFile(),
     metavar="FILE",
     help="Your own P4 program, beside --policies (virtual, sim); repeatable.",
 )
@@ -168,8 +168,7 @@ def show(rows: Sequence[Row], picture: Path) -> None:
     show_default=True,
     help="The first is the reference.",
 )
-@settings_option
-@seeds_option
+@jobs_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -192,19 +191,19 @@ def compare(
     host_rule: Path | None,
     networks: tuple[str, ...],
     settings: tuple[str, ...],
-    seeds: int | None,
+    jobs: int,
     output: Path | None,
     force: bool,
     as_json: bool,
     csv: Path | None,
 ) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
-    if programs and MININET in networks:
-        raise click.UsageError("--program is for the virtual network and the simulator")
+    if (programs or jobs > 1) and MININET in networks:
+        raise click.UsageError("--program and --jobs are for the virtual network and the simulator")
 
     with one_line_errors():
         rule = host_rule_settings(host_rule, None if programs else like)
-        experiment = read_experiment(file, (*rule, *settings), seeds)
+        experiment = read_experiment(file, (*rule, *settings))
         # All scenarios of an experiment have the same fabric.
         for scenario in islice(experiment.scenarios(), int(VIRTUAL in networks and not force)):
             refuse_too_large(scenario)
@@ -229,8 +228,8 @@ def compare(
                 record
                 for network in networks
                 for found in (
-                    run_on(network, ours, reporter, folder) if ours.runs else (),
-                    *(run_program_on(network, experiment, own, reporter) for own in owned),
+                    run_on(network, ours, reporter, folder, jobs) if ours.runs else (),
+                    *(run_program_on(network, experiment, own, reporter, jobs) for own in owned),
                 )
                 for record in found
             ]

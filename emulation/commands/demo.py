@@ -14,10 +14,9 @@ from emulation.mininet.kernel import refuse_if_unable
 from emulation.outcomes.folder import results_folder
 from emulation.outcomes.tables import results_table
 from fattree.experiment_file import load_experiment
+from fattree.shipped import EXPERIMENTS
 from fattree.tables import terminal
 
-# Only in a checkout: wheels have no experiment files.
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 PARTS = (
     ("demo.toml", "16 hosts, a permutation of 256 packets each, all links up"),
     (
@@ -31,19 +30,10 @@ MININET_FILE = "mininet_k4.toml"
 
 
 def run_parts(folder: Path, reporter: Reporter) -> list[Finished]:
-    """Run the demo's experiments and keep each in a folder of its own.
-
-    Raises EmulationError without the files.
-    """
+    """Run the demo's experiments and keep each in a folder of its own."""
     done = []
     for name, _ in PARTS:
-        path = EXPERIMENTS / name
-        if not path.exists():
-            raise EmulationError(
-                f"{path} is missing: the demo runs from a checkout of the repository"
-            )
-
-        experiment = load_experiment(path)
+        experiment = load_experiment(EXPERIMENTS / name)
         done.append(run_experiment(experiment, reporter))
         keep(done[-1], folder / experiment.name)
 

@@ -11,11 +11,10 @@ import click
 
 from emulation.command_line import (
     csv_option,
+    experiment_options,
     host_rule_option,
-    names,
+    jobs_option,
     one_line_errors,
-    seeds_option,
-    settings_option,
 )
 from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
@@ -40,18 +39,19 @@ from emulation.outcomes.folder import results_folder, writing
 from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.programs.switch_program import Compiler
+from emulation.shipped_file import ShippedFile
 from emulation.softswitch.pipeline import Engine
 from emulation.virtual.engine import ENGINES
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Detection, Experiment
 from fattree.experiment_file import host_rule_settings, load_experiment
-from fattree.policies import POLICIES
 from fattree.record import Record, flat
+from fattree.shipped import EXPERIMENTS
 from fattree.tables import terminal, write_csv
 from hostagent.own_rule import own_rule
 
 # What --program runs where no experiment is named.
-DEMO = Path(__file__).resolve().parents[2] / "experiments" / "demo.toml"
+DEMO = EXPERIMENTS / "demo.toml"
 MININET = "mininet"
 LEGEND = (
     "p50 to p99.9: flows' times, each from when it could start. E>A to E>H: the longest queue of"
@@ -59,32 +59,27 @@ LEGEND = (
     " lost: packets sent into a failed link or a dead switch."
 )
 
-ON_MININET = (
-    "sudo .venv/bin/ofan emulate experiments/mininet_k4.toml"
-    f" --network {MININET} --set policies=ofan"
-)
+ON_MININET = f"sudo $(which ofan) emulate mininet_k4 --network {MININET} --policies ofan"
 EXAMPLES = f"""
 \b
 Examples:
-  ofan emulate experiments/demo.toml
-  ofan emulate experiments/demo.toml --set fabric.queue_bytes=0       (0: queues without a limit)
-  ofan emulate experiments/demo.toml --set fabric.k=8 --set policies=ofan,host_pkt --seeds 3
-  ofan emulate experiments/demo_failure.toml --json | jq '.records[] | {{policy, cct_ps}}'
+  ofan emulate demo                                   (what comes with Ofan: ofan experiments list)
+  ofan emulate demo --set fabric.queue_bytes=0        (0: queues without a limit)
+  ofan emulate demo --k 8 --policies ofan,host_pkt --seeds 3 --jobs 2
+  ofan emulate demo_failure --json | jq '.records[] | {{policy, cct_ps}}'
   {ON_MININET} --hold
   {ON_MININET} --hold --detection netlink
-  ofan emulate --host-rule my_labels.py --compare-with host_pkt,host_pkt_ar
-  ofan emulate --program my_lb.p4 --compare-with ofan,jsq
-  ofan emulate --program my_lb.p4 --like ofan experiments/demo_failure.toml
+  ofan emulate --host-rule fast_labels.py --policies host_pkt,host_pkt_ar
+  ofan emulate --program two_choices.p4 --policies ofan,jsq
+  ofan emulate --program two_choices.p4 --like ofan demo_failure
 """
 
 
 def read_experiment(
-    file: Path, settings: tuple[str, ...], seeds: int | None, takes_program: bool = False
+    file: Path, settings: tuple[str, ...], takes_program: bool = False
 ) -> Experiment:
     """Read an experiment file with the overrides of the command line; raises ExperimentError."""
-    experiment = load_experiment(
-        file, [*settings, *([f"seeds={seeds}"] if seeds is not None else [])], takes_program
-    )
+    experiment = load_experiment(file, settings, takes_program)
     if experiment.host_rule:
         own_rule(experiment.host_rule.text, experiment.host_rule.file)
 
@@ -144,21 +139,20 @@ def refuse_contradictions(
 
     if own is None and file is None:
         raise click.UsageError(
-            "which experiment? Name a file, as in ofan emulate experiments/demo.toml"
+            "which experiment? Name a file, or one that comes with Ofan: ofan emulate demo"
         )
 
     if own is not None and any(
         setting.partition("=")[0].strip() == "policies" for setting in settings
     ):
         raise click.UsageError(
-            "yours runs in place of the experiment's policies: use --like and --compare-with"
+            "yours runs in place of the experiment's policies: use --like and --policies"
         )
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@settings_option
-@seeds_option
+@click.argument("file", type=ShippedFile(), required=False)
+@experiment_options
 @click.option(
     "--network",
     type=click.Choice([VIRTUAL, MININET]),
@@ -168,7 +162,7 @@ def refuse_contradictions(
 )
 @click.option(
     "--program",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=ShippedFile(),
     help="Run your own program (.p4, or BMv2 .json).",
 )
 @host_rule_option
@@ -177,13 +171,6 @@ def refuse_contradictions(
     type=click.Choice(LIKE),
     metavar="POLICY",
     help=f"Yours: whose groups and hosts it gets [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
-)
-@click.option(
-    "--compare-with",
-    "rivals",
-    metavar="POLICY,...",
-    callback=names(tuple(POLICIES)),
-    help="Yours: run these of ours beside it.",
 )
 @click.option(
     "--output",
@@ -217,6 +204,7 @@ def refuse_contradictions(
     is_flag=True,
     help="Mininet: keep the network for commands (ofan status, link, traffic, ...).",
 )
+@jobs_option
 @click.option(
     "--force",
     is_flag=True,
@@ -231,13 +219,12 @@ def refuse_contradictions(
 )
 def emulate(
     file: Path | None,
+    policies: tuple[str, ...],
     settings: tuple[str, ...],
-    seeds: int | None,
     network: str,
     program: Path | None,
     host_rule: Path | None,
     like: str | None,
-    rivals: tuple[str, ...],
     output: Path | None,
     as_json: bool,
     csv: Path | None,
@@ -247,11 +234,13 @@ def emulate(
     detection: str | None,
     hold: bool,
     ports: tuple[str, ...],
+    jobs: int,
     force: bool,
 ) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet.
 
-    Keep its results in a folder.
+    Keep its results in a folder. A program or rule of yours runs in place of the file's load
+    balancers, beside those of --policies.
     """
     refuse_contradictions(
         file,
@@ -260,18 +249,18 @@ def emulate(
         of_mininet=(switch, compiler, hold, *ports),
         network=network,
     )
-    if network == MININET and engine:
-        raise click.UsageError("--engine needs --network virtual")
+    if network == MININET and (engine or jobs > 1):
+        raise click.UsageError("--engine and --jobs need --network virtual")
 
-    if hold and rivals:
-        raise click.UsageError("--hold keeps one network: leave out --compare-with")
+    if hold and policies and (program or host_rule):
+        raise click.UsageError("--hold keeps one network: leave out --policies")
 
     # --detection is a key of the file, too; the last one counts.
     settings = (*settings, f"controller.detection={detection}") if detection else settings
     with one_line_errors():
         rule = host_rule_settings(host_rule, None)
         experiment = with_own(
-            read_experiment(file or DEMO, (*rule, *settings), seeds, True), program, like, rivals
+            read_experiment(file or DEMO, (*rule, *settings), True), program, like, policies
         )
 
         # All scenarios of an experiment have the same fabric; it has none where a program alone is
@@ -316,9 +305,9 @@ def emulate(
 
         with reporting() as reporter:
             if own:
-                finished = run_beside(experiment, own, runners, reporter=reporter, network=network)
+                finished = run_beside(experiment, own, runners, reporter, network, jobs=jobs)
             else:
-                finished = run_experiment(experiment, reporter, runners(None), network)
+                finished = run_experiment(experiment, reporter, runners(None), network, jobs=jobs)
 
         picture = _kept_or_shown(finished, folder, own, as_json, csv)
 

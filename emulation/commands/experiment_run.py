@@ -1,11 +1,12 @@
 """Run an experiment, one scenario after the other, and leave its results in a folder."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from rich.console import Console
@@ -27,11 +28,13 @@ from emulation.virtual.engine import fabric
 from fattree.experiment import Experiment, Scenario
 from fattree.record import Record
 from fattree.units import PS_PER_US
+from sim.cluster import connected
 
 VIRTUAL = "virtual"
 # Told how much of the traffic has arrived, from 0 to 1.
 ProgressCall = Callable[[float], None]
 Runner = Callable[[Scenario, ProgressCall], Outcome]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,16 +114,24 @@ def reporting() -> Iterator[Reporter]:
 
 def virtually(program: SwitchProgram | None = None, engine: Engine = "auto") -> Runner:
     """Return what runs a scenario in virtual time; why it is not native is said once on stderr."""
-    # The same line for every scenario would say nothing new.
-    say = cache(partial(click.echo, err=True))
-
-    return lambda scenario, on_progress: fabric(scenario, program, engine, say).run(
+    return lambda scenario, on_progress: fabric(scenario, program, engine, _say).run(
         on_progress=on_progress
     )
 
 
+# The same line for every scenario would say nothing new.
+@cache
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
 def run_experiment(
-    experiment: Experiment, reporter: Reporter, run: Runner | None = None, network: str = VIRTUAL
+    experiment: Experiment,
+    reporter: Reporter,
+    run: Runner | None = None,
+    network: str = VIRTUAL,
+    *,
+    jobs: int = 1,
 ) -> Finished:
     """Run all scenarios, in virtual time by default; raises what `run` raises."""
     run = run or virtually()
@@ -128,13 +139,41 @@ def run_experiment(
     records = []
 
     with reporter.experiment(experiment):
-        for scenario in experiment.scenarios():
-            reporter.start(scenario)
-            outcomes.append(run(scenario, reporter.advance))
-            records.append(record(outcomes[-1], network))
+        for outcome in in_order(run, list(experiment.scenarios()), reporter, jobs):
+            outcomes.append(outcome)
+            records.append(record(outcome, network))
             reporter.finish(records[-1])
 
     return Finished(experiment, tuple(outcomes), tuple(records))
+
+
+def in_order(
+    run: Callable[[Scenario, ProgressCall], Result],
+    scenarios: Sequence[Scenario],
+    reporter: Reporter,
+    jobs: int,
+) -> Iterator[Result]:
+    """Yield what comes of each scenario, in their order; raises what `run` raises.
+
+    With `jobs` above 1 that many processes run them, which tell no progress in between.
+    """
+    if jobs == 1 or len(scenarios) < 2:
+        for scenario in scenarios:
+            reporter.start(scenario)
+            yield run(scenario, reporter.advance)
+
+        return
+
+    with connected(min(jobs, len(scenarios)), None) as client:
+        # Not pure: Dask must not take an earlier result for this one.
+        futures = client.map(_unwatched, [run] * len(scenarios), scenarios, pure=False)
+        for scenario, future in zip(scenarios, futures, strict=True):
+            reporter.start(scenario)
+            yield future.result()
+
+
+def _unwatched(run: Callable[[Scenario, ProgressCall], Result], scenario: Scenario) -> Result:
+    return run(scenario, lambda _fraction: None)
 
 
 def keep(finished: Finished, folder: Path) -> None:

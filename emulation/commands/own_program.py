@@ -1,4 +1,4 @@
-"""Runs of a load balancer of the user's own, with ours beside it (`--program`, `--compare-with`).
+"""Runs of a load balancer of the user's own, with ours beside it (`--program`, `--policies`).
 
 The kept experiment names the program in a table `[program]`, and the results folder has its files,
 so that `ofan emulate results/NAME/experiment.toml` runs it again.
@@ -46,8 +46,8 @@ def with_own(
         return experiment.model_copy(update={"program": own, "policies": rivals})
 
     if experiment.program is None:
-        if (like or rivals) and not experiment.host_rule:
-            raise ProgramError("--like and --compare-with need --program or --host-rule")
+        if like and not experiment.host_rule:
+            raise ProgramError("--like needs --program or --host-rule")
 
         return experiment.model_copy(update={"policies": rivals or experiment.policies})
 
@@ -75,7 +75,13 @@ def runs_of(runner: Runner, own: Loaded) -> Runner:
 
 
 def run_beside(
-    experiment: Experiment, own: Loaded, runners: Runners, reporter: Reporter, network: str
+    experiment: Experiment,
+    own: Loaded,
+    runners: Runners,
+    reporter: Reporter,
+    network: str,
+    *,
+    jobs: int = 1,
 ) -> Finished:
     """Run a user's program, then the experiment's load balancers; raises what the network raises.
 
@@ -85,12 +91,12 @@ def run_beside(
     # The file's place on this machine says nothing to whoever gets the results folder.
     kept = experiment.model_copy(update={"program": OwnProgram(file=own.path.name, like=own.like)})
     mine = run_experiment(
-        alone(experiment, own), reporter, runs_of(runners(own.program), own), network
+        alone(experiment, own), reporter, runs_of(runners(own.program), own), network, jobs=jobs
     )
     if not experiment.policies:
         return replace(mine, experiment=kept)
 
-    ours = run_experiment(experiment.without_rule(), reporter, runners(None), network)
+    ours = run_experiment(experiment.without_rule(), reporter, runners(None), network, jobs=jobs)
     return Finished(kept, mine.outcomes + ours.outcomes, mine.records + ours.records)
 
 

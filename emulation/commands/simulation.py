@@ -4,15 +4,20 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
 
 import click
 import polars as pl
 
-from emulation.command_line import BAD_INPUT, host_rule_option
-from fattree.experiment import BUILT_IN, LIKE, Matrix, OwnProgram, Scenario
+from emulation.command_line import (
+    BAD_INPUT,
+    chosen,
+    experiment_options,
+    host_rule_option,
+    jobs_option,
+)
+from emulation.shipped_file import ShippedFile
+from fattree.experiment import BUILT_IN, LIKE, OwnProgram, Scenario
 from fattree.experiment_file import host_rule_settings
-from fattree.policies import POLICIES
 from fattree.sweep_file import load_sweep
 from fattree.tables import STDOUT
 from hostagent.own_rule import scenario_rule
@@ -21,7 +26,6 @@ from sim.cli import (
     FilePath,
     csv_option,
     in_a_folder,
-    named_policies,
     one_line_errors,
     parquet_option,
     processors,
@@ -37,21 +41,21 @@ from sim.sweeps import Run, flow_file, simulate, sweep
 RUN_EXAMPLES = """
 \b
 Examples:
-  ofan sim run --k 8 --policy ofan,jsq --matrix permutation --message-bytes 1MiB --seeds 10
-  ofan sim run experiments/demo.toml --set fabric.k=16 --policy all
-  ofan sim run --k 32 --program two_choices.p4 --policy ofan,jsq --threads 2
-  ofan sim run --k 16 --policy all --as p4
-  ofan sim run --k 16 --host-rule my_labels.py --policy host_pkt,host_pkt_ar
-  ofan sim run --k 8 --policy ofan,jsq --seeds 10 --flows flows.parquet --cdf times.png
+  ofan sim run --k 8 --policies ofan,jsq --matrix permutation --message-bytes 1MiB --seeds 10
+  ofan sim run demo --k 16 --policies all
+  ofan sim run --k 32 --program two_choices.p4 --policies ofan,jsq --threads 2
+  ofan sim run --k 16 --policies all --as p4
+  ofan sim run --k 16 --host-rule fast_labels.py --policies host_pkt,host_pkt_ar
+  ofan sim run --k 8 --policies ofan,jsq --seeds 10 --flows flows.parquet --cdf times.png
   ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \
 | jq '.runs[] | {policy, seed, increase}'
 """
 SWEEP_EXAMPLES = """
 \b
 Examples:
-  ofan sim sweep experiments/sweep.toml --jobs 2
-  ofan sim sweep experiments/sweep.toml --program two_choices.p4 --like jsq
-  ofan sim sweep experiments/sweep.toml --store sweep.sqlite --scheduler tcp://127.0.0.1:8786
+  ofan sim sweep sweep.toml --jobs 2
+  ofan sim sweep sweep.toml --program two_choices.p4 --like jsq
+  ofan sim sweep sweep.toml --store sweep.sqlite --scheduler tcp://127.0.0.1:8786
 """
 
 P4 = "p4"
@@ -62,7 +66,7 @@ program_option = click.option(
     "--program",
     "programs",
     multiple=True,
-    type=FilePath,
+    type=ShippedFile(),
     metavar="FILE",
     help="Run your own P4 program (.p4, or BMv2 .json) in the switches; repeatable.",
 )
@@ -163,34 +167,13 @@ def write_flows(
 
 
 @click.command(epilog=RUN_EXAMPLES)
-@click.argument("file", required=False, type=FilePath)
-@click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]")
-@click.option(
-    "--policy",
-    callback=named_policies,
-    metavar="A,B|all",
-    help=f"Load balancers: {', '.join(POLICIES)}.  [ofan]",
-)
+@click.argument("file", required=False, type=ShippedFile())
+@experiment_options
 @program_option
 @host_rule_option
 @like_option
 @as_option
-@click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]")
-@click.option("--message-bytes", metavar="SIZE", help="For example 65536, 64KiB, 1MiB.  [1MiB]")
-@click.option("--seeds", metavar="N", help="How many seeds.  [1]")
-@click.option("--seed", metavar="N", help="The first seed.  [1]")
-@click.option("--failure-rate", metavar="P", help="The probability that a link has failed.  [0]")
-@click.option(
-    "--convergence-rtt", metavar="G", help="Zero-load RTTs until routes change (inf: never).  [0]"
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override any key of the file; repeatable.",
-)
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@jobs_option
 @THREADS
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @csv_option
@@ -213,6 +196,7 @@ def run(
     host_rule: Path | None,
     like: str | None,
     form: str,
+    policies: tuple[str, ...],
     settings: tuple[str, ...],
     jobs: int,
     threads: int,
@@ -221,7 +205,6 @@ def run(
     parquet: Path | None,
     flows: Path | None,
     cdf: Path | None,
-    **options: Any,
 ) -> None:
     """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
     with one_line_errors(), TemporaryDirectory(prefix="ofan-flows-") as temporary:
@@ -230,16 +213,12 @@ def run(
             if path and path.suffix not in kinds:
                 raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")
 
-        experiment = read_experiment(
-            file,
-            {f"--{name.replace('_', '-')}": value for name, value in options.items()},
-            settings,
-            host_rule_settings(host_rule, None if programs else like),
-        )
+        rule = host_rule_settings(host_rule, None if programs else like)
+        experiment = read_experiment(file, [*rule, *chosen(policies), *settings])
 
         # A program runs in place of the default, or of a file's load balancers, and a host rule
         # with the programs, if there are any.
-        named = not programs or options["policy"] is not None
+        named = not programs or bool(policies)
         ours = experiment.without_rule() if programs else experiment
         scenarios = with_programs(
             ours.scenarios() if named else (),
@@ -266,18 +245,12 @@ def run(
 
 
 @click.command("sweep", epilog=SWEEP_EXAMPLES)
-@click.argument("file", type=FilePath)
+@click.argument("file", type=ShippedFile())
+@experiment_options
 @program_option
 @host_rule_option
 @like_option
 @as_option
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a key of the file; repeatable.",
-)
 @click.option(
     "--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]"
 )
@@ -299,6 +272,7 @@ def sweep_command(
     host_rule: Path | None,
     like: str | None,
     form: str,
+    policies: tuple[str, ...],
     settings: tuple[str, ...],
     jobs: int | None,
     threads: int,
@@ -315,7 +289,7 @@ def sweep_command(
     """
     with one_line_errors():
         rule = host_rule_settings(host_rule, None if programs else like)
-        swept = load_sweep(file, [*rule, *settings])
+        swept = load_sweep(file, [*rule, *chosen(policies), *settings])
         ruled = [each for each in swept if each.host_rule] if programs else []
         # What differs in the load balancer alone is the same scenario for a program.
         alike = [each.model_copy(update={"policy": of(like)}) for each in ruled or swept]

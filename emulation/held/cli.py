@@ -24,6 +24,8 @@ from emulation.held.messages import (
     StartTraffic,
     StopTraffic,
 )
+from fattree.errors import ExperimentError
+from fattree.experiment_file import size_in_bytes
 from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
@@ -242,11 +244,24 @@ def traffic() -> None:
     """Start and stop traffic on the held network."""
 
 
-@traffic.command(epilog="\b\nExample:\n  ofan traffic start --message-bytes 1048576 --wait")
+def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    try:
+        size = size_in_bytes(text) if text is not None else None
+    except ExperimentError as error:
+        raise click.BadParameter(str(error)) from None
+
+    if size == 0:
+        raise click.BadParameter("a message has at least a byte")
+
+    return size
+
+
+@traffic.command(epilog="\b\nExample:\n  ofan traffic start --message-bytes 1MiB --wait")
 @click.option(
     "--message-bytes",
-    type=click.IntRange(min=1),
-    help="Size of every message (default: the experiment's).",
+    callback=_size,
+    metavar="SIZE",
+    help="Size of every message, as in 65536, 64KiB, 1MiB.  [the experiment's]",
 )
 @click.option("--wait", is_flag=True, help="Return when it is complete, and print its result.")
 def start(message_bytes: int | None, wait: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from emulation.command_line import BAD_INPUT, settings_option
+from emulation.command_line import BAD_INPUT, chosen, experiment_options
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
 from emulation.live.model import Snapshot
@@ -21,6 +21,7 @@ from emulation.live.source import Source
 from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
 from emulation.programs.own_program import Loaded, alone, own_program
+from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import Scenario
 from fattree.experiment_file import load_experiment
@@ -36,18 +37,18 @@ WIDTH_OF_PIPES = 120
 WATCH_EXAMPLES = """
 \b
 Examples:
-  ofan watch experiments/demo_failure.toml                      15 seconds per load balancer
-  ofan watch experiments/demo_failure.toml --set policies=ofan --speed 1e-6
-  ofan watch experiments/demo_failure.toml --set policies=ofan --once --at-us 9
-  ofan watch experiments/ring.toml --json | jq .progress
-  sudo .venv/bin/ofan watch                                     the held Mininet network
+  ofan watch demo_failure                                 15 seconds per load balancer
+  ofan watch demo_failure --policies ofan --speed 1e-6
+  ofan watch demo_failure --policies ofan --once --at-us 9
+  ofan watch ring --json | jq .progress
+  sudo $(which ofan) watch                                the held Mininet network
 """
 SERVE_EXAMPLES = """
 \b
 Examples:
-  ofan serve experiments/demo_failure.toml
-  ofan serve experiments/demo.toml --set policies=ofan --set fabric.k=8 --port 8000
-  sudo .venv/bin/ofan serve                                     the held Mininet network
+  ofan serve demo_failure
+  ofan serve demo --policies ofan --k 8 --port 8000
+  sudo $(which ofan) serve                                the held Mininet network
 """
 
 
@@ -86,7 +87,7 @@ def _sources(
     if file is None:
         if settings or speed:
             raise click.UsageError(
-                "--set and --speed need an experiment file: a held network runs in real time"
+                "keys and --speed need an experiment file: a held network runs in real time"
             )
 
         yield HeldSource()
@@ -164,8 +165,8 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 
 
 @click.command(epilog=WATCH_EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@settings_option
+@click.argument("file", type=ShippedFile(), required=False)
+@experiment_options
 @click.option(
     "--speed",
     type=click.FloatRange(0, min_open=True),
@@ -183,6 +184,7 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write snapshots as lines of JSON.")
 def watch(
     file: Path | None,
+    policies: tuple[str, ...],
     settings: tuple[str, ...],
     speed: float | None,
     once: bool,
@@ -195,7 +197,7 @@ def watch(
 
     console = Console()
     with _ended_in_one_line(), suppress(KeyboardInterrupt):
-        for source in _sources(file, settings, speed, WATCH_SECONDS):
+        for source in _sources(file, (*chosen(policies), *settings), speed, WATCH_SECONDS):
             if once:
                 _print_once(source, at_us, as_json)
             elif as_json or not console.is_terminal:
@@ -215,8 +217,8 @@ def _write_frames(source: Source, as_json: bool) -> None:
 
 
 @click.command(epilog=SERVE_EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@settings_option
+@click.argument("file", type=ShippedFile(), required=False)
+@experiment_options
 @click.option(
     "--speed",
     type=click.FloatRange(0, min_open=True),
@@ -225,7 +227,13 @@ def _write_frames(source: Source, as_json: bool) -> None:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="TCP port on 127.0.0.1 [a free one]."
 )
-def serve(file: Path | None, settings: tuple[str, ...], speed: float | None, port: int) -> None:
+def serve(
+    file: Path | None,
+    policies: tuple[str, ...],
+    settings: tuple[str, ...],
+    speed: float | None,
+    port: int,
+) -> None:
     """Serve a page on loopback: the held network, or the experiment in FILE replayed slowly.
 
     Click a link to break it.
@@ -237,7 +245,7 @@ def serve(file: Path | None, settings: tuple[str, ...], speed: float | None, por
 
     with _ended_in_one_line(), suppress(KeyboardInterrupt):
         # The first load balancer's run; the page can start the others.
-        source = next(_sources(file, settings, speed, SERVE_SECONDS))
+        source = next(_sources(file, (*chosen(policies), *settings), speed, SERVE_SECONDS))
         ended = asyncio.run(web.serve(source, port, _tell))
         raise click.ClickException(ended or "the source has ended")
 

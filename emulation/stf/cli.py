@@ -20,6 +20,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from emulation.shipped_file import ShippedFile
 from emulation.stf.cases import Verdict, find_cases
 from emulation.stf.worker import run_cases
 
@@ -33,8 +34,8 @@ EXAMPLES = """
 Examples:
   ofan p4 stf router.p4 router.stf              one test
   ofan p4 stf router.p4                         the same: router.stf lies beside it
-  ofan p4 stf tests/emulation/compiler/cases    every pair NAME.p4, NAME.stf below a folder
-  ofan p4 stf p4c/testdata/p4_16_samples --match v1model.p4 --json | jq .failed
+  ofan p4 stf .                                 every pair NAME.p4, NAME.stf below a folder
+  ofan p4 stf . --match v1model.p4 --json | jq .failed
 \b
 Exit codes: 0 all passed, 1 some failed, 2 none failed but some are unsupported (or the \
 command line is wrong).
@@ -42,10 +43,8 @@ command line is wrong).
 
 
 @click.command("stf", epilog=EXAMPLES)
-@click.argument("program", type=click.Path(path_type=Path, exists=True))
-@click.argument(
-    "script", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False
-)
+@click.argument("program", type=ShippedFile(folders=True))
+@click.argument("script", type=ShippedFile(), required=False)
 @click.option(
     "-I", "include_dirs", multiple=True, metavar="DIR", help="Search DIR for included files."
 )

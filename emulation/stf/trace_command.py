@@ -16,6 +16,7 @@ from p4.v1 import p4runtime_pb2
 
 from emulation.bounded import BoundedFile, TooLargeError, read_bytes
 from emulation.compiler import CompileError, compile_file
+from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
@@ -39,11 +40,8 @@ EXAMPLES = """
 Examples:
   ofan p4 trace router.p4 --packet ffffffffffff02000000000108\
 00450000140000000040006ee50a0000010a000002
-  ofan p4 trace router.p4 --entries routes.stf --packet 'ffff...' --port 3
   ofan p4 trace router.p4 --entries router.stf          the packets that the STF script sends
-  ofan p4 trace router.p4 --entries routes.stf --pcap captures/veth0_in.pcap --port 1
-  ofan p4 trace p4src/ecmp.p4 --entries entries.txtpb --packet 0000... --json | \
-jq '.packets[].steps[].text'
+  ofan p4 trace p4src/ecmp.p4 --packet 0000 --port 3 --json | jq '.packets[].steps[].text'
 
 \b
 Entries, in files of either kind; --entries may be repeated:
@@ -300,7 +298,7 @@ def _frame(
 
 
 @click.command("trace", epilog=EXAMPLES)
-@click.argument("program", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("program", type=ShippedFile())
 @click.option(
     "--packet",
     "frames",
@@ -327,7 +325,7 @@ def _frame(
     "--entries",
     "files",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=ShippedFile(),
     help="Table entries; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the steps as JSON.")

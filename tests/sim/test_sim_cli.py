@@ -39,7 +39,8 @@ def runs(output: str) -> Sequence[dict[str, object]]:
 
 def test_json_has_an_object_for_every_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        ofan("sim", "run", *TINY, "--policy", "ofan,jsq", "--seeds", 2, "--seed", 5, "--json") == 0
+        ofan("sim", "run", *TINY, "--policies", "ofan,jsq", "--seeds", 2, "--seed", 5, "--json")
+        == 0
     )
     found = runs(capsys.readouterr().out)
     assert [(run["policy"], run["seed"]) for run in found] == [
@@ -62,7 +63,7 @@ def test_never_converging_routes_are_valid_json(capsys: pytest.CaptureFixture[st
 
 
 def test_all_policies_make_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ofan("sim", "run", *TINY, "--policy", "all") == 0
+    assert ofan("sim", "run", *TINY, "--policies", "all") == 0
     table = capsys.readouterr().out
     assert [policy.slug for policy in POLICIES.values() if policy.label not in table] == []
 
@@ -90,14 +91,14 @@ def test_csv_and_parquet_have_a_row_for_every_run(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--k", "7"), "--k: fabric.k = 7: must be a multiple of 2"),
-        (("--policy", "ofna"), "--policy: no load balancer 'ofna' (did you mean ofan?)"),
+        (("--policies", "ofna"), "'ofna' is not one of flow,"),
         (("--matrix", "diagonal"), "--matrix: collective.matrix = 'diagonal'"),
         (("--message-bytes", "1Mob"), "--message-bytes: collective.message_bytes = '1Mob'"),
         (("--seeds", "0"), "--seeds: seeds = 0"),
         (("--failure-rate", "2"), "--failure-rate: failures.rate = 2"),
         (("--set", "fabric.kk=4"), "--set fabric.kk: unknown key fabric.kk"),
         (("--set", "fabric"), "'fabric': expected KEY=VALUE"),
-        (("none.toml",), "cannot be read: No such file"),
+        (("none.toml",), "'none.toml': No such file"),
         (("--k", "2", "--csv", "no/such/folder/x.csv"), "no/such/folder"),
     ],
 )

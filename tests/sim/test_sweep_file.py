@@ -35,6 +35,12 @@ def test_overrides_change_the_base() -> None:
     }
 
 
+def test_an_override_takes_the_place_of_swept_values() -> None:
+    scenarios = parse_sweep(SWEEP, "x.toml", ["fabric.latency_ns=900"])
+    assert {scenario.fabric.latency_ns for scenario in scenarios} == {900}
+    assert len(scenarios) == 2 * 2 * 2
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -56,6 +56,20 @@ def test_json_has_one_record_per_run(finished: tuple[Path, Result]) -> None:
     assert all(record.network == "virtual" and record.increase >= 0 for record in records)
 
 
+def test_processes_change_no_record(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    """Shorthands are the keys of `--set`, and order is that of the experiment."""
+    short = ("--message-bytes", "16KiB", "--policies", "simple_rr,ofan", "--seeds", "2")
+    command = ("emulate", "demo", *short, "--jobs", "2", "--json", "--output", str(tmp_path))
+    done = CliRunner().invoke(ofan.cli, command)
+    assert done.exit_code == 0, done.output
+    one, two = (json.loads(result.stdout)["records"] for result in (finished[1], done))
+    costs = {"cpu_s": 0, "max_rss_bytes": 0}
+    assert [row | costs for row in one] == [row | costs for row in two]
+    logs = [(folder / "run.log").read_text().splitlines() for folder in (finished[0], tmp_path)]
+    first, second = ([json.loads(line)["events_sha256"] for line in log] for log in logs)
+    assert first == second
+
+
 def test_the_folder_repeats_the_experiment(finished: tuple[Path, Result]) -> None:
     wanted = load_experiment(DEMO, [FAST[1], "policies=simple_rr,ofan", "seeds=2"])
     assert load_experiment(finished[0] / "experiment.toml") == wanted

@@ -56,7 +56,7 @@ def scenario(text: str, file: str = "mine.py", seed: int = 1) -> Scenario:
 def test_a_rule_runs_in_place_of_the_load_balancers_or_beside_them(folder: Path) -> None:
     run = ("sim", "run", *SMALL, "--host-rule", "fast_labels.py")
     assert policies(*run) == ["fast_labels.py"]
-    assert policies(*run, "--policy", "ofan,host_pkt") == ["fast_labels.py", "ofan", "host_pkt"]
+    assert policies(*run, "--policies", "ofan,host_pkt") == ["fast_labels.py", "ofan", "host_pkt"]
     (folder / "x.toml").write_text('policies = ["jsq"]\n')
     assert policies("sim", "run", "x.toml", *run[2:]) == ["fast_labels.py"]
 
@@ -64,7 +64,7 @@ def test_a_rule_runs_in_place_of_the_load_balancers_or_beside_them(folder: Path)
 def test_what_else_hosts_and_switches_do_is_that_of_another(folder: Path) -> None:
     run = ("sim", "run", *SMALL, "--host-rule", "fixed.py")
     rows = [answer(*run, *more)["runs"][0]["cct_ps"] for more in ((), ("--like", "ofan"))]
-    ours = answer("sim", "run", *SMALL, "--policy", "ofan")["runs"][0]["cct_ps"]
+    ours = answer("sim", "run", *SMALL, "--policies", "ofan")["runs"][0]["cct_ps"]
     assert rows[1] == ours != rows[0]
 
 
@@ -178,7 +178,7 @@ def test_a_rule_and_a_program_are_one_load_balancer_on_both_networks(folder: Pat
     compared = answer("compare", "x.toml", *yours, "--policies", "ofan")
     assert compared["differences"] == []
     assert [row["policy"] for row in compared["records"]] == ["ofan", together] * 2
-    runs = answer("sim", "run", "x.toml", *yours, "--policy", "ofan")["runs"]
+    runs = answer("sim", "run", "x.toml", *yours, "--policies", "ofan")["runs"]
     assert [row["policy"] for row in runs] == ["ofan", together]
     runs += answer("sim", "sweep", "x.toml", *yours, "--jobs", "1")["runs"]
     emulated = answer("emulate", "x.toml", *yours)["records"]
@@ -189,7 +189,7 @@ def test_a_rule_and_a_program_are_one_load_balancer_on_both_networks(folder: Pat
 
 def test_emulate_keeps_what_runs_again(folder: Path) -> None:
     first = answer(
-        *("emulate", "--host-rule", "fast_labels.py", "--compare-with", "host_pkt"),
+        *("emulate", "--host-rule", "fast_labels.py", "--policies", "host_pkt"),
         *("--set", "collective.message_bytes=16KiB"),
     )
     assert first["folder"] == "results/demo_fast_labels"

@@ -58,7 +58,7 @@ def test_our_own_program_as_a_users_equals_ours(tmp_path: Path) -> None:
         str(p4src.path("ofan")),
         "--like",
         "ofan",
-        "--compare-with",
+        "--policies",
         "ofan,jsq",
     )
     assert list(found) == ["ofan.p4", "ofan", "jsq"]
@@ -71,7 +71,7 @@ def test_a_program_is_like_simple_rr_unless_it_is_said(tmp_path: Path) -> None:
         str(DEMO),
         "--program",
         str(p4src.path("round_robin")),
-        "--compare-with",
+        "--policies",
         "simple_rr,switch_pkt",
     )
     assert found["round_robin.p4"] == found["simple_rr"] != found["switch_pkt"]
@@ -117,7 +117,7 @@ def test_a_kept_experiment_runs_its_program_again(
     Path("mine", "part.p4").write_text(HEAD)
     Path("mine", "first.p4").write_text('#include "part.p4"\n' + SWITCH)
     first = emulated(
-        Path("1"), "--program", "mine/first.p4", "--like", "ofan", "--compare-with", "rsq,jsq"
+        Path("1"), "--program", "mine/first.p4", "--like", "ofan", "--policies", "rsq,jsq"
     )
     shutil.rmtree("mine")
     again = emulated(Path("2"), "1/experiment.toml")
@@ -167,13 +167,12 @@ def test_what_a_program_lacks_is_said(
     ("options", "complaint"),
     [
         ((), "which experiment?"),
-        ((str(DEMO), "--compare-with", "ofan"), "need --program"),
-        ((str(DEMO), "--like", "ofan"), "need --program"),
-        (("--program", "x.p4", "--compare-with", "best"), "'best' is not one of"),
-        (("--program", "x.p4", "--like", "host_dr"), "'host_dr' is not one of"),
-        (("--program", "x.p4", "--set", "policies=ofan"), "use --like and --compare-with"),
-        (("--program", "no such.p4"), "cannot read the program"),
-        (("--program", "x.p4", "--compare-with", "jsq,ofan,jsq"), "jsq is named twice"),
+        ((str(DEMO), "--like", "ofan"), "needs --program"),
+        (("--program", "two_choices.p4", "--policies", "best"), "'best' is not one of"),
+        (("--program", "two_choices.p4", "--like", "host_dr"), "'host_dr' is not one of"),
+        (("--program", "two_choices.p4", "--set", "policies=ofan"), "use --like and --policies"),
+        (("--program", "no such.p4"), "No such file"),
+        (("--program", "two_choices.p4", "--policies", "jsq,ofan,jsq"), "jsq is named twice"),
     ],
 )
 def test_options_that_make_no_sense_are_one_line(

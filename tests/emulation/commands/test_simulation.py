@@ -42,15 +42,15 @@ def values(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_programs_of_ours_equal_kernels() -> None:
-    kernels = run("run", *SMALL, "--policy", "ofan,host_dr,jsq")
-    programs = run("run", *SMALL, "--policy", "ofan,host_dr,jsq", "--as", "p4")
+    kernels = run("run", *SMALL, "--policies", "ofan,host_dr,jsq")
+    programs = run("run", *SMALL, "--policies", "ofan,host_dr,jsq", "--as", "p4")
     assert [values(row) for row in programs] == [values(row) for row in kernels]
 
 
 def test_several_programs_stand_beside_load_balancers(tmp_path: Path) -> None:
     own = [copied(tmp_path, name) for name in ("ofan", "round_robin")]
     given = [word for path in own for word in ("--program", str(path))]
-    rows = run("run", *SMALL, *given, "--policy", "ofan", "--like", "ofan", "--seeds", "2")
+    rows = run("run", *SMALL, *given, "--policies", "ofan", "--like", "ofan", "--seeds", "2")
     assert [row["policy"] for row in rows] == ["ofan"] * 2 + ["my_ofan.p4"] * 2 + [
         "my_round_robin.p4"
     ] * 2

@@ -139,3 +139,15 @@ def test_real_runs_are_told_in_milliseconds(outcomes: list[Outcome]) -> None:
     Console(file=page, width=140).print(results_table([("", [slow])]))
     assert "CCT (ms)" in page.getvalue()
     assert "5300.00" in page.getvalue()
+
+
+def test_a_time_below_the_bound_is_marked_and_explained(outcomes: list[Outcome]) -> None:
+    row = record(outcomes[1], "mininet")
+    early = row.model_copy(update={"seed": 2, "increase": -0.066})
+    for records, marked in (([row], False), ([row, early], True)):
+        page = StringIO()
+        Console(file=page, width=132).print(results_table([("", records)]))
+        assert ("% *" in page.getvalue(), "* below the bound" in page.getvalue()) == (
+            marked,
+            marked,
+        )

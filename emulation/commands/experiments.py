@@ -1,0 +1,116 @@
+"""`ofan experiments`: what comes with Ofan, to look at, to copy and to start from."""
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from emulation.command_line import one_line_errors
+from fattree.errors import ExperimentError
+from fattree.shipped import FOLDERS, PAPER, PROGRAMS, names, ours, title
+from fattree.text_file import read_text
+
+EXAMPLES = """
+\b
+Examples:
+  ofan experiments list
+  ofan experiments show demo
+  ofan experiments copy demo                   ./demo.toml, to change and to run
+  ofan experiments copy router.p4 router.stf
+  ofan emulate demo                            names are found without a copy, too
+"""
+WIDTH_OF_PIPES = 160
+
+
+@click.group(epilog=EXAMPLES, no_args_is_help=True)
+def experiments() -> None:
+    """List, show and copy the experiments and examples that come with Ofan."""
+
+
+@experiments.command("list", epilog="\b\nExample:\n  ofan experiments list --paper")
+@click.option("--paper", is_flag=True, help="Those of the paper's figures.")
+@click.option("--names", "only_names", is_flag=True, help="The names alone, one a line.")
+def list_command(paper: bool, only_names: bool) -> None:
+    """List what there is, with the first line of each file."""
+    chosen = [name for name in names() if name.startswith(PAPER) == paper]
+    if only_names:
+        click.echo("\n".join(chosen))
+        return
+
+    table = Table.grid(padding=(0, 2))
+    for name in chosen:
+        table.add_row(name, title(name))
+
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_PIPES)
+    console.print(table)
+    if not paper:
+        click.echo("The paper's figures: ofan experiments list --paper")
+
+
+@experiments.command("show", epilog="\b\nExample:\n  ofan experiments show demo")
+@click.argument("name")
+def show(name: str) -> None:
+    """Write a file to stdout."""
+    with one_line_errors():
+        click.echo(read_text(ours(Path(name)), ExperimentError), nl=False)
+
+
+@experiments.command(
+    "copy",
+    epilog="\b\nExamples:\n  ofan experiments copy demo\n"
+    "  ofan experiments copy p4src           all P4 programs of ours, and what they include",
+)
+@click.argument("named", nargs=-1, required=True, metavar="NAME...")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=Path(),
+    help="The folder [the current one].",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def copy(named: tuple[str, ...], folder: Path, force: bool) -> None:
+    """Copy files into a folder, with what they need beside them."""
+    with one_line_errors():
+        copies = {folder / place: source for name in named for place, source in _files(Path(name))}
+        _refuse_overwriting(copies, force)
+
+    try:
+        for copied, source in copies.items():
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copied)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {copied}: {error.strerror}") from None
+
+    for copied in copies:
+        click.echo(copied)
+
+
+def _files(name: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield where a file goes, and the file: those of a folder, or one and what it names."""
+    folder = FOLDERS.get(name.name)
+    if folder is not None:
+        kinds = ("*.p4", "include/*.p4") if folder == PROGRAMS else ("*.*", "paper/*.*")
+        for source in (path for kind in kinds for path in sorted(folder.glob(kind))):
+            yield Path(name.name) / source.relative_to(folder), source
+
+        return
+
+    source = ours(name)
+    yield Path(source.name), source
+
+    # Connection matrices lie beside the experiments that name them.
+    text = read_text(source, ExperimentError)
+    for matrix in source.parent.glob("*.cm"):
+        if source != matrix and matrix.name in text:
+            yield Path(matrix.name), matrix
+
+
+def _refuse_overwriting(copies: Iterable[Path], force: bool) -> None:
+    there = next((path for path in copies if path.exists()), None)
+    if there is not None and not force:
+        raise ExperimentError(f"{there} is there already: --force replaces it")

@@ -1,0 +1,67 @@
+"""`ofan experiments`: list, show, copy."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import ofan
+from fattree.shipped import EXPERIMENTS
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(ofan.cli, ["experiments", *arguments])
+    return done.exit_code, done.output
+
+
+def test_list_has_names_and_what_they_are() -> None:
+    code, text = run("list")
+    assert code == 0 and "demo_failure  " in text and "a core link fails" in text
+    assert "paper/ratio" not in text
+    assert run("list", "--paper", "--names")[1].splitlines()[0].startswith("paper/")
+
+
+def test_show_writes_the_file() -> None:
+    assert run("show", "demo") == (0, (EXPERIMENTS / "demo.toml").read_text())
+
+
+def test_copies_bring_what_they_need_and_replace_nothing(empty: Path) -> None:
+    code, text = run("copy", "connection_matrix", "two_choices.p4")
+    assert (code, text.split()) == (
+        0,
+        ["connection_matrix.toml", "two_rounds.cm", "two_choices.p4"],
+    )
+    assert all((empty / name).is_file() for name in text.split())
+
+    (empty / "two_choices.p4").write_text("mine")
+    code, text = run("copy", "two_choices.p4", "demo")
+    assert code == 1 and "is there already" in text
+    assert not (empty / "demo.toml").exists()
+    assert run("copy", "two_choices.p4", "--force")[0] == 0
+    assert (empty / "two_choices.p4").read_text() != "mine"
+
+
+def test_programs_are_copied_with_their_includes(empty: Path) -> None:
+    assert run("copy", "p4src")[0] == 0
+
+    ours = ["p4", "compile", "p4src/ecmp.p4", "-o", "x.json"]
+    assert CliRunner().invoke(ofan.cli, ours).exit_code == 0
+    assert (empty / "p4src" / "include" / "fabric.p4").is_file()
+
+
+@pytest.mark.parametrize(
+    ("page", "language", "name"),
+    [
+        ("your-own-load-balancer.md", "p4", "two_choices.p4"),
+        ("your-own-load-balancer.md", "python", "fast_labels.py"),
+    ],
+)
+def test_examples_are_those_of_the_documentation(page: str, language: str, name: str) -> None:
+    text = (Path(ofan.__file__).parent / "docs" / page).read_text()
+    assert f"```{language}\n{(EXPERIMENTS / name).read_text()}```\n" in text

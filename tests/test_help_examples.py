@@ -1,0 +1,66 @@
+"""Every example of every `--help` runs, from an empty folder, but for those that need more."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import ofan
+
+# What another test runs, or needs a network that is held, a scheduler or an answer from a person.
+ELSEWHERE = re.compile(
+    r"sudo |ofan (link|status|schedule|pointers|traffic|shell|serve|pcap|report|doctor|demo)\b"
+    r"|--scheduler|--network mininet"
+)
+# Their hosts and seeds take minutes; the last of equal options counts.
+FEW = ("--k", "4", "--message-bytes", "8KiB", "--seeds", "1")
+SHORTER = {"emulate": FEW, "compare": FEW, "run": FEW, "sweep": FEW, "watch": ("--once",)}
+
+
+def commands(group: click.Group) -> Iterator[click.Command]:
+    with click.Context(group) as context:
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield command
+            if isinstance(command, click.Group):
+                yield from commands(command)
+
+
+def examples() -> list[str]:
+    texts = [command.epilog or "" for command in (ofan.cli, *commands(ofan.cli))]
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    found = [re.split(r"\s{3,}|\s+\(", line)[0] for line in lines]
+    return sorted({line for line in found if line.startswith(("ofan ", "sudo "))})
+
+
+EXAMPLES = [example for example in examples() if not ELSEWHERE.search(example)]
+
+
+def words_of(example: str) -> list[str]:
+    words = shlex.split(example.partition(" | ")[0])[1:]
+    name = words[1] if words[0] == "sim" else words[0]
+    return [*words, *SHORTER.get(name, ())]
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) > 30
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "results/message_size.sqlite" in example:
+        few = words_of("ofan sim sweep sweep.toml --jobs 1")
+        assert CliRunner().invoke(ofan.cli, few).exit_code == 0
+
+    if "p4 stf ." in example:
+        copied = ["experiments", "copy", "router.p4", "router.stf"]
+        assert CliRunner().invoke(ofan.cli, copied).exit_code == 0
+
+    result = CliRunner().invoke(ofan.cli, words_of(example))
+    assert result.exit_code == 0, f"{example}\n{result.output}\n{result.exception}"
