@@ -130,7 +130,7 @@ P4_COMMANDS = {
     "install-names": Lazy(
         "emulation.commands.install_names",
         "install_names",
-        "Make p4c, p4c-bm2-ss and simple_switch_grpc, for Makefiles that call them.",
+        "Make p4c, simple_switch_grpc, simple_switch_CLI, ..., for Makefiles that call them.",
     ),
 }
 

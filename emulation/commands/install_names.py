@@ -9,22 +9,24 @@ import click
 
 from hostagent.isolation import python_command
 
-SWITCH = ("emulation.softswitch.process",)
+# Both are on BMv2's port unless told otherwise: scripts start a switch and talk to it.
+SWITCH = ("emulation.softswitch.process", "--thrift-port", "9090")
 # What each name runs: a module of ours, and its first arguments.
 NAMES: dict[str, tuple[str, ...]] = {
     "p4c-bm2-ss": ("ofan", "p4", "compile"),
     "p4c": ("ofan", "p4", "compile", "--driver"),
     "simple_switch_grpc": SWITCH,
     "simple_switch": SWITCH,
+    "simple_switch_CLI": ("emulation.runtime_cli.cli",),
 }
 
 
 @click.command("install-names")
 @click.argument("folder", type=click.Path(file_okay=False))
 def install_names(folder: str) -> None:
-    """Make FOLDER with p4c-bm2-ss, p4c, simple_switch_grpc and simple_switch, to put on the PATH.
+    """Make FOLDER with p4c, p4c-bm2-ss, simple_switch, simple_switch_grpc and simple_switch_CLI.
 
-    What else is called so is not overwritten.
+    To put on the PATH. What else is called so is not overwritten.
     """
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ class Pipeline:
         has_port: Callable[[int], bool] = lambda _port: True,
         engine: Engine = "auto",
     ) -> None:
-        self._source = source
+        self.source = source
         self._walk = walk
         self._is_up = is_up
         self._has_port = has_port
@@ -79,7 +79,7 @@ class Pipeline:
         elif engine == "python":
             found = "asked for"
         else:
-            found = native_program(self._source)
+            found = native_program(self.source)
 
         if isinstance(found, NativeProgram):
             self.native = found
@@ -100,7 +100,7 @@ class Pipeline:
             )
         else:
             self.program, self._assembly, self._code = _translate(
-                self._source, self._walk is not None
+                self.source, self._walk is not None
             )
 
         specs = self.program.tables()

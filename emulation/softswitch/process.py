@@ -119,6 +119,8 @@ def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitSt
     server = GrpcThread(Servicer(service, dataplane), options.address, options.tls)
     port = server.start()
     stack.callback(server.stop)
+    if options.thrift_port is not None:
+        _serve_thrift(options.thrift_port, switch, dataplane, stack)
     if options.user is not None:
         become(options.user)
 
@@ -130,6 +132,16 @@ def _serve(options: Options, switch: Switch, dataplane: Dataplane, stack: ExitSt
         f"softswitch: device {options.device_id} ready on {_bound(options.address, port)},"
         f" ports {attached}"
     )
+
+
+def _serve_thrift(port: int, switch: Switch, dataplane: Dataplane, stack: ExitStack) -> None:
+    """Start the runtime API's server, and say where it is if anyone may be wondering."""
+    from emulation.softswitch.thrift.server import ThriftServer  # noqa: PLC0415
+
+    thrift = ThriftServer(switch, dataplane, port)
+    stack.callback(thrift.close)
+    if not port:
+        _say(f"softswitch: runtime API on 127.0.0.1:{thrift.port}")
 
 
 def _bound(address: str, port: int) -> str:

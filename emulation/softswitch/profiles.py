@@ -149,6 +149,12 @@ class ActionProfile:
         """Return whether one-shots use the profile."""
         return any(group < 0 for group in self.groups)
 
+    def clear(self) -> None:
+        """Remove all members and groups."""
+        self.members.clear()
+        self.groups.clear()
+        self._changed()
+
     def refresh(self) -> None:
         """Work out what every group chooses among, after a change of members or ports."""
         for group in self.groups.values():

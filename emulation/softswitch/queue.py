@@ -63,6 +63,21 @@ class OutputQueue:
         self.drops = 0
         self.last_start_ps = 0
 
+    @property
+    def has_rate(self) -> bool:
+        """Whether packets take time to leave."""
+        return self._rate_bps is not None or self._ps_per_packet > 0
+
+    def set_rate_pps(self, rate_pps: int | None) -> None:
+        """Let packets from now on leave at this rate, or at once."""
+        self._rate_bps = None
+        self._ps_per_packet = 0 if rate_pps is None else -(-PS_PER_SECOND // rate_pps)
+
+    def set_depth_packets(self, packets: int) -> None:
+        """Let at most so many packets wait, whatever the limit was before."""
+        self._capacity_bytes = None
+        self._capacity_packets = packets
+
     def offer(self, now_ps: int, size: int) -> int | None:
         """Return when the last bit of a packet of `size` bytes will have left, None if dropped."""
         self._let_leave(now_ps)

@@ -186,6 +186,8 @@ class Table:
         self.default: Entry = (NO_ACTION, (), self.index.record((), 0))
         self.initial_default: Entry = self.default
         self.is_const = False
+        # How often entries have come or gone, for those who keep lists of them.
+        self.changes = 0
 
     def __iter__(self) -> Iterator[Entry]:
         """Iterate over the entries in the order in which they were inserted."""
@@ -204,6 +206,7 @@ class Table:
 
         entry = (action, data, self.index.record(match, priority))
         self.entries[key] = entry
+        self.changes += 1
         self.index.add(entry)
 
         return entry
@@ -230,6 +233,7 @@ class Table:
         """Remove an entry and return it."""
         entry = self.find(match, priority)
         del self.entries[match, priority]
+        self.changes += 1
         self.index.remove(entry)
 
         return entry

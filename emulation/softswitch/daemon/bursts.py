@@ -70,12 +70,13 @@ class Bursts:
         # Where the kernel has none to give, sockets do.
         with suppress(OSError, ValueError):
             port.ring = Ring(port.socket, port.name, port.number, self.words[i])
-            self._of_port[port.number] = i + 1
+            self.hold(port, held=False)
 
     def hold(self, port: Port, held: bool) -> None:
         """Let frames for a port go through Python while others wait there, and no longer."""
         if port.ring is not None:
-            self._of_port[port.number] = 0 if held else self._index[port.number] + 1
+            is_held = held or not port.is_immediate
+            self._of_port[port.number] = 0 if is_held else self._index[port.number] + 1
 
     def run(self, port: Port, functions: NativeFunctions, now_ps: int, counts: Counts) -> int:
         """Take frames from a port's ring; return how that ended (`native.burst_code`)."""

@@ -139,6 +139,11 @@ class Dataplane:
 
             self._flush_rings()
 
+    def rates_changed(self, port: Port) -> None:
+        """Let a port's packets wait in its queues, or leave at once, as the queues now say."""
+        port.is_immediate = not any(queue.has_rate for queue in port.queues)
+        self._bursts.hold(port, held=not port.is_immediate)
+
     def close(self) -> None:
         """Close the sockets of the loop and of the ports."""
         for port in self.ports.values():

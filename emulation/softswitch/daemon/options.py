@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 # BMv2's options for tools that this switch does not have: they change no packet.
 IGNORED_WITH_VALUE = (
-    "--thrift-port",
     "--nanolog",
     "--notifications-addr",
     "--debugger-addr",
@@ -33,7 +32,13 @@ IGNORED_WITH_VALUE = (
 )
 IGNORED_FLAGS = ("--debugger", "--disable-swap", "--log-flush")
 # They say where packets or state come from: ignoring them would mislead.
-REFUSED = ("--use-files", "--restore-state", "--packet-in", "--dp-grpc-server-addr")
+FROM_INTERFACES = "packets come from the interfaces of -i"
+REFUSED = {
+    "--use-files": f"{FROM_INTERFACES}; ofan p4 stf and ofan p4 trace take them from files",
+    "--restore-state": "a switch starts as its program says",
+    "--packet-in": FROM_INTERFACES,
+    "--dp-grpc-server-addr": FROM_INTERFACES,
+}
 LEVELS = ("trace", "debug", "info", "warn", "error", "off")
 # The port and the queue depth of simple_switch_grpc.
 DEFAULT_ADDRESS = "127.0.0.1:9559"
@@ -85,6 +90,7 @@ class Options:
     pcap: str | None
     stats_socket: str | None
     seed: int | None
+    thrift_port: int | None = None
     rate_bps: Setting = Setting()
     rate_pps: Setting = Setting()
     depth_packets: Setting = Setting()
@@ -106,9 +112,9 @@ def parse(arguments: Sequence[str]) -> Options:
     """Return the options; UsageError where they are wrong."""
     # Before `--` or after it: options mean the same.
     given = _parser().parse_args([argument for argument in arguments if argument != "--"])
-    for name in REFUSED:
+    for name, reason in REFUSED.items():
         if getattr(given, _attribute(name)) is not None:
-            raise UsageError(f"{name} is not supported by this switch")
+            raise UsageError(f"{name} is not supported: {reason}")
 
     if given.json is None and not given.no_p4:
         raise UsageError("give a JSON file, or --no-p4 to start without one")
@@ -132,6 +138,7 @@ def parse(arguments: Sequence[str]) -> Options:
         pcap=given.pcap,
         stats_socket=given.stats_socket,
         seed=given.seed,
+        thrift_port=given.thrift_port,
         rate_bps=_setting(given.rate_bps),
         rate_pps=_setting(given.rate_pps),
         depth_packets=_setting(given.queue_packets),
@@ -188,6 +195,13 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--pcap", nargs="?", const=".", metavar="DIR", help="write IFACE_in.pcap and IFACE_out.pcap"
     )
+    add(
+        "--thrift-port",
+        type=_port,
+        metavar="PORT",
+        help="serve BMv2's runtime API on this port of 127.0.0.1 (default: not at all)",
+    )
+
     target = parser.add_argument_group("target options")
     add = target.add_argument
     add(
@@ -205,8 +219,11 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument_group("options of this switch ([PORT=]N: for one port, or for all)")
     )
 
-    for name in (*IGNORED_WITH_VALUE, *REFUSED):
+    for name in IGNORED_WITH_VALUE:
         parser.add_argument(name, help=argparse.SUPPRESS)
+
+    for name in REFUSED:
+        parser.add_argument(name, nargs="?", const="", help=argparse.SUPPRESS)
 
     for name in IGNORED_FLAGS:
         parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
@@ -302,6 +319,14 @@ def _natural(text: str) -> int:
     number = _typed(lambda value: int(value, 0), text, "a number")
     if number < 0:
         raise argparse.ArgumentTypeError(f"expected a number from 0 up, found {text!r}")
+
+    return number
+
+
+def _port(text: str) -> int:
+    number = _natural(text)
+    if number >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"expected a TCP port, found {number}")
 
     return number
 

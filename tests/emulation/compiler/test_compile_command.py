@@ -255,3 +255,32 @@ def test_installed_names_overwrite_nobodys_files(tmp_path: Path) -> None:
     assert stopped.value.code == 2
     assert "exists and is not ours" in said.getvalue()
     assert "another" in (tmp_path / "p4c").read_text()
+
+
+def test_installed_names_are_a_switch_and_its_command_line(program: Path, tmp_path: Path) -> None:
+    """As tutorials and p4-utils start them: by name, a script on standard input."""
+    with redirect_stdout(StringIO()), pytest.raises(SystemExit):
+        ofan.main(["p4", "install-names", str(tmp_path / "bin")])
+
+    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    compiled = ["p4c-bm2-ss", "-I", "shared", "-o", "prog.json", "prog.p4"]
+    subprocess.run(compiled, cwd=program.parent, env=environment, check=True)
+    command = ["simple_switch_grpc", "prog.json", "--thrift-port", "0"]
+    command += ["--", "--grpc-server-addr", "127.0.0.1:0"]
+    with subprocess.Popen(
+        command, cwd=program.parent, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().rpartition(":")[2].strip()
+        done = subprocess.run(
+            ["simple_switch_CLI", "--thrift-port", port],
+            input="table_add t NoAction 7 =>\ntable_num_entries t\n",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        process.kill()
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("RuntimeCmd: 1\nRuntimeCmd: \n")

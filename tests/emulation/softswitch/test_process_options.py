@@ -16,7 +16,7 @@ def test_a_script_for_simple_switch_grpc_works() -> None:
     assert options.interfaces == ((1, "s1-eth1"), (2, "s1-eth2"))
     assert (options.json, options.device_id, options.address) == (None, 7, "0.0.0.0:50051")
     assert (options.cpu_port, options.priority_queues, options.pcap) == (255, 8, ".")
-    assert (options.log_level, options.ignored) == ("warn", ("--thrift-port",))
+    assert (options.log_level, options.thrift_port, options.ignored) == ("warn", 9091, ())
 
 
 def test_the_default_address_is_loopback_and_the_log_is_off() -> None:
@@ -59,7 +59,10 @@ def test_settings_hold_for_all_ports_or_for_one() -> None:
         ("p.json --cpu-port many", "number"),
         ("p.json --priority-queues 0", "1 up"),
         ("p.json --rate-bps 1=fast", "number"),
-        ("p.json --use-files 3", "not supported"),
+        ("p.json --use-files 3", "not supported: .* from files"),
+        ("p.json --use-files", "not supported"),
+        ("p.json --dp-grpc-server-addr 0.0.0.0:50051", "not supported: .* interfaces of -i"),
+        ("p.json --thrift-port 65536", "TCP port"),
         ("p.json --grpc-server-ssl", "--grpc-server-cert"),
         ("p.json --no-such-option", "no-such-option"),
         ("p.json --log-level loud", "loud"),

@@ -1,0 +1,127 @@
+"""The runtime API's server: a thread per connection, whose calls the dataplane's thread runs."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, BinaryIO, cast
+
+from emulation.softswitch.daemon.dataplane import Dataplane
+from emulation.softswitch.errors import SoftswitchError
+from emulation.softswitch.switch import Switch
+from emulation.softswitch.thrift.array_calls import (
+    CounterCalls,
+    DirectCalls,
+    MeterCalls,
+    RegisterCalls,
+)
+from emulation.softswitch.thrift.interface import Part
+from emulation.softswitch.thrift.messages import Refusal
+from emulation.softswitch.thrift.profile_calls import ProfileCalls
+from emulation.softswitch.thrift.replication_calls import Engine, MirroringCalls, MulticastCalls
+from emulation.softswitch.thrift.rpc import Call, CallError, serve_one
+from emulation.softswitch.thrift.state import Runtime
+from emulation.softswitch.thrift.switch_calls import ManagementCalls, QueueCalls
+from emulation.softswitch.thrift.table_calls import IndirectCalls, TableCalls
+from emulation.softswitch.thrift.wire import Reader, WireError
+
+# Whoever may set tables may be anybody on this machine, and nobody else.
+HOST = "127.0.0.1"
+MOST_CONNECTIONS = 256
+
+
+class ThriftError(SoftswitchError):
+    """The server cannot listen."""
+
+
+def calls_of(switch: Switch, dataplane: Dataplane, port: int) -> list[Part]:
+    """Return what answers the methods of all services."""
+    runtime = Runtime(switch)
+    engine = Engine(runtime)
+    return [
+        TableCalls(runtime),
+        IndirectCalls(runtime),
+        DirectCalls(runtime),
+        ProfileCalls(runtime),
+        CounterCalls(runtime),
+        MeterCalls(runtime),
+        RegisterCalls(runtime),
+        ManagementCalls(runtime, dataplane, port),
+        MulticastCalls(engine),
+        MirroringCalls(engine),
+        QueueCalls(runtime, dataplane),
+    ]
+
+
+class ThriftServer(socketserver.ThreadingTCPServer):
+    """Serves the runtime API on a port of this machine until `close`."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, switch: Switch, dataplane: Dataplane, port: int) -> None:
+        try:
+            super().__init__((HOST, port), _Connection)
+        except OSError as error:
+            text = error.strerror or str(error)
+            raise ThriftError(f"cannot listen on {HOST}:{port}: {text}") from None
+
+        self.port: int = self.server_address[1]
+        self._dataplane = dataplane
+        self._calls = calls_of(switch, dataplane, self.port)
+        self._places = threading.Semaphore(MOST_CONNECTIONS)
+        threading.Thread(target=self.serve_forever, name="thrift", daemon=True).start()
+
+    def run(self, call: Call) -> Any:
+        """Have the dataplane's thread run a call between packets; its result."""
+        part = next(item for item in self._calls if call.method.part in type(item).__mro__)
+        action = partial(getattr(part, call.method.name), **call.arguments)
+        future: Future[Any] = Future()
+        self._dataplane.submit(_answer(action, future))
+        try:
+            return future.result()
+        except (CallError, Refusal):
+            raise
+        except Exception as error:
+            # Whatever it is, the client gets to know, and other calls go on.
+            raise CallError(f"{call.method.name}: internal error: {error!r}") from error
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Take a connection if there are not too many."""
+        return self._places.acquire(blocking=False)
+
+    def ended(self) -> None:
+        """Make room for another connection."""
+        self._places.release()
+
+    def close(self) -> None:
+        """Take no more connections; those that are open end with the process."""
+        self.shutdown()
+        self.server_close()
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        """Answer calls until the client leaves, or says what nobody understands."""
+        server = cast(ThriftServer, self.server)
+        reader = Reader(cast(BinaryIO, self.rfile))
+        try:
+            while True:
+                self.wfile.write(serve_one(reader, server.run))
+        except (EOFError, OSError, WireError):
+            return
+        finally:
+            server.ended()
+
+
+def _answer(action: Any, future: Future[Any]) -> Iterator[None]:
+    """Run a call and hand its result, or what it raises, to the thread that waits for it."""
+    try:
+        future.set_result(action())
+    except Exception as error:
+        future.set_exception(error)
+
+    yield
