@@ -11,6 +11,17 @@ from fattree.experiment import Scenario
 from sim.engine import prepare, run
 from sim.errors import SimulationError, UnfinishedError
 from sim.results import Result
+from sim.run_frames import flow_frame, port_frame
 from sim.sweeps import sweep
 
-__all__ = ["Result", "Scenario", "SimulationError", "UnfinishedError", "prepare", "run", "sweep"]
+__all__ = [
+    "Result",
+    "Scenario",
+    "SimulationError",
+    "UnfinishedError",
+    "flow_frame",
+    "port_frame",
+    "prepare",
+    "run",
+    "sweep",
+]

@@ -20,17 +20,17 @@ Int64 = NDArray[np.int64]
 class Ports:
     """Per switch port, flat: tree.first_port(switch) + port - 1.
 
-    `byte_ps` is the integral of its queue over the run; loads leave out gaps, and both loads and
-    `packets` leave out what was dropped, but not what went into a dead link.
+    `queue_byte_ps` is the integral of its queue over the run; `bytes` leave out gaps, and both
+    `bytes` and `packets` leave out what was dropped, but not what went into a dead link.
     """
 
-    max_bytes: Int64
-    byte_ps: Int64
-    load_bytes: Int64
     packets: Int64
+    bytes: Int64
     dropped: Int64
     marked: Int64
-    lost: Int64
+    lost_to_failure: Int64
+    max_queue_bytes: Int64
+    queue_byte_ps: Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,11 +102,13 @@ class Result:
         ports = self.ports
         bytes_of_run = self.scenario.rate_bps * self.end_ps / (8 * PS_PER_SECOND)
         # Means over a layer's ports: each link of a layer could carry as much as any other.
-        loads = [layer.mean() for layer in by_layer(tree, ports.load_bytes)]
+        loads = [layer.mean() for layer in by_layer(tree, ports.bytes)]
         queues = Queues(
-            longest=[int(layer.max(initial=0)) for layer in by_layer(tree, ports.max_bytes)],
-            mean=[float(layer.mean() / self.end_ps) for layer in by_layer(tree, ports.byte_ps)],
-            mean_of_all=float(ports.byte_ps.mean() / self.end_ps),
+            longest=[int(layer.max(initial=0)) for layer in by_layer(tree, ports.max_queue_bytes)],
+            mean=[
+                float(layer.mean() / self.end_ps) for layer in by_layer(tree, ports.queue_byte_ps)
+            ],
+            mean_of_all=float(ports.queue_byte_ps.mean() / self.end_ps),
             utilisation=[float(load / bytes_of_run) for load in loads],
         )
 
@@ -114,7 +116,7 @@ class Result:
         counts = Counts(
             dropped=int(ports.dropped.sum()) + self.unroutable,
             marked=int(ports.marked.sum()),
-            lost_to_failure=int(ports.lost.sum()),
+            lost_to_failure=int(ports.lost_to_failure.sum()),
             transmissions=int(self.transmissions.sum()),
             packet_hops=self.packet_hops,
             redraws=self.redraws,

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # or not, so that nobody has to add a new module here; a test follows the imports.
 NO_MODEL = {
     "fattree": {"experiment_file", "sweep_file", "record"},
-    "sim": {"cli", "cluster", "flow_table", "progress", "store", "sweeps", "tables", "theory"},
+    "sim": {"cli", "cluster", "progress", "run_frames", "store", "sweeps", "tables", "theory"},
 }
 MODEL_FOLDERS = ("fattree", "hostagent", "sim", "sim/lb")
 # What a result depends on beside the model where switches run a program.

@@ -17,8 +17,8 @@ from fattree.record import Record
 from sim import engine
 from sim.cluster import connected
 from sim.errors import FailedRunsError, SimulationError, SweepError
-from sim.flow_table import flow_frame
 from sim.results import Result
+from sim.run_frames import flow_frame
 from sim.store import Store, model_version, run_key
 
 if TYPE_CHECKING:

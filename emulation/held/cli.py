@@ -112,11 +112,13 @@ def list_links(as_json: bool, csv: Path | None) -> None:
 
     show(
         ("link", "state", "lost"),
-        ((row.link, "up" if row.up else "DOWN", row.lost) for row in links),
+        ((row.link, "up" if row.up else "DOWN", row.lost_to_failure) for row in links),
     )
 
 
-@click.command(epilog="\b\nExamples:\n  ofan status\n  ofan status --json | jq '.switches[].drops'")
+@click.command(
+    epilog="\b\nExamples:\n  ofan status\n  ofan status --json | jq '.switches[].dropped'"
+)
 @as_json
 @as_csv
 def status(as_json: bool, csv: Path | None) -> None:
@@ -162,8 +164,8 @@ def status(as_json: bool, csv: Path | None) -> None:
                 row.entries,
                 row.received,
                 row.sent,
-                NOT_REPORTED if row.drops is None else row.drops,
-                row.lost,
+                NOT_REPORTED if row.dropped is None else row.dropped,
+                row.lost_to_failure,
                 NOT_REPORTED if row.max_queue_bytes is None else row.max_queue_bytes,
                 ", ".join(row.failed) or "-",
             )

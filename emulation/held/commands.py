@@ -144,7 +144,7 @@ class Held:
                 LinkState(
                     link=link_name(tree, link),
                     up=link not in self._fabric.failed,
-                    lost=sum(
+                    lost_to_failure=sum(
                         counters[end.switch].ports[end.port].lost for end in tree.link_ends(link)
                     ),
                 )
@@ -199,10 +199,10 @@ class Held:
             entries=entries,
             received=sum(port.received for port in ports),
             sent=sum(port.packets for port in ports),
-            drops=sum(port.drops + port.missed for port in ports) + counters.unrouted
+            dropped=sum(port.drops + port.missed for port in ports) + counters.unrouted
             if is_reported
             else None,
-            lost=sum(port.lost for port in ports),
+            lost_to_failure=sum(port.lost for port in ports),
             # The longest of any port ever, since the switch has started.
             max_queue_bytes=max(port.max_queue_bytes or 0 for port in ports)
             if is_reported

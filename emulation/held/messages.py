@@ -55,7 +55,7 @@ class LinkState:
 
     link: str
     up: bool
-    lost: int
+    lost_to_failure: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class SwitchState:
     entries: int
     received: int
     sent: int
-    drops: int | None
-    lost: int
+    dropped: int | None
+    lost_to_failure: int
     max_queue_bytes: int | None
     failed: list[str]
 

@@ -124,10 +124,10 @@ def _port_results(
             layer=tree.layer_of(switch, number),
             packets=present.packets - before.packets,
             bytes=present.bytes - before.bytes,
-            drops=present.drops - before.drops,
+            dropped=present.drops - before.drops,
             # Nobody counts marks in real time, and nobody samples queues.
-            marks=0,
-            lost=present.lost - before.lost,
+            marked=0,
+            lost_to_failure=present.lost - before.lost,
             max_queue_bytes=present.max_queue_bytes,
             mean_queue_bytes=None,
         )
@@ -159,10 +159,13 @@ def accounts(report: Report, found: Counted, lost_probes: int, carried: int) -> 
 
     # BMv2's probes leave without having come in, which makes `unrouted` less (`kernel_counters`).
     places = {
-        "lost": sum(port.lost for port in found.ports) + counts.refused + found.died - lost_probes,
+        "lost": sum(port.lost_to_failure for port in found.ports)
+        + counts.refused
+        + found.died
+        - lost_probes,
         "in_flight": sum(found.inside),
         "unrouted": found.unrouted + lost_probes,
-        "dropped": sum(port.drops for port in found.ports) + found.missed + counts.missed,
+        "dropped": sum(port.dropped for port in found.ports) + found.missed + counts.missed,
     }
 
     # Not of this run: probes, and what earlier runs had left and has not arrived meanwhile. Nobody

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 
 from emulation.errors import EmulationError
-from emulation.outcomes.outcome import Outcome, port_name
+from emulation.outcomes.outcome import Outcome
 from fattree import traffic
-from fattree.addressing import host_name
 from fattree.bounds import bound_ps
 from fattree.experiment import Experiment
 from fattree.experiment_file import experiment_toml
 from fattree.failures import timeline
+from fattree.frames import flow_frame, port_frame
 from fattree.record import Counts, Queues, Record, run_record, table
 from fattree.topology import SWITCH_LAYERS
 from hostagent.build import paced_gaps
@@ -30,8 +30,6 @@ PORTS = "ports.parquet"
 QUEUES = "queues.parquet"
 EXPERIMENT = "experiment.toml"
 LOG = "run.log"
-
-Rows = list[dict[str, Any]]
 
 
 def record(outcome: Outcome, network: str) -> Record:
@@ -52,7 +50,7 @@ def record(outcome: Outcome, network: str) -> Record:
     # Hosts put on their links what they sent, switches what their ports count: hops of all links.
     counts = Counts(
         dropped=outcome.accounts.dropped + outcome.accounts.unrouted,
-        marked=sum(port.marks for port in ports),
+        marked=sum(port.marked for port in ports),
         lost_to_failure=outcome.accounts.lost,
         transmissions=sum(flow.transmissions for flow in outcome.flows),
         packet_hops=outcome.accounts.sent + sum(port.packets for port in ports),
@@ -78,55 +76,48 @@ def record(outcome: Outcome, network: str) -> Record:
     )
 
 
-def flow_rows(outcome: Outcome) -> Rows:
-    """Return one row per flow; times in ps from the start of the run."""
-    tree = outcome.scenario.tree
-    return [
-        {
-            **_run(outcome),
-            "flow": flow.flow,
-            "source": host_name(tree, flow.source),
-            "destination": host_name(tree, flow.destination),
-            "packets": flow.packets,
-            "transmissions": flow.transmissions,
-            "planned_ps": flow.planned_ps,
-            "start_ps": flow.start_ps,
-            "first_ps": flow.first_ps,
-            "done_ps": flow.done_ps,
-            "fct_ps": flow.fct_ps,
-        }
-        for flow in outcome.flows
-    ]
+def flows_of(outcome: Outcome) -> pl.DataFrame:
+    """Return one row per flow."""
+    names = (
+        "source",
+        "destination",
+        "packets",
+        "transmissions",
+        "planned_ps",
+        "start_ps",
+        "first_ps",
+        "done_ps",
+    )
+    return flow_frame(outcome.scenario, outcome.policy, **_columns(outcome.flows, names))
 
 
-def port_rows(outcome: Outcome) -> Rows:
+def ports_of(outcome: Outcome) -> pl.DataFrame:
     """Return one row per output port of every switch."""
-    tree = outcome.scenario.tree
-    return [
-        {
-            **_run(outcome),
-            "link": port_name(tree, port),
-            "layer": port.layer,
-            "packets": port.packets,
-            "bytes": port.bytes,
-            "drops": port.drops,
-            "marks": port.marks,
-            "lost": port.lost,
-            "max_queue_bytes": port.max_queue_bytes,
-            "mean_queue_bytes": port.mean_queue_bytes,
-        }
-        for port in outcome.ports
-    ]
+    names = (
+        "packets",
+        "bytes",
+        "dropped",
+        "marked",
+        "lost_to_failure",
+        "max_queue_bytes",
+        "mean_queue_bytes",
+    )
+    return port_frame(outcome.scenario, outcome.policy, **_columns(outcome.ports, names))
 
 
-def queue_rows(outcome: Outcome) -> Rows:
-    """Return the longest queue per layer over time."""
+def _columns(rows: Sequence[object], names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: [getattr(row, name) for row in rows] for name in names}
+
+
+def queues_of(outcome: Outcome) -> pl.DataFrame:
+    """Return the longest queue per layer over time, nothing where nobody looks at queues."""
     samples = outcome.samples
-    return [
-        {**_run(outcome), "time_ps": time_ps, "layer": layer, "longest_queue_bytes": longest}
+    rows = [
+        {**_run(outcome), "time_ps": time_ps, "layer": layer, "max_queue_bytes": longest}
         for time_ps, by_layer in zip(samples.times_ps, samples.bytes, strict=True)
         for layer, longest in zip(SWITCH_LAYERS, by_layer, strict=True)
     ]
+    return pl.DataFrame(rows)
 
 
 def _run(outcome: Outcome) -> dict[str, Any]:
@@ -210,11 +201,12 @@ def write_folder(
     )
     _write_parquet(table(records), folder / RESULTS)
 
-    for name, rows_of in ((FLOWS, flow_rows), (PORTS, port_rows), (QUEUES, queue_rows)):
-        rows = [row for outcome in outcomes for row in rows_of(outcome)]
+    for name, frame_of in ((FLOWS, flows_of), (PORTS, ports_of), (QUEUES, queues_of)):
+        frames = [frame for frame in map(frame_of, outcomes) if len(frame)]
         # Real queues are not looked at over time: then there is no file, rather than an empty one.
-        if rows:
-            _write_parquet(pl.DataFrame(rows, infer_schema_length=None), folder / name)
+        if frames:
+            # Relaxed: what a switch does not report has no type.
+            _write_parquet(pl.concat(frames, how="vertical_relaxed"), folder / name)
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
@@ -241,7 +233,7 @@ def _log_entry(outcome: Outcome) -> dict[str, Any]:
         "received": accounts.received,
         "dropped": accounts.dropped,
         "unrouted": accounts.unrouted,
-        "lost": accounts.lost,
+        "lost_to_failure": accounts.lost,
         "in_flight": accounts.in_flight,
         "switch_packets": outcome.hops,
         "cpu_seconds": round(outcome.cpu_seconds, 3),

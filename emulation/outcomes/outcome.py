@@ -5,10 +5,9 @@ Tables, plots and result files are made from it.
 
 from dataclasses import dataclass
 
-from fattree.addressing import switch_name
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
-from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_SECOND
 
 
@@ -76,9 +75,9 @@ class PortResult:
     layer: str
     packets: int
     bytes: int
-    drops: int
-    marks: int
-    lost: int
+    dropped: int
+    marked: int
+    lost_to_failure: int
     max_queue_bytes: int | None
     mean_queue_bytes: float | None
 
@@ -115,8 +114,8 @@ class Outcome:
 
     @property
     def policy(self) -> str:
-        """Return what balanced the load: a policy's slug, or the file name of a user's program."""
-        return self.own_program or self.scenario.policy
+        """Return what balanced the load: a policy's slug, or the names of the user's files."""
+        return self.own_program or self.scenario.balancer
 
     @property
     def cct_ps(self) -> int:
@@ -156,10 +155,3 @@ class Outcome:
 def label_of(policy: str) -> str:
     """Return a load balancer's label; a user's program is called by its file name."""
     return POLICIES[policy].label if policy in POLICIES else policy
-
-
-def port_name(tree: FatTree, port: PortResult) -> str:
-    """Return for example `edge0_1-agg0_0`, in the direction of the packets."""
-    far = tree.neighbour(port.switch, port.port)
-    here = switch_name(tree, port.switch)
-    return f"{here}-{switch_name(tree, far.switch)}" if far else f"{here}-{port.port}"

@@ -114,13 +114,13 @@ def _port_results(tree: FatTree, result: Result) -> list[PortResult]:
     ports = result.ports
     columns = (
         ports.packets,
-        ports.load_bytes,
+        ports.bytes,
         ports.dropped,
         ports.marked,
-        ports.lost,
-        ports.max_bytes,
+        ports.lost_to_failure,
+        ports.max_queue_bytes,
     )
-    mean = ports.byte_ps / max(result.end_ps, 1)
+    mean = ports.queue_byte_ps / max(result.end_ps, 1)
     rows = zip(*(column.tolist() for column in columns), mean.tolist(), strict=True)
     places = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
     return [

@@ -335,9 +335,9 @@ class Network:
                     layer=port.layer,
                     packets=port.packets,
                     bytes=port.bytes,
-                    drops=port.queue.drops,
-                    marks=port.marks,
-                    lost=port.lost,
+                    dropped=port.queue.drops,
+                    marked=port.marks,
+                    lost_to_failure=port.lost,
                     max_queue_bytes=port.max_queue_bytes,
                     mean_queue_bytes=(port.queue_byte_ps - ahead.get(port, 0)) / max(end_ps, 1),
                 )

@@ -19,7 +19,7 @@ def on_p4_switches(scenario: Scenario) -> Any:
     ports = VirtualFabric(scenario).run().ports
     counters = {
         "packets": np.array([port.packets for port in ports]),
-        "load_bytes": np.array([port.bytes for port in ports]),
+        "bytes": np.array([port.bytes for port in ports]),
     }
     return SimpleNamespace(scenario=scenario, ports=SimpleNamespace(**counters))
 

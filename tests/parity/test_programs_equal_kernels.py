@@ -35,7 +35,15 @@ FAILING = {
     for rtts in (0, 2, float("inf"))
 }
 COLUMNS = ("first_ps", "done_ps", "transmissions", "freezes", "host_bytes")
-PORTS = ("max_bytes", "byte_ps", "load_bytes", "packets", "dropped", "marked", "lost")
+PORTS = (
+    "packets",
+    "bytes",
+    "dropped",
+    "marked",
+    "lost_to_failure",
+    "max_queue_bytes",
+    "queue_byte_ps",
+)
 
 
 def scenario(policy: str = "ofan", k: int = 4, **settings: Any) -> Scenario:

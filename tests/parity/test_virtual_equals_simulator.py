@@ -5,10 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from polars.testing import assert_frame_equal
 
 import sim
 from emulation.errors import EmulationError
-from emulation.outcomes.folder import record
+from emulation.outcomes.folder import flows_of, ports_of, record
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import (
@@ -21,6 +22,7 @@ from fattree.experiment import (
     Transport,
 )
 from fattree.policies import POLICIES
+from sim.run_frames import flow_frame, port_frame
 
 SMALL = Collective(message_bytes=24 * 4096)
 EXACT = (
@@ -35,7 +37,7 @@ EXACT = (
     "packet_hops",
     "freezes",
 )
-COUNTS = ("packets", "bytes", "drops", "marks", "lost", "max_queue_bytes")
+COUNTS = ("packets", "bytes", "dropped", "marked", "lost_to_failure", "max_queue_bytes")
 
 
 def scenario(policy: str, **settings: Any) -> Scenario:
@@ -46,17 +48,11 @@ def scenario(policy: str, **settings: Any) -> Scenario:
 
 def assert_same(outcome: Outcome, result: sim.Result) -> None:
     assert [flow.done_ps for flow in outcome.flows] == result.done_ps.tolist()
-    ports = result.ports
-    columns = (
-        ports.packets,
-        ports.load_bytes,
-        ports.dropped,
-        ports.marked,
-        ports.lost,
-        ports.max_bytes,
-    )
-    theirs = dict(zip(COUNTS, (column.tolist() for column in columns), strict=True))
+    theirs = {name: getattr(result.ports, name).tolist() for name in COUNTS}
     assert {name: [getattr(port, name) for port in outcome.ports] for name in COUNTS} == theirs
+    # The files of results folders and the frames of Python: columns, names and values.
+    assert_frame_equal(flows_of(outcome), flow_frame(result))
+    assert_frame_equal(ports_of(outcome), port_frame(result))
     ours, twin = record(outcome, "virtual"), result.record
     assert {name: getattr(ours, name) for name in EXACT} == {
         name: getattr(twin, name) for name in EXACT

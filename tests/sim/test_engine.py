@@ -150,8 +150,8 @@ def test_packets_into_a_dead_link_are_lost_until_routes_follow() -> None:
         )
         for rtts in (0.5, 0)
     )
-    assert stale.ports.lost.sum() > 0 == prompt.ports.lost.sum()
-    assert stale.ports.lost.nonzero()[0].tolist() == [2, 8 * 4]
+    assert stale.ports.lost_to_failure.sum() > 0 == prompt.ports.lost_to_failure.sum()
+    assert stale.ports.lost_to_failure.nonzero()[0].tolist() == [2, 8 * 4]
 
 
 def test_link_that_comes_back_is_used_again() -> None:
@@ -164,7 +164,7 @@ def test_link_that_comes_back_is_used_again() -> None:
             failures=Failures(events=(flap,), convergence_rtt=0.01),
         )
     )
-    assert 0 < result.ports.lost.sum() < 30
+    assert 0 < result.ports.lost_to_failure.sum() < 30
     assert result.ports.packets[2] > 20
 
 
@@ -180,7 +180,7 @@ def test_local_repair_loses_less() -> None:
                     events=(link,), convergence_rtt=float("inf"), local_repair=is_local
                 ),
             )
-        ).ports.lost
+        ).ports.lost_to_failure
         for is_local in (False, True)
     ]
     assert lost[0][2] > 20 > lost[1][2]
@@ -232,7 +232,7 @@ def test_series_reaches_the_maximum_and_ends_empty() -> None:
     assert result.series is not None
     assert (
         result.series.longest.max()
-        <= result.ports.max_bytes.max()
+        <= result.ports.max_queue_bytes.max()
         < 1.3 * result.series.longest.max()
     )
     assert np.diff(result.series.times_ps).tolist() == [50_000] * (len(result.series.times_ps) - 1)

@@ -69,7 +69,7 @@ def southbound_data(result: Result) -> tuple[Int64, Int64]:
     ports = result.ports
     # Ports count packets and bytes of both classes together: with d data packets of n the bytes are
     # d data + (n - d) ack.
-    data = (ports.load_bytes - scenario.ack_bytes * ports.packets) // (
+    data = (ports.bytes - scenario.ack_bytes * ports.packets) // (
         scenario.data_bytes - scenario.ack_bytes
     )
     layers = by_layer(tree, data)

@@ -26,7 +26,7 @@ def worst_overload(scenario: Scenario) -> Measured:
 
     return Measured.of(
         result.record,
-        overload=_worst(scenario.tree, result.ports.load_bytes),
+        overload=_worst(scenario.tree, result.ports.bytes),
         overload_packets=_worst(scenario.tree, result.ports.packets),
     )
 

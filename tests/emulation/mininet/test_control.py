@@ -124,7 +124,7 @@ def test_a_message_is_one_line_of_json_with_its_fields():
         b'{"command": "link", "name": "edge0_0-agg0_1", "up": false, "wait": true}\n'
     )
     line = answer_line([LinkState("edge0_0-agg0_1", False, 3)])
-    assert line == b'{"answer": [{"link": "edge0_0-agg0_1", "up": false, "lost": 3}]}\n'
+    assert line == b'{"answer": [{"link": "edge0_0-agg0_1", "up": false, "lost_to_failure": 3}]}\n'
     assert read_answer(ListLinks(), line) == [LinkState("edge0_0-agg0_1", False, 3)]
 
 

@@ -28,7 +28,7 @@ def after(sent: int, refused: int, got: int) -> list[SwitchCounters]:
 
 def lost(sent: int, refused: int, got: int) -> int:
     found = counted(TREE, Reading(ZERO, (0,) * TREE.switches), after(sent, refused, got))
-    return found.died + sum(port.lost for port in found.ports)
+    return found.died + sum(port.lost_to_failure for port in found.ports)
 
 
 def test_what_a_deleted_interface_took_with_it_is_lost() -> None:

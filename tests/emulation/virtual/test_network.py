@@ -76,8 +76,8 @@ def test_every_packet_is_accounted_for_when_links_fail_and_queues_overflow(polic
     accounts = outcome.accounts
     assert accounts.unaccounted == 0
     assert accounts.lost > 0
-    assert accounts.lost == sum(port.lost for port in outcome.ports)
-    assert accounts.dropped == sum(port.drops for port in outcome.ports)
+    assert accounts.lost == sum(port.lost_to_failure for port in outcome.ports)
+    assert accounts.dropped == sum(port.dropped for port in outcome.ports)
     assert all(flow.transmissions >= flow.packets for flow in outcome.flows)
 
 

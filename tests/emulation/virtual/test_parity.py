@@ -32,7 +32,7 @@ def assert_same(outcome: Outcome, model: naive.Network) -> None:
     assert outcome.cct_ps == model.cct_ps
     for port in outcome.ports:
         twin = model.ports[port.switch, port.port]
-        assert (port.max_queue_bytes, port.drops, port.marks) == (
+        assert (port.max_queue_bytes, port.dropped, port.marked) == (
             twin.max_bytes,
             twin.drops,
             twin.marks,
