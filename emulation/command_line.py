@@ -57,6 +57,12 @@ host_rule_option = click.option(
     metavar="FILE",
     help="Run your own host rule (.py).",
 )
+agent_packet_option = click.option(
+    "--agent-packet",
+    type=ShippedFile(),
+    metavar="FILE",
+    help="Let hosts send packets of your own (.py).",
+)
 
 
 @contextmanager

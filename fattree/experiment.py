@@ -25,7 +25,7 @@ DEFAULT_QUEUE_BYTES = 800_000
 # Far beyond any experiment: against a slip of a unit.
 MOST_BYTES = 2**40
 MOST_RTTS = 10_000
-MOST_RULE_CHARACTERS = 100_000
+MOST_OWN_CHARACTERS = 100_000
 LATEST_NS = 10**14
 
 # In recent flaps: above the one a link is left out, below the other it is used again
@@ -276,14 +276,14 @@ class OwnProgram(Section):
         return slug
 
 
-class HostRule(Section):
-    """A host rule of the user's: `text` is all of it, and `file` is what it is called.
+class OwnText(Section):
+    """A Python file of the user's: `text` is all of it, and `file` is what it is called.
 
     Without the text, it is read from the file.
     """
 
     file: Annotated[str, Field(min_length=1)]
-    text: Annotated[str, Field(max_length=MOST_RULE_CHARACTERS)]
+    text: Annotated[str, Field(max_length=MOST_OWN_CHARACTERS)]
 
     @model_validator(mode="before")
     @classmethod
@@ -295,6 +295,14 @@ class HostRule(Section):
         name = Path(values["file"]).name
         text = values.get("text") or read_text(values["file"], ExperimentError)
         return {**values, "file": name, "text": text}
+
+
+class HostRule(OwnText):
+    """A host rule of the user's."""
+
+
+class AgentPacket(OwnText):
+    """What packets of the user's look like: functions that build them (`hostagent.own_packet`)."""
 
 
 class OwnHostRule(HostRule):
@@ -324,6 +332,7 @@ class Settings(Section):
     transport: Transport = Transport()
     failures: Failures = Failures()
     controller: Controller = Controller()
+    agent_packet: AgentPacket | None = None
 
 
 # `Scenario.program`: the load balancer's own P4 program.

@@ -137,6 +137,11 @@ def host_rule_settings(file: Path | None, like: str | None) -> list[str]:
     return [f"host_rule={toml_value(values)}", "policies=[]"]
 
 
+def agent_packet_settings(file: Path | None) -> list[str]:
+    """Return the overrides that let hosts send packets of the user's."""
+    return [f"agent_packet={toml_value({'file': str(file)})}"] if file else []
+
+
 def _parse_toml(text: str, source: str) -> dict[str, Any]:
     try:
         values: dict[str, Any] = tomllib.loads(text)
@@ -149,8 +154,12 @@ def _parse_toml(text: str, source: str) -> dict[str, Any]:
     return values
 
 
+# The tables that name a file.
+FILES = ("collective", "program", "host_rule", "agent_packet")
+
+
 def _anchor(values: dict[str, Any], folder: Path | None) -> None:
-    for table in (values.get(name) for name in ("collective", "program", "host_rule")):
+    for table in (values.get(name) for name in FILES):
         if folder is not None and isinstance(table, dict) and isinstance(table.get("file"), str):
             table["file"] = str(folder / table["file"])
 

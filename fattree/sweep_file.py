@@ -153,8 +153,8 @@ def _experiment(
     for key, value in point.items():
         merged = _replaced(merged, key.split("."), value)
         # The text that is there is of the file that was.
-        if key == "host_rule.file":
-            merged = _replaced(merged, ["host_rule", "text"], "")
+        if key in ("host_rule.file", "agent_packet.file"):
+            merged = _replaced(merged, [key.partition(".")[0], "text"], "")
 
     try:
         experiment = Experiment.model_validate(merged)

@@ -4,7 +4,8 @@ It speaks JSON lines with whoever started it, over a socket that is its standard
 
     {"hosts": [[host, pid, interface], ...]}   opens the sockets, inside namespaces
         -> {"ready": hosts}
-    {"run": scenario, "number": n, ...}        builds its part of a run; "matrix": its file's text
+    {"run": scenario, "number": n, ...}        builds its part of a run; "matrix": its file's text,
+                                               "forms": those of packets of the user's
         -> {"armed": flows}
     {"start_ns": instant}                      runs it
         -> {"run": n, "finished", "flows", "freezes", "counts"}, when it has ended
@@ -42,6 +43,7 @@ from fattree.failures import Links
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 from hostagent.build import endpoints
 from hostagent.nic import Counts, Nic, link_times, open_link
+from hostagent.own_packet import take
 from hostagent.process import die_with_parent, give_up_root, wake_on_time
 from hostagent.state import NEVER
 
@@ -297,6 +299,7 @@ def serve(channel: Channel) -> None:
                     # Nobody waits for packets now: what earlier runs have left goes (`main`).
                     run = last = None
                     gc.collect()
+                    take(Scenario(**scenario), more.get("forms"))
                     with _readable(Scenario(**scenario), more.get("matrix")) as whole:
                         run = _armed(Order(number, whole, limit_ps, quiet_ps), links, channel)
                 case {"failed": failed} if run is not None:

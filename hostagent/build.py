@@ -16,6 +16,7 @@ from fattree.rates import rho_max
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState
 from hostagent.endpoint import Endpoint, FlowPlan
+from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import scenario_rule
 from hostagent.packets import Ends
 from hostagent.rules import rules
@@ -65,6 +66,7 @@ def endpoints(
     tree = scenario.tree
     shared = rules(scenario)
     own = scenario_rule(scenario)
+    packets = scenario_packets(scenario)
     payload = scenario.packets.payload_bytes
     of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
 
@@ -91,6 +93,7 @@ def endpoints(
             routes=routes,
             run=run,
             own_rule=own,
+            packets=packets,
         )
 
     return {host: endpoint(host) for host in of_host}

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from hostagent import labels, transport
+from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule
-from hostagent.packets import AckFrames, DataFrames, Ends, wrap
-from hostagent.roce import RUNS, Packet, parse, unwrapped_psn
+from hostagent.packets import AckFrames, DataFrames, Ends, Packets
+from hostagent.roce import RUNS, Packet, unwrapped_psn
 from hostagent.source_routes import SourceRoutes
 from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 
@@ -59,7 +60,7 @@ class _Sending:
 
     __slots__ = ("frames", "key_ps", "own", "packets", "plan", "sender", "started_ps")
 
-    def __init__(self, plan: FlowPlan, frames: DataFrames, ring: int, own: Any) -> None:
+    def __init__(self, plan: FlowPlan, frames: DataFrames | OwnFrames, ring: int, own: Any) -> None:
         self.plan = plan
         self.frames = frames
         self.sender = blank(SENDER)
@@ -77,7 +78,7 @@ class _Receiving:
 
     __slots__ = ("frames", "is_sack", "lowest", "packets", "peer", "received", "window")
 
-    def __init__(self, plan: FlowPlan, frames: AckFrames, is_sack: bool) -> None:
+    def __init__(self, plan: FlowPlan, frames: AckFrames | OwnFrames, is_sack: bool) -> None:
         self.packets = plan.packets
         self.peer = plan.source
         self.frames = frames
@@ -126,7 +127,11 @@ class Endpoint:
         routes: SourceRoutes | None = None,
         run: int = 0,
         own_rule: OwnRule | None = None,
+        packets: Packets | OwnPackets | None = None,
     ) -> None:
+        written = packets or Packets(payload_bytes)
+        self._wrap = written.wrap
+        self._parse = written.parse
         self._rules = rules
         self._run = run % RUNS
         self._own_rule = own_rule
@@ -144,14 +149,14 @@ class Endpoint:
         for plan in flows:
             there = plan.destination if plan.source == host else plan.source
             if plan.source == host:
-                frames = DataFrames(ends(host, there), plan.flow, payload_bytes, run)
+                frames = written.data(ends(host, there), plan.flow, run)
                 ring = transport.ring_length(rules, plan.packets, plan.gap_ps)
                 own = own_rule.fresh() if own_rule else None
                 self._sending[plan.flow] = _Sending(plan, frames, ring, own)
                 self._blocked[plan.flow] = set(plan.after)
             else:
                 self._receiving[plan.flow] = _Receiving(
-                    plan, AckFrames(ends(host, there), plan.flow, run), self._is_sack
+                    plan, written.ack(ends(host, there), plan.flow, run), self._is_sack
                 )
 
         for flow, sending in self._sending.items():
@@ -192,7 +197,7 @@ class Endpoint:
         Raises MisdeliveryError for a frame that is not this host's, StalePacketError for one of
         another run.
         """
-        packet = parse(frame)
+        packet = self._parse(frame)
         if packet is None or packet.destination_ip != self._ip:
             raise MisdeliveryError(f"a host got a frame that is not its own: {frame[:58].hex()}")
 
@@ -219,7 +224,7 @@ class Endpoint:
 
     def _routed(self, frame: bytes, peer: int, is_ack: bool) -> bytes:
         waypoint = self.routes.next_waypoint(peer, is_ack) if self.routes else None
-        return frame if waypoint is None else wrap(frame, self._ip, waypoint)
+        return frame if waypoint is None else self._wrap(frame, self._ip, waypoint)
 
     def _data_ready_ps(self) -> int:
         """Return when the first flow is ready to send, and leave it on top of the heap."""

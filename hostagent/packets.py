@@ -6,12 +6,9 @@ mean.
 """
 
 import struct
-from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -19,6 +16,7 @@ from scapy.packet import NoPayload, Packet, Raw
 
 from fattree.addressing import colons, dotted
 from hostagent import roce
+from hostagent.forms import BITS, DATA, VARYING, Built, Forms, Request, found, requests
 from hostagent.roce import (
     ACKNOWLEDGE,
     BECN,
@@ -45,6 +43,7 @@ _BTH_AT = _LABEL_AT + roce.UDP
 # The BTH's second and third word: (FECN, BECN, reserved, destination QP), (ACK request, PSN).
 _QUEUE_PAIR_AT = _BTH_AT + 4
 _PSN_AT = _QUEUE_PAIR_AT + 4
+_PARTITION_AT = _BTH_AT + 2
 _AETH_AT = _BTH_AT + roce.BTH
 
 
@@ -170,59 +169,55 @@ class AckFrames:
         return _sealed(frame)
 
 
-class Beginnings(NamedTuple):
-    """The first bytes of many flows' frames, (flows, 2, bytes): data, ACK; and whole lengths.
+class Packets:
+    """How hosts write and read packets: RoCEv2's."""
 
-    Label, PSN, MSN are 0; the ICRC is left out.
-    """
+    def __init__(self, payload_bytes: int) -> None:
+        self._payload_bytes = payload_bytes
 
-    frames: NDArray[np.uint8]
-    data_length: int
-    ack_length: int
+    @property
+    def forms(self) -> Forms:
+        """Return where fields stand in frames."""
+        return _forms(self._payload_bytes)
 
+    def data(self, ends: Ends, flow: int, run: int = 0) -> DataFrames:
+        """Return what writes a flow's data packets."""
+        return DataFrames(ends, flow, self._payload_bytes, run)
 
-def beginnings(ends: Sequence[NDArray[np.int64]], payload_bytes: int, size: int) -> Beginnings:
-    """Return the first `size` bytes of all flows' frames; `ends` are arrays in `Ends`' order.
+    def ack(self, ends: Ends, flow: int, run: int = 0) -> AckFrames:
+        """Return what writes a flow's ACKs."""
+        return AckFrames(ends, flow, run)
 
-    Flows are numbered from 0. Scapy builds one flow's frames, from which the others differ in
-    their addresses, number and IPv4 checksum alone.
-    """
-    first = Ends(*(int(column[0]) for column in ends))
-    back = (1, 0, 3, 2)
-    plain = (
-        (DataFrames(first, 0, payload_bytes).frame(0, 0), ends),
-        (
-            AckFrames(Ends(*(first[i] for i in back)), 0).frame(0, 0, False, 0),
-            [ends[i] for i in back],
-        ),
-    )
-    found = np.zeros((len(ends[0]), 2, size), dtype=np.uint8)
-    for kind, (frame, columns) in enumerate(plain):
-        known = np.frombuffer(frame[:-ICRC][:size], dtype=np.uint8)
-        rows = found[:, kind]
-        rows[:, : len(known)] = known
-        source_mac, destination_mac, source_ip, destination_ip = columns
-        _place(rows, 0, destination_mac, 6)
-        _place(rows, 6, source_mac, 6)
-        _place(rows, _IP_AT + 12, source_ip, 4)
-        _place(rows, _IP_AT + 16, destination_ip, 4)
-        _place(rows, _QUEUE_PAIR_AT + 1, np.arange(len(rows)), 3)
+    def wrap(self, frame: bytes, source_ip: int, destination_ip: int) -> bytes:
+        """Return the frame inside IP-in-IP towards a waypoint."""
+        return wrap(frame, source_ip, destination_ip)
 
-        # RFC 791: the complement of the ones' complement sum of all words but the checksum itself.
-        words = rows[:, _IP_AT:_LABEL_AT].astype(np.int64).reshape(len(rows), -1, 2)
-        total = (words[:, :, 0] << 8 | words[:, :, 1]).sum(axis=1)
-        total -= words[:, 5, 0] << 8 | words[:, 5, 1]
-        total = (total & 0xFFFF) + (total >> 16)
-        total = (total & 0xFFFF) + (total >> 16)
-        _place(rows, _IP_AT + 10, total ^ 0xFFFF, 2)
-
-    return Beginnings(found, len(plain[0][0]), len(plain[1][0]))
+    def parse(self, frame: bytes) -> roce.Packet | None:
+        """Return what a frame says, or None where it is no data packet or ACK of ours."""
+        return roce.parse(frame)
 
 
-def _place(rows: NDArray[np.uint8], at: int, values: NDArray[np.int64], count: int) -> None:
-    """Write numbers of `count` bytes, the most significant first, into all rows."""
-    for byte in range(count):
-        rows[:, at + byte] = values >> 8 * (count - 1 - byte) & 0xFF
+@cache
+def _forms(payload_bytes: int) -> Forms:
+    """Return the forms of the frames that Scapy builds here."""
+
+    def built(request: Request) -> Built:
+        values = {**dict.fromkeys(BITS, 0), **request.values}
+        ends = Ends(*(values[field] for field in Ends._fields))
+        label, psn, msn, marked = (values[field] for field in VARYING)
+        if request.kind == DATA:
+            frame = DataFrames(ends, values["number"], payload_bytes).frame(label, psn)
+        else:
+            sacked = int.from_bytes(request.bitmap, "little")
+            writer = AckFrames(ends, values["number"])
+            frame = writer.frame(label, psn, bool(marked), msn, sacked)
+
+        # Not every key is one of a run's.
+        keyed = bytearray(frame)
+        struct.pack_into(">H", keyed, _PARTITION_AT, values["partition_key"])
+        return Built(bytes(keyed), _BTH_AT)
+
+    return found([built(request) for request in requests()], "hostagent.packets")
 
 
 def _sealed(frame: bytearray) -> bytes:
@@ -270,15 +265,15 @@ def bitmap_bytes(sacked: int) -> bytes:
     return sacked.to_bytes(words * 4, "little")
 
 
-def wrap(frame: bytes, source_ip: int, destination_ip: int) -> bytes:
-    """Return the frame inside IP-in-IP towards a waypoint (RFC 2003).
+def wrap(frame: bytes, source_ip: int, destination_ip: int, ip_at: int = _IP_AT) -> bytes:
+    """Return the frame, whose IPv4 begins at `ip_at`, inside IP-in-IP to a waypoint (RFC 2003).
 
     ECN is copied to the outer header (RFC 6040, normal mode).
     """
     outer = bytearray(_tunnel_header(source_ip, destination_ip))
-    _change_ipv4(outer, 0, more_bytes=len(frame) - ETHERNET, ecn=frame[_IP_AT + 1] & CE)
+    _change_ipv4(outer, 0, more_bytes=len(frame) - ip_at, ecn=frame[ip_at + 1] & CE)
 
-    return frame[:ETHERNET] + outer + frame[ETHERNET:]
+    return frame[:ip_at] + outer + frame[ip_at:]
 
 
 @cache

@@ -158,9 +158,13 @@ def is_intact(frame: bytes) -> bool:
     return icrc(frame, at, end) == frame[end : end + ICRC]
 
 
-def icrc(frame: bytes | bytearray, ip_at: int, end: int) -> bytes:
-    """Return the ICRC of the packet from `ip_at`, its IPv4 header, to `end`, its payload's end."""
-    body_at = ip_at + IPV4 + UDP + BTH
+def icrc(frame: bytes | bytearray, ip_at: int, end: int, bth_at: int | None = None) -> bytes:
+    """Return the ICRC of the packet from `ip_at`, its IPv4 header, to `end`, its payload's end.
+
+    The BTH follows UDP unless `bth_at` says where it is.
+    """
+    bth = IPV4 + UDP if bth_at is None else bth_at - ip_at
+    body_at = ip_at + bth + BTH
     headers = bytearray(frame[ip_at:body_at])
 
     # What routers may change reads as ones, so that the ICRC holds end to end: TOS (with it ECN),
@@ -169,7 +173,7 @@ def icrc(frame: bytes | bytearray, ip_at: int, end: int) -> bytes:
     headers[8] = 0xFF
     headers[10:12] = b"\xff\xff"
     headers[IPV4 + 6 : IPV4 + 8] = b"\xff\xff"
-    headers[IPV4 + UDP + 4] = 0xFF
+    headers[bth + 4] = 0xFF
 
     crc = crc32(memoryview(frame)[body_at:end], crc32(headers, _CRC_OF_ONES))
     return crc.to_bytes(ICRC, "little")

@@ -3,6 +3,7 @@
 A packet's slot has a block of bytes beside its record: how long the frame is, when and behind how
 many it was queued, the beginning of the frame, and what the program remembers of it between ingress
 and egress. No more of a frame is kept than programs can look at; behind it the data are zeros.
+Where fields stand is in tables (`hostagent.forms`): a user's packets are as good as ours.
 Everything here does nothing where `frames` is None: then the packets are records and nothing else.
 
     block = [length, queued at, queued behind, beginning of the frame ..., state ...]
@@ -23,27 +24,24 @@ FRAME = 3
 # The same in bytes.
 FRAME_AT = 8 * FRAME
 
-# Where the fields of `hostagent.packets` begin, from the IPv4 header on (`hostagent.roce`).
-ETHERNET = 14
+# What IPv4 has to do with: other headers are known by their forms alone.
 IPV4 = 20
 TUNNEL = 4
-UDP = 17
-UDP_AT = 20
+CHECKSUM_AT = 10
 UDP_LENGTH_AT = 24
-BTH_AT = 28
-FLAGS_AT = 32
-FLOW_AT = 33
-PSN_AT = 37
-MSN_AT = 40
-OPCODES = (0x04, 0x11)
-ROCE_PORT = 4791
 CE = 3
-BECN = 0x40
 # What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
 # bitmap's words above the lowest packet that is missing.
 WORD_BITS = 32
 WORDS_SHIFT = 24
 LOWEST_MASK = (1 << WORDS_SHIFT) - 1
+
+# What hosts write into a flow's template, and what they read back: rows of `Frames.writes` and
+# `Frames.reads` by kind (data, ACK) and these; and the columns of `hostagent.forms.Run`.
+LABEL, PSN, MSN, MARK, DESTINATION, NUMBER = range(6)
+WRITTEN = 4
+FIELDS = 6
+AT, SIZE, LOW, MASK, OF = range(5)
 
 # Which of `Desk.log`'s columns is what; the kept bytes follow.
 LOG_TIME, LOG_PLACE, LOG_PACKET, LOG_ACK, LOG_LENGTH = range(5)
@@ -59,9 +57,13 @@ class Frames(NamedTuple):
 
     A block has `stride` bytes from `address` on, its state begins at `state_at`. Of a frame `kept`
     bytes are kept, never the last `hidden` ones (the ICRC). `templates` has for every flow the
-    beginning of its data packets, then of its ACKs, in words; `lengths` those of plain frames.
-    `lowest` and `highest` are what a SACK receiver misses and has. `sample_ps` is how often queues
-    are looked at, 0 for never.
+    beginning of its data packets, then of its ACKs, in words; their lengths are those of plain
+    frames. IPv4 begins at `ip_at`, behind another one of `tunnel` bytes where a host has put one.
+    `writes` are rows of runs, those of a kind's field from `first_writes` on, and `reads` has one
+    for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on. By kind:
+    `shortest` frames, whether UDP follows IPv4, and whether packets of a flow differ in IPv4
+    (`changes_ipv4`). `grown` are an ACK's words that a bitmap lengthens. `lowest` and `highest` are
+    what a SACK receiver misses and has. `sample_ps` is how often queues are looked at, 0 for never.
     """
 
     words: Int64
@@ -74,6 +76,17 @@ class Frames(NamedTuple):
     templates: Int64
     data_length: int
     ack_length: int
+    ip_at: int
+    tunnel: int
+    writes: Int64
+    first_writes: Int64
+    reads: Int64
+    signature: Int64
+    first_signature: Int64
+    shortest: Int64
+    is_udp: Int64
+    changes_ipv4: Int64
+    grown: Int64
     agg_ips: Int64
     core_ips: Int64
     host_ips: Int64
@@ -149,14 +162,15 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
         for word in range(frames.kept >> 3):
             words[at(there + word)] = frames.templates[at(row + word)]
 
-        ip = first + FRAME_AT + ETHERNET
-        label = int(packet.label)
-        octets[at(ip + UDP_AT)] = label >> 8
-        octets[at(ip + UDP_AT + 1)] = label & 0xFF
-        write_24(octets, ip + PSN_AT, int(packet.psn))
+        frame = first + FRAME_AT
+        put(frames, frame, kind, LABEL, int(packet.label))
+        put(frames, frame, kind, PSN, int(packet.psn))
         length = frames.data_length
         if kind == ACK:
-            length = frames.ack_length + write_acknowledged(world, octets, ip, packet)
+            length = frames.ack_length + write_acknowledged(world, frames, frame, packet)
+
+        if frames.changes_ipv4[at(kind)]:
+            write_checksum(octets, frame + frames.ip_at)
 
         if is_routed:
             wrap(world, frames, first, packet, kind, length)
@@ -166,11 +180,30 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
 
 
 @inlined
-def write_24(octets, where, number):
-    """Write 24 bits, the most significant first."""
-    octets[at(where)] = (number >> 16) & 0xFF
-    octets[at(where + 1)] = (number >> 8) & 0xFF
-    octets[at(where + 2)] = number & 0xFF
+def put(frames, frame, kind, field, number):
+    """Write a field into a frame in which it is 0, wherever the frame has it."""
+    octets = frames.octets
+    row = kind * WRITTEN + field
+    for each in range(frames.first_writes[at(row)], frames.first_writes[at(row + 1)]):
+        writes = frames.writes
+        size = writes[at(each), SIZE]
+        bits = ((number >> writes[at(each), OF]) & writes[at(each), MASK]) << writes[at(each), LOW]
+        last = frame + writes[at(each), AT] + size - 1
+        for byte in range(size):
+            octets[at(last - byte)] |= (bits >> (8 * byte)) & 0xFF
+
+
+@inlined
+def get(frames, frame, kind, field, more):
+    """Read a field, from where the frame has it in one piece, `more` bytes further on."""
+    reads = frames.reads
+    row = at(kind * FIELDS + field)
+    first = frame + reads[row, AT] + (more if reads[row, AT] >= frames.ip_at else 0)
+    number = np.int64(0)
+    for byte in range(reads[row, SIZE]):
+        number = (number << 8) | np.int64(frames.octets[at(first + byte)])
+
+    return (number >> reads[row, LOW]) & reads[row, MASK]
 
 
 @inlined
@@ -187,25 +220,37 @@ def read_16(octets, where):
 
 
 @inlined
-def write_acknowledged(world, octets, ip, packet):
+def write_acknowledged(world, frames, frame, packet):
     """Write an ACK's mark and MSN; return the length of its bitmap, which lengthens the packet."""
     if packet.status & MARKED:
-        octets[at(ip + FLAGS_AT)] |= BECN
+        put(frames, frame, ACK, MARK, 1)
 
     if not world.constants.is_sack:
-        write_24(octets, ip + MSN_AT + 1, int(packet.log))
+        put(frames, frame, ACK, MSN, int(packet.log))
         return 0
 
     holes = np.int64(packet.hash)
-    write_24(octets, ip + MSN_AT + 1, holes & LOWEST_MASK)
+    put(frames, frame, ACK, MSN, holes & LOWEST_MASK)
     more = 4 * (holes >> WORDS_SHIFT)
     if more > 0:
-        write_16(octets, ip + UDP_LENGTH_AT, read_16(octets, ip + UDP_LENGTH_AT) + more)
-        # RFC 1624: the checksum's complement is the sum of the words, of which one has grown.
-        write_16(octets, ip + 2, read_16(octets, ip + 2) + more)
-        write_16(octets, ip + 10, 0xFFFF ^ carried((0xFFFF ^ read_16(octets, ip + 10)) + more))
+        octets = frames.octets
+        for each in range(len(frames.grown)):
+            where = frame + frames.grown[at(each)]
+            write_16(octets, where, read_16(octets, where) + more)
+
+        write_checksum(octets, frame + frames.ip_at)
 
     return more
+
+
+@inlined
+def write_checksum(octets, ip):
+    """Write an IPv4 header's checksum (RFC 791)."""
+    total = np.int64(0)
+    for word in range(0, IPV4, 2):
+        total += 0 if word == CHECKSUM_AT else read_16(octets, ip + word)
+
+    write_16(octets, ip + CHECKSUM_AT, 0xFFFF ^ carried(total))
 
 
 @inlined
@@ -221,14 +266,14 @@ def carried(total):
 def wrap(world, frames, first, packet, kind, length):
     """Put a packet into IP-in-IP towards its waypoint (`hostagent.packets.wrap`)."""
     octets = frames.octets
-    ip = first + FRAME_AT + ETHERNET
+    ip = first + FRAME_AT + frames.ip_at
     constants = world.constants
     constant = world.flows.table[at(packet.flow)]
     sender = int(constant.destination) if kind == ACK else int(constant.source)
     here = np.int64(frames.host_ips[at(sender)])
 
     # From behind, as both places overlap.
-    moved = frames.kept - ETHERNET - IPV4
+    moved = frames.kept - frames.ip_at - IPV4
     for byte in range(moved - 1, -1, -1):
         octets[at(ip + IPV4 + byte)] = octets[at(ip + byte)]
 
@@ -241,7 +286,7 @@ def wrap(world, frames, first, packet, kind, length):
         there = np.int64(frames.core_ips[at(core)])
 
     mark = np.int64(octets[at(ip + IPV4 + 1)]) & CE
-    total = length - ETHERNET + IPV4
+    total = length - frames.ip_at + IPV4
     write_16(octets, ip, 0x4500 | mark)
     write_16(octets, ip + 2, total)
     write_16(octets, ip + 4, 0)
@@ -251,9 +296,7 @@ def wrap(world, frames, first, packet, kind, length):
     write_16(octets, ip + 14, here)
     write_16(octets, ip + 16, there >> 16)
     write_16(octets, ip + 18, there)
-    addresses = (here >> 16) + (here & 0xFFFF) + (there >> 16) + (there & 0xFFFF)
-    rest = (0x4500 | mark) + total + 0x4000 + ((64 << 8) | TUNNEL)
-    write_16(octets, ip + 10, 0xFFFF ^ carried(addresses + rest))
+    write_checksum(octets, ip)
 
 
 @inlined
@@ -286,36 +329,30 @@ def is_own(world, frames, number, slot):
     Label and mark are then taken over from the bytes to the record.
     """
     if frames is not None:
-        octets = frames.octets
         packet = world.pool.packets[at(slot)]
         first = block(frames, slot)
-        length = frames.words[at((first >> 3) + LENGTH)]
-        ip = first + FRAME_AT + ETHERNET
-        if octets[at(ip)] == 0x45 and octets[at(ip + 9)] == TUNNEL:
-            ip += IPV4
-
+        frame = first + FRAME_AT
         kind = int(packet.status) & ACK
-        if not is_roce(octets, first, ip, length, OPCODES[kind]):
+        more = tunnel_of(frames, frame)
+        length = frames.words[at((first >> 3) + LENGTH)] - more
+        if not is_of_its_form(frames, frame, length, kind, more):
             return False
 
         constant = world.flows.table[at(packet.flow)]
         believed = int(constant.source) if kind == ACK else int(constant.destination)
-        address = (read_16(octets, ip + 16) << 16) | read_16(octets, ip + 18)
-        flow = (np.int64(octets[at(ip + FLOW_AT)]) << 16) | read_16(octets, ip + FLOW_AT + 1)
-        psn = (np.int64(octets[at(ip + PSN_AT)]) << 16) | read_16(octets, ip + PSN_AT + 1)
         if (
             believed != number
-            or address != frames.host_ips[at(number)]
-            or flow != np.int64(packet.flow) & 0xFFFFFF
-            or psn != np.int64(packet.psn) & 0xFFFFFF
+            or get(frames, frame, kind, DESTINATION, more) != frames.host_ips[at(number)]
+            or get(frames, frame, kind, NUMBER, more) != np.int64(packet.flow) & 0xFFFFFF
+            or get(frames, frame, kind, PSN, more) != np.int64(packet.psn) & 0xFFFFFF
         ):
             return False
 
-        packet.label = read_16(octets, ip + UDP_AT)
+        packet.label = get(frames, frame, kind, LABEL, more)
         if kind == ACK:
-            is_marked = octets[at(ip + FLAGS_AT)] & BECN != 0
+            is_marked = get(frames, frame, kind, MARK, more) != 0
         else:
-            is_marked = octets[at(ip + 1)] & CE == CE
+            is_marked = frames.octets[at(frame + frames.ip_at + more + 1)] & CE == CE
 
         packet.status = kind | (MARKED if is_marked else 0)
 
@@ -323,19 +360,34 @@ def is_own(world, frames, number, slot):
 
 
 @inlined
-def is_roce(octets, first, ip, length, opcode):
-    """Return whether a frame is one of ours, as `hostagent.roce.parse` does."""
+def tunnel_of(frames, frame):
+    """Return how many bytes a host has put in front of a frame's IPv4 header."""
+    octets = frames.octets
+    ip = frame + frames.ip_at
+    is_wrapped = octets[at(ip)] == 0x45 and octets[at(ip + 9)] == TUNNEL
+    return frames.tunnel if is_wrapped else 0
+
+
+@inlined
+def is_of_its_form(frames, frame, length, kind, more):
+    """Return whether a frame is one of ours, as `hostagent.forms.is_of` does."""
+    octets = frames.octets
+    ip_at = frames.ip_at
+    if length < frames.shortest[at(kind)]:
+        return False
+
+    for each in range(frames.first_signature[at(kind)], frames.first_signature[at(kind + 1)]):
+        byte = frames.signature[at(each), 0]
+        where = frame + byte + (more if byte >= ip_at else 0)
+        if octets[at(where)] & frames.signature[at(each), 1] != frames.signature[at(each), 2]:
+            return False
+
+    ip = frame + ip_at + more
     total = read_16(octets, ip + 2)
-    return (
-        read_16(octets, first + FRAME_AT + 12) == 0x0800
-        and octets[at(ip)] == 0x45
-        and octets[at(ip + 9)] == UDP
-        and read_16(octets, ip + 6) & 0x3FFF == 0
-        and read_16(octets, ip + UDP_AT + 2) == ROCE_PORT
-        and total == IPV4 + read_16(octets, ip + UDP_LENGTH_AT)
-        and total <= length - (ip - first - FRAME_AT)
-        and octets[at(ip + BTH_AT)] == opcode
-    )
+    if frames.is_udp[at(kind)] and total != IPV4 + read_16(octets, ip + UDP_LENGTH_AT):
+        return False
+
+    return frames.shortest[at(kind)] - ip_at <= total <= length - ip_at
 
 
 @inlined

@@ -7,7 +7,7 @@ Whoever drives it compiles the program, fills the switches' tables and says when
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,17 @@ from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.topology import SWITCH_LAYERS
 from fattree.wecmp import LinkState
+from hostagent.forms import BITS, Beginnings, Forms, Run
 from hostagent.state import NEVER, Recovery
 from sim.engine import buffers_of, result_of
 from sim.frames import (
-    BTH_AT,
-    ETHERNET,
     EVENTS,
     FRAME_AT,
     IPV4,
     LOG_FRAME,
-    MSN_AT,
     RECEIPTS,
     WINDOW,
+    WRITTEN,
     Desk,
     Frames,
     Program,
@@ -59,8 +58,11 @@ from sim.threads import Crew, Nodes, Span, advance_side_by_side
 from sim.windows import FINISHED, STARVED, start_flows, truncate
 
 Events = NDArray[np.int64]
-# Up to the MSN of an ACK: what hosts read back, and all of a packet that is not the same for many.
-HEADERS = ETHERNET + MSN_AT + 4
+# Up to here programs know our packets; what they read behind it they may have put there.
+KNOWN = 42
+NOWHERE = Run(0, 0, 0, 0, 0)
+# The names of `sim.frames`' fields, in its order; those that are read alone stand last.
+NAMES = ("label", "psn", "msn", "marked", "destination_ip", "number")
 
 
 class Layout(NamedTuple):
@@ -73,22 +75,6 @@ class Layout(NamedTuple):
     frame_bytes: int
     state_bytes: int
     growth: int
-
-
-class Templates(Protocol):
-    """The beginnings of all flows' frames, (flows, 2, kept): data, ACK; and whole lengths."""
-
-    @property
-    def frames(self) -> NDArray[np.uint8]:
-        """Return the bytes."""
-
-    @property
-    def data_length(self) -> int:
-        """Return how long a data packet is."""
-
-    @property
-    def ack_length(self) -> int:
-        """Return how long an ACK without a bitmap is."""
 
 
 class Counts(NamedTuple):
@@ -118,12 +104,12 @@ def are_compiled() -> bool:
     return folder is not None and any(folder.glob("**/programs.advance_program*.nbc"))
 
 
-def kept_bytes(scenario: Scenario, layout: Layout) -> int:
+def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
     """Return how much of every frame is kept: what programs look at, and what hosts read back."""
     # A second IPv4 header where hosts write one. What a program looks at beyond the headers that
     # all frames have may be headers of its own, which hosts' bytes then stand behind.
-    headers = HEADERS + (IPV4 if scenario.policy == "host_dr" else 0)
-    own = max(0, layout.frame_bytes - ETHERNET - BTH_AT)
+    headers = max(map(forms.end, range(2))) + (IPV4 if scenario.policy == "host_dr" else 0)
+    own = max(0, layout.frame_bytes - KNOWN)
     return -(-max(layout.frame_bytes, headers + own) // 8) * 8
 
 
@@ -140,7 +126,7 @@ class Programmed:
         scenario: Scenario,
         program: Program,
         layout: Layout,
-        templates: Callable[[Flows], Templates],
+        templates: Callable[[Flows], Beginnings],
         *,
         sample_ps: int = 0,
         on_events: "Observe | None" = None,
@@ -355,9 +341,10 @@ class Programmed:
 
 
 def _frames(
-    world: World, scenario: Scenario, layout: Layout, templates: Templates, sample_ps: int
+    world: World, scenario: Scenario, layout: Layout, templates: Beginnings, sample_ps: int
 ) -> Frames:
     tree = scenario.tree
+    forms = templates.forms
     kept = templates.frames.shape[2]
     state_at = FRAME_AT + kept
     state_bytes = -(-layout.state_bytes // 8) * 8
@@ -371,11 +358,14 @@ def _frames(
         # Whole cache lines, so that blocks share none.
         stride=-(-(state_at + state_bytes) // 64) * 64,
         kept=kept,
-        hidden=4,
+        hidden=max(form.hidden for form in forms),
         state_at=state_at,
         templates=np.ascontiguousarray(templates.frames).view(np.int64).ravel(),
-        data_length=templates.data_length,
-        ack_length=templates.ack_length,
+        data_length=len(forms.data.template),
+        ack_length=len(forms.ack.template),
+        ip_at=forms.data.ip_at,
+        tunnel=0 if forms.data.is_tunnel else IPV4,
+        **_tables(forms),
         agg_ips=np.array([switch_ip(tree, agg) for agg in aggs], dtype=np.int64),
         core_ips=np.array([switch_ip(tree, core) for core in cores], dtype=np.int64),
         host_ips=host_ip(tree, np.arange(tree.hosts)),
@@ -384,6 +374,29 @@ def _frames(
         sample_ps=sample_ps,
     )
     return _with_blocks(frames, len(world.pool.packets))
+
+
+def _tables(forms: Forms) -> dict[str, Int64]:
+    """Return the forms' part of `Frames`."""
+    written = [form.runs[name] for form in forms for name in NAMES[:WRITTEN]]
+    # An empty run for what a kind of packet lacks: data have no mark of their own.
+    read = [
+        next((run for run in form.runs[name] if run.mask == (1 << BITS[name]) - 1), NOWHERE)
+        for form in forms
+        for name in NAMES
+    ]
+    tables: dict[str, object] = {
+        "writes": [run for runs in written for run in runs],
+        "first_writes": np.cumsum([0, *map(len, written)]),
+        "reads": read,
+        "signature": [row for form in forms for row in form.signature],
+        "first_signature": np.cumsum([0, *(len(form.signature) for form in forms)]),
+        "shortest": [form.shortest for form in forms],
+        "is_udp": [form.is_udp for form in forms],
+        "changes_ipv4": [form.changes_ipv4 for form in forms],
+        "grown": forms.ack.lengths,
+    }
+    return {name: np.array(table, dtype=np.int64) for name, table in tables.items()}
 
 
 def _with_blocks(frames: Frames, slots: int) -> Frames:

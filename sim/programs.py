@@ -14,7 +14,6 @@ from numba.extending import intrinsic, overload
 from fattree.units import PS_PER_US
 from sim.frames import (
     CE,
-    ETHERNET,
     FRAME,
     FRAME_AT,
     FRAME_TO,
@@ -511,8 +510,8 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
             world.counters[UNROUTABLE] += 1
             packet.status |= LOST
     else:
-        was_marked = frames.octets[at(first + FRAME_AT + ETHERNET + 1)] & CE == CE
-        if not was_marked and desk.out_octets[ETHERNET + 1] & CE == CE:
+        was_marked = frames.octets[at(first + FRAME_AT + frames.ip_at + 1)] & CE == CE
+        if not was_marked and desk.out_octets[at(frames.ip_at + 1)] & CE == CE:
             world.ledgers[at(number)].marked += 1
 
         take_over(frames, desk, first, length, grown)

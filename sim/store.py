@@ -93,9 +93,10 @@ def model_version() -> str:
 def run_key(scenario: Scenario) -> str:
     """Return the hash that names a run: the same iff results are the same by construction."""
     values = plain(scenario, without={"name"})
-    # What a rule says counts, not what its file is called.
-    if scenario.host_rule:
-        values["host_rule"] = scenario.host_rule.text
+    # What files of the user's say counts, not what they are called.
+    for key in ("host_rule", "agent_packet"):
+        if values[key]:
+            values[key] = values[key]["text"]
 
     text = json.dumps(values, sort_keys=True)
     return hashlib.sha256(

@@ -43,7 +43,9 @@ def _differing(runs: Runs) -> list[str]:
     return [
         key
         for key in (scenarios[0] if runs else ())
-        if any(other[key] != scenarios[0][key] for other in scenarios)
+        # A whole file is no column; its name is one.
+        if key != "agent_packet.text"
+        and any(other.get(key) != scenarios[0][key] for other in scenarios)
     ]
 
 

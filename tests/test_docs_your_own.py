@@ -39,6 +39,8 @@ def commands() -> list[str]:
 COMMANDS = [command for command in commands() if " compare " not in command]
 COMPARISONS = [command for command in commands() if " compare " in command]
 RULE = next(block.text for block in blocks() if "def next_label" in block.text)
+PACKET = next(block.text for block in blocks() if "def data_packet" in block.text)
+BY_PATH = next(block.text for block in blocks() if "AFTER_UDP" in block.text)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,18 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         next(block.text for block in blocks() if block.language == "p4")
     )
     (folder / "fast_labels.py").write_text(RULE)
+    (folder / "my_packet.py").write_text(PACKET)
+    (folder / "by_path.p4").write_text(BY_PATH)
     return folder
+
+
+def test_what_comes_with_ofan_is_what_the_page_shows() -> None:
+    for name, text in {
+        "fast_labels.py": RULE,
+        "my_packet.py": PACKET,
+        "by_path.p4": BY_PATH,
+    }.items():
+        assert (ROOT / "experiments" / name).read_text(encoding="utf-8") == text
 
 
 def test_the_commands_of_the_page_run(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +100,7 @@ def test_the_simulator_of_the_page_equals_its_virtual_network(
         answer = json.loads(done.stdout)
         found.append({record["policy"] for record in answer["records"]})
         assert answer["differences"] == []
-    assert found == [{"two_choices.p4", "jsq"}, {"fast_labels.py", "host_pkt"}]
+    assert found == [{"two_choices.p4", "jsq"}, {"fast_labels.py", "host_pkt"}, {"by_path.p4"}]
 
 
 def test_the_python_of_the_page_runs(
@@ -105,11 +118,16 @@ def test_the_error_of_the_page_is_what_is_said(desk: Path) -> None:
     wrong = RULE.replace("took_ps < sender.srtt_ps", "took_ps / 2 < sender.srtt_ps")
     (desk / "wrong").mkdir()
     (desk / "wrong" / "fast_labels.py").write_text(wrong)
-    result = subprocess.run(
-        [sys.executable, ROOT / "ofan.py", "sim", "run", "--host-rule", "fast_labels.py"],
-        cwd=desk / "wrong",
-        capture_output=True,
-        text=True,
-    )
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr in PAGE
+    (desk / "wrong" / "my_packet.py").write_text(PACKET.replace("flow.psn)", "flow.pns)"))
+    for words in (
+        "sim run --host-rule fast_labels.py",
+        f"emulate {ROOT}/experiments/demo.toml --agent-packet my_packet.py",
+    ):
+        result = subprocess.run(
+            [sys.executable, ROOT / "ofan.py", *words.split()],
+            cwd=desk / "wrong",
+            capture_output=True,
+            text=True,
+        )
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr in PAGE

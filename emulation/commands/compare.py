@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from emulation.command_line import (
+    agent_packet_option,
     csv_option,
     experiment_options,
     host_rule_option,
@@ -38,7 +39,7 @@ from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Experiment, OwnProgram, Scenario
-from fattree.experiment_file import host_rule_settings
+from fattree.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.record import Record, flat, table
 from fattree.tables import terminal, write_csv
 
@@ -160,6 +161,7 @@ def show(rows: Sequence[Row], picture: Path) -> None:
     help=f"Yours: whose groups and hosts they get [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
 @host_rule_option
+@agent_packet_option
 @click.option(
     "--networks",
     metavar="NETWORK,...",
@@ -189,6 +191,7 @@ def compare(
     programs: tuple[Path, ...],
     like: str | None,
     host_rule: Path | None,
+    agent_packet: Path | None,
     networks: tuple[str, ...],
     settings: tuple[str, ...],
     jobs: int,
@@ -203,7 +206,8 @@ def compare(
 
     with one_line_errors():
         rule = host_rule_settings(host_rule, None if programs else like)
-        experiment = read_experiment(file, (*rule, *settings))
+        packet = agent_packet_settings(agent_packet)
+        experiment = read_experiment(file, (*rule, *packet, *settings))
         # All scenarios of an experiment have the same fabric.
         for scenario in islice(experiment.scenarios(), int(VIRTUAL in networks and not force)):
             refuse_too_large(scenario)

@@ -10,6 +10,7 @@ from typing import get_args
 import click
 
 from emulation.command_line import (
+    agent_packet_option,
     csv_option,
     experiment_options,
     host_rule_option,
@@ -44,10 +45,15 @@ from emulation.softswitch.pipeline import Engine
 from emulation.virtual.engine import ENGINES
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Detection, Experiment
-from fattree.experiment_file import host_rule_settings, load_experiment
+from fattree.experiment_file import (
+    agent_packet_settings,
+    host_rule_settings,
+    load_experiment,
+)
 from fattree.record import Record, flat
 from fattree.shipped import EXPERIMENTS
 from fattree.tables import terminal, write_csv
+from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
 
 # What --program runs where no experiment is named.
@@ -71,6 +77,7 @@ Examples:
   {ON_MININET} --hold --detection netlink
   ofan emulate --host-rule fast_labels.py --policies host_pkt,host_pkt_ar
   ofan emulate --program two_choices.p4 --policies ofan,jsq
+  ofan emulate --program by_path.p4 --agent-packet my_packet.py --set packets.header_bytes=66
   ofan emulate --program two_choices.p4 --like ofan demo_failure
 """
 
@@ -82,6 +89,9 @@ def read_experiment(
     experiment = load_experiment(file, settings, takes_program)
     if experiment.host_rule:
         own_rule(experiment.host_rule.text, experiment.host_rule.file)
+
+    if experiment.agent_packet:
+        scenario_packets(next(experiment.alone(LIKE[0]).scenarios()))
 
     return experiment
 
@@ -166,6 +176,7 @@ def refuse_contradictions(
     help="Run your own program (.p4, or BMv2 .json).",
 )
 @host_rule_option
+@agent_packet_option
 @click.option(
     "--like",
     type=click.Choice(LIKE),
@@ -224,6 +235,7 @@ def emulate(
     network: str,
     program: Path | None,
     host_rule: Path | None,
+    agent_packet: Path | None,
     like: str | None,
     output: Path | None,
     as_json: bool,
@@ -258,9 +270,9 @@ def emulate(
     # --detection is a key of the file, too; the last one counts.
     settings = (*settings, f"controller.detection={detection}") if detection else settings
     with one_line_errors():
-        rule = host_rule_settings(host_rule, None)
+        yours = (*host_rule_settings(host_rule, None), *agent_packet_settings(agent_packet))
         experiment = with_own(
-            read_experiment(file or DEMO, (*rule, *settings), True), program, like, policies
+            read_experiment(file or DEMO, (*yours, *settings), True), program, like, policies
         )
 
         # All scenarios of an experiment have the same fabric; it has none where a program alone is

@@ -56,12 +56,15 @@ def with_own(
 
 
 def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]:
-    """Yield what tells the results folder from others: of the user's program and host rule."""
+    """Yield what tells the results folder from others: the user's files."""
     if own:
         yield own.folder_suffix
 
     if experiment.host_rule:
         yield Path(experiment.host_rule.file).stem
+
+    if experiment.agent_packet:
+        yield Path(experiment.agent_packet.file).stem
 
 
 def runs_of(runner: Runner, own: Loaded) -> Runner:

@@ -10,6 +10,7 @@ import polars as pl
 
 from emulation.command_line import (
     BAD_INPUT,
+    agent_packet_option,
     chosen,
     experiment_options,
     host_rule_option,
@@ -17,7 +18,7 @@ from emulation.command_line import (
 )
 from emulation.shipped_file import ShippedFile
 from fattree.experiment import BUILT_IN, LIKE, OwnProgram, Scenario
-from fattree.experiment_file import host_rule_settings
+from fattree.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.sweep_file import load_sweep
 from fattree.tables import STDOUT
 from hostagent.own_rule import scenario_rule
@@ -132,8 +133,8 @@ def ready(
 
     # A program with errors is told before anything runs, once for every size of switches.
     try:
-        for scenario in {(each.program, each.fabric.k): each for each in programmed}.values():
-            simulated.program_of(scenario)
+        for scenario in {_needed(each): each for each in programmed}.values():
+            simulated.check(scenario)
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
 
@@ -166,11 +167,25 @@ def write_flows(
         cdf_figure({label: found.to_numpy() for label, found in times.items()}, what).savefig(cdf)
 
 
+def _needed(scenario: Scenario) -> tuple[object, ...]:
+    """Return what a program and its packets depend on."""
+    return scenario.program, scenario.fabric.k, scenario.agent_packet, scenario.packets
+
+
+def refuse_packets_without_bytes(
+    agent_packet: Path | None, programs: Sequence[Path], form: str
+) -> None:
+    """Raise UsageError for packets of the user's where only kernels run, which see no bytes."""
+    if agent_packet and not programs and form != P4:
+        raise click.UsageError("--agent-packet needs --program or --as p4: kernels see no bytes")
+
+
 @click.command(epilog=RUN_EXAMPLES)
 @click.argument("file", required=False, type=ShippedFile())
 @experiment_options
 @program_option
 @host_rule_option
+@agent_packet_option
 @like_option
 @as_option
 @jobs_option
@@ -194,6 +209,7 @@ def run(
     file: Path | None,
     programs: tuple[Path, ...],
     host_rule: Path | None,
+    agent_packet: Path | None,
     like: str | None,
     form: str,
     policies: tuple[str, ...],
@@ -213,8 +229,10 @@ def run(
             if path and path.suffix not in kinds:
                 raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")
 
+        refuse_packets_without_bytes(agent_packet, programs, form)
         rule = host_rule_settings(host_rule, None if programs else like)
-        experiment = read_experiment(file, [*rule, *chosen(policies), *settings])
+        packet = agent_packet_settings(agent_packet)
+        experiment = read_experiment(file, [*rule, *packet, *chosen(policies), *settings])
 
         # A program runs in place of the default, or of a file's load balancers, and a host rule
         # with the programs, if there are any.
@@ -249,6 +267,7 @@ def run(
 @experiment_options
 @program_option
 @host_rule_option
+@agent_packet_option
 @like_option
 @as_option
 @click.option(
@@ -270,6 +289,7 @@ def sweep_command(
     file: Path,
     programs: tuple[Path, ...],
     host_rule: Path | None,
+    agent_packet: Path | None,
     like: str | None,
     form: str,
     policies: tuple[str, ...],
@@ -287,9 +307,12 @@ def sweep_command(
     What is already in the store is not computed again; programs run beside the file's load
     balancers.
     """
+    refuse_packets_without_bytes(agent_packet, programs, form)
     with one_line_errors():
+        refuse_packets_without_bytes(agent_packet, programs, form)
         rule = host_rule_settings(host_rule, None if programs else like)
-        swept = load_sweep(file, [*rule, *chosen(policies), *settings])
+        packet = agent_packet_settings(agent_packet)
+        swept = load_sweep(file, [*rule, *packet, *chosen(policies), *settings])
         ruled = [each for each in swept if each.host_rule] if programs else []
         # What differs in the load balancer alone is the same scenario for a program.
         alike = [each.model_copy(update={"policy": of(like)}) for each in ruled or swept]

@@ -20,6 +20,7 @@ from fattree.topology import FatTree
 from hostagent.agent import Channel
 from hostagent.isolation import clean_environment, python_command
 from hostagent.nic import Counts
+from hostagent.own_packet import told
 
 
 @dataclass(slots=True)
@@ -90,6 +91,7 @@ class Agents:
         # Agents are nobody, who may not be able to read the user's files.
         file = scenario.collective.file
         matrix = None if file is None else read_text(file, MatrixError)
+        forms = told(scenario)
         for agent in self._agents:
             agent.report = None
             agent.progress = []
@@ -100,6 +102,7 @@ class Agents:
                     "limit_ps": limit_ps,
                     "quiet_ps": quiet_ps,
                     "matrix": matrix,
+                    "forms": forms,
                 }
             )
 

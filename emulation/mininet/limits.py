@@ -7,7 +7,8 @@ from fattree.experiment import Scenario
 from fattree.flows import Flows, generations
 from fattree.policies import Chooser
 from fattree.units import PS_PER_SECOND
-from hostagent.roce import BTH, ICRC, IPV4, UDP
+from hostagent.own_packet import FCS
+from hostagent.roce import BTH, ETHERNET, ICRC, IPV4, UDP
 
 # Software switches of ours carry some 10,000 packets/s a core, BMv2 several times that.
 MOST_PACKETS_PER_SECOND = 300_000
@@ -63,7 +64,9 @@ def largest_payload(scenario: Scenario) -> int:
     """Return the payload bytes of the longest packet that the veth pairs carry."""
     # What Ethernet adds does not count. Host DR's hosts put a second IPv4 header in front.
     tunnel = IPV4 if scenario.scheme.chooser is Chooser.WAYPOINT else 0
-    return MTU - tunnel - IPV4 - UDP - BTH - ICRC
+    # Of the user's packets it is known how long they are at most.
+    own = scenario.packets.header_bytes - ETHERNET - FCS if scenario.agent_packet else 0
+    return MTU - tunnel - (own or IPV4 + UDP + BTH + ICRC)
 
 
 def _remedy(scenario: Scenario, offered: float) -> str:

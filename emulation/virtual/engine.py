@@ -16,6 +16,7 @@ from emulation.virtual.machine import NativeMachine, why_not
 from emulation.virtual.native import NativeFabric
 from fattree import traffic
 from fattree.experiment import Scenario
+from hostagent.own_packet import scenario_packets
 from sim.programmed import are_compiled
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -75,4 +76,5 @@ def only_python(scenario: Scenario, program: SwitchProgram) -> str:
     if scenario.latency_ps == 0:
         return "links without latency leave no time in which switches are independent"
 
-    return why_not(native_program(program.bmv2_json))
+    headers = scenario_packets(scenario).forms.headers
+    return why_not(native_program(program.bmv2_json), headers)

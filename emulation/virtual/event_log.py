@@ -10,12 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from emulation.virtual.network import ECN_BYTE
 from fattree import traffic
 from fattree.experiment import Scenario
 from hostagent.build import ends
+from hostagent.own_packet import OwnFrames, scenario_packets
 from hostagent.packets import AckFrames, DataFrames
-from hostagent.roce import ICRC
 from hostagent.state import Recovery
 from sim.frames import (
     KIND_SHIFT,
@@ -29,7 +28,7 @@ from sim.frames import (
     LOWEST_MASK,
     NODE_SHIFT,
 )
-from sim.programmed import HEADERS, Programmed
+from sim.programmed import Programmed
 from sim.state import ACK, MARKED
 
 LOW_32 = (1 << 32) - 1
@@ -54,7 +53,11 @@ class EventLog:
         self._hash = hashlib.sha256()
         self._scenario = scenario
         self._flows = traffic.flows(scenario)
-        self._frames: dict[tuple[int, int], DataFrames | AckFrames] = {}
+        self._packets = scenario_packets(scenario)
+        self._ecn_at = self._packets.forms.data.ip_at + 1
+        self._cuts = [self._packets.forms.end(kind) for kind in range(2)]
+        self._data: dict[int, DataFrames | OwnFrames] = {}
+        self._acks: dict[int, AckFrames | OwnFrames] = {}
         self._ends: dict[Written, bytes] = {}
 
     @property
@@ -73,7 +76,7 @@ class EventLog:
                 b"%d %d %d %d " % (row[LOG_TIME], kind, node, place & (1 << NODE_SHIFT) - 1)
             )
             if kind == LEAVE_KIND:
-                self._hash.update(beginning[:ECN_BYTE].tobytes())
+                self._hash.update(beginning[: self._ecn_at].tobytes())
                 continue
 
             end = self._end(run, _written(row))
@@ -88,20 +91,24 @@ class EventLog:
                 self._ends.clear()
 
             frame = self._frame(run, written)
-            self._ends[written] = frame[min(HEADERS, len(frame) - ICRC) :]
+            self._ends[written] = frame[self._cuts[written.status & ACK] :]
 
         return self._ends[written]
 
     def _frame(self, run: Programmed, written: Written) -> bytes:
         flow, psn, status, label, acknowledged = written
-        kind = status & ACK
-        if (flow, kind) not in self._frames:
-            self._frames[flow, kind] = self._writer(flow, kind)
+        here, there = int(self._flows.source[flow]), int(self._flows.destination[flow])
+        tree = self._scenario.tree
+        if not status & ACK:
+            if flow not in self._data:
+                self._data[flow] = self._packets.data(ends(tree, here, there), flow)
 
-        writer = self._frames[flow, kind]
-        if isinstance(writer, DataFrames):
-            return writer.frame(label, psn)
+            return self._data[flow].frame(label, psn)
 
+        if flow not in self._acks:
+            self._acks[flow] = self._packets.ack(ends(tree, there, here), flow)
+
+        writer = self._acks[flow]
         total = acknowledged >> 32
         if run.world.rules.recovery != Recovery.SACK:
             return writer.frame(label, psn, bool(status & MARKED), total)
@@ -112,14 +119,6 @@ class EventLog:
         lowest = acknowledged & LOWEST_MASK
         sacked = sum(1 << each - lowest for each in arrived if each > lowest)
         return writer.frame(label, psn, bool(status & MARKED), lowest, sacked)
-
-    def _writer(self, flow: int, kind: int) -> DataFrames | AckFrames:
-        here, there = int(self._flows.source[flow]), int(self._flows.destination[flow])
-        tree = self._scenario.tree
-        if kind == ACK:
-            return AckFrames(ends(tree, there, here), flow)
-
-        return DataFrames(ends(tree, here, there), flow, self._scenario.packets.payload_bytes)
 
 
 def _written(row: list[int]) -> Written:

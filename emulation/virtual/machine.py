@@ -11,9 +11,10 @@ from emulation.softswitch.native.engine import NativeProgram
 from emulation.softswitch.pipeline import Pipeline
 from fattree.draws import Stream, component
 from fattree.experiment import Scenario
+from hostagent.own_packet import scenario_packets
 from sim.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
 from sim.frames import Program
-from sim.programmed import HEADERS, Layout
+from sim.programmed import Layout
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"
@@ -37,7 +38,8 @@ class NativeMachine:
 
     def __init__(self, scenario: Scenario, pipelines: Sequence[Pipeline]) -> None:
         native = pipelines[0].native
-        reason = why_not(native or pipelines[0].reason)
+        headers = scenario_packets(scenario).forms.headers
+        reason = why_not(native or pipelines[0].reason, headers)
         if reason:
             raise UnsupportedError(reason)
 
@@ -87,15 +89,18 @@ class NativeMachine:
         return None
 
 
-def why_not(native: NativeProgram | str) -> str:
+def why_not(native: NativeProgram | str, headers: int) -> str:
     """Return why the simulator cannot run a program, in a line; nothing where it can.
 
-    A program without machine code is the reason for that.
+    A program without machine code is the reason for that. All frames have `headers` bytes.
     """
     if isinstance(native, str):
         return native
-    if native.frame_bytes is None or native.frame_bytes > HEADERS:
-        return f"the program may look at more than the first {HEADERS} bytes of a frame"
+    if native.frame_bytes is None or native.frame_bytes > headers:
+        return (
+            f"the program may look at more than the first {headers} bytes of a frame, where"
+            " bitmaps, payloads and ICRCs begin, which machine code does not write"
+        )
 
     asked = {
         REQUESTS[primitive["op"]]

@@ -20,10 +20,9 @@ from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
+from hostagent.own_packet import scenario_packets
 from hostagent.state import NEVER
 
-# Of a frame: Ethernet's 14 bytes, IPv4's version, then DSCP and ECN.
-ECN_BYTE = 15
 CE = 0b11
 SAMPLES_PER_RTT = 64
 
@@ -92,6 +91,8 @@ class Network:
         self.ports = [
             ports_of(scenario, switch, outages or {}) for switch in range(self.tree.switches)
         ]
+        # Of IPv4: its version, then DSCP and ECN.
+        self._ecn_at = scenario_packets(scenario).forms.data.ip_at + 1
         self._latency_ps = scenario.latency_ps
         self._events: list[Event] = []
         self._sequence = 0
@@ -215,7 +216,9 @@ class Network:
         self.unrouted += not copies
 
         for pending in copies:
-            self._enqueue(node, time_ps, pending, size=size, is_marked=frame[ECN_BYTE] & CE == CE)
+            self._enqueue(
+                node, time_ps, pending, size=size, is_marked=frame[self._ecn_at] & CE == CE
+            )
 
     def _enqueue(
         self, node: int, time_ps: int, pending: Pending, size: int, is_marked: bool
@@ -254,7 +257,7 @@ class Network:
             self.unrouted += not queued.is_lost
             return
 
-        self._note(LEAVE, time_ps, node, port=number, frame=frame[:ECN_BYTE])
+        self._note(LEAVE, time_ps, node, port=number, frame=frame[: self._ecn_at])
         if not queued.is_lost:
             self._push(
                 time_ps + self._latency_ps,
@@ -274,7 +277,7 @@ class Network:
 
         # At most one copy: no program clones at egress. Marks count when they are new here.
         for transmit in self.switches[node].egress(queued.pending, depth, waited_us):
-            port.marks += not queued.is_marked and transmit.frame[ECN_BYTE] & CE == CE
+            port.marks += not queued.is_marked and transmit.frame[self._ecn_at] & CE == CE
             return transmit.frame
 
         return None

@@ -29,6 +29,7 @@ from emulation.virtual.timed import TimedRun
 from fattree import failures, traffic
 from fattree.experiment import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
 from fattree.record import Record
+from hostagent.own_packet import scenario_packets
 from sim import SimulationError, sweeps
 from sim.network import Phase, forwarding, phases
 from sim.programmed import is_loaded
@@ -113,6 +114,12 @@ def program_of(scenario: Scenario) -> SwitchProgram:
     return own_program(
         OwnProgram(file=str(scenario.program), like=scenario.policy), uplinks
     ).program
+
+
+def check(scenario: Scenario) -> None:
+    """Raise what is wrong with a scenario's program or packets."""
+    program_of(scenario)
+    scenario_packets(scenario)
 
 
 def simulate(scenario: Scenario, threads: int = 1, flows: Path | None = None) -> Record:

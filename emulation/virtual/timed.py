@@ -15,7 +15,8 @@ from fattree.addressing import host_ip, host_mac
 from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.units import PS_PER_US
-from hostagent.packets import Beginnings, beginnings
+from hostagent.forms import Beginnings, Forms, beginnings
+from hostagent.own_packet import scenario_packets
 from hostagent.state import NEVER
 from sim.frames import Program
 from sim.programmed import Layout, Observe, Programmed, kept_bytes
@@ -65,12 +66,13 @@ class TimedRun:
         self.clock = clock
         # It must live as long as its functions are called.
         self._machine = machine
-        size = kept_bytes(scenario, machine.layout)
+        forms = scenario_packets(scenario).forms
+        size = kept_bytes(scenario, machine.layout, forms)
         self.packets = Programmed(
             scenario,
             machine.program,
             machine.layout,
-            lambda flows: templates(scenario, flows, size),
+            lambda flows: templates(scenario, flows, forms, size),
             sample_ps=sample_ps,
             on_events=on_events,
             threads=threads,
@@ -149,7 +151,7 @@ class TimedRun:
         )
 
 
-def templates(scenario: Scenario, flows: Flows, size: int) -> Beginnings:
+def templates(scenario: Scenario, flows: Flows, forms: Forms, size: int) -> Beginnings:
     """Return the first bytes of the frames of all flows."""
     tree = scenario.tree
     here, there = flows.source, flows.destination
@@ -161,4 +163,4 @@ def templates(scenario: Scenario, flows: Flows, size: int) -> Beginnings:
         host_ip(tree, here),
         host_ip(tree, there),
     )
-    return beginnings(ends, scenario.packets.payload_bytes, size)
+    return beginnings(ends, forms, size)

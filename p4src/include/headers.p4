@@ -53,13 +53,21 @@ header packet_out_t {
     @padding bit<7> padding;
 }
 
+// A program may have a header of its own in packets of its own (hosts' --agent-packet): between Ethernet and IPv4, of type
+// BEFORE_IPV4 and announced by the ethertype BEFORE_IPV4_TYPE, or behind every UDP header, of type AFTER_UDP.
 struct headers_t {
     packet_in_t packet_in;
     packet_out_t packet_out;
     ethernet_t ethernet;
+#ifdef BEFORE_IPV4
+    BEFORE_IPV4 before_ipv4;
+#endif
     ipv4_t ipv4;
     ipv4_t inner_ipv4;
     udp_t udp;
+#ifdef AFTER_UDP
+    AFTER_UDP after_udp;
+#endif
 }
 
 // packet_class is DATA or ACK. A northbound packet has a group: the owner of a pointer per class, its schedule of `length`

@@ -20,9 +20,19 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
         packet.extract(headers.ethernet);
         transition select(headers.ethernet.ethertype) {
             ETHERTYPE_IPV4: check_ipv4;
+#ifdef BEFORE_IPV4
+            BEFORE_IPV4_TYPE: parse_before_ipv4;
+#endif
             default: accept;
         }
     }
+
+#ifdef BEFORE_IPV4
+    state parse_before_ipv4 {
+        packet.extract(headers.before_ipv4);
+        transition check_ipv4;
+    }
+#endif
 
     state check_ipv4 {
         transition select(packet.lookahead<bit<8>>()) {
@@ -54,6 +64,9 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
 
     state parse_udp {
         packet.extract(headers.udp);
+#ifdef AFTER_UDP
+        packet.extract(headers.after_udp);
+#endif
         transition accept;
     }
 }
@@ -62,9 +75,15 @@ control SwitchDeparser(packet_out packet, in headers_t headers) {
     apply {
         packet.emit(headers.packet_in);
         packet.emit(headers.ethernet);
+#ifdef BEFORE_IPV4
+        packet.emit(headers.before_ipv4);
+#endif
         packet.emit(headers.ipv4);
         packet.emit(headers.inner_ipv4);
         packet.emit(headers.udp);
+#ifdef AFTER_UDP
+        packet.emit(headers.after_udp);
+#endif
     }
 }
 

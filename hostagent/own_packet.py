@@ -1,0 +1,233 @@
+"""Packets of the user's own: a file of two Scapy functions, which build a flow's frames.
+
+    def data_packet(flow):
+        return Ether(src=flow.source_mac, ...) / Shim(label=flow.label) / IP(...) / ...
+
+The functions run once, in a process of their own (`packet_process`), for frames that show where
+each field stands (`forms`); everything after that is done with bytes.
+"""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+from contextlib import suppress
+
+from fattree.addressing import colons, dotted
+from fattree.errors import ExperimentError
+from fattree.experiment import Scenario
+from hostagent import forms, roce
+from hostagent.forms import BITS, VARYING, Built, Form, Forms
+from hostagent.isolation import clean_environment, python_command
+from hostagent.packet_answers import BAD, GOOD, unpacked
+from hostagent.packets import Ends, Packets, bitmap_bytes, wrap
+from hostagent.roce import CE, IPV4, MAX_SACK_BITS
+
+WAIT_SECONDS = 60
+MOST_CHARACTERS = 500
+# What has been found, by a file's text and the payload: also by others, who tell agents.
+KNOWN: dict[tuple[str, int], Forms] = {}
+# Ethernet's frame check sequence, which frames here do without.
+FCS = 4
+
+
+class OwnFrames:
+    """The packets of one flow of one kind: `form` with its addresses and numbers in it."""
+
+    __slots__ = ("_form", "_frame")
+
+    def __init__(self, form: Form, ends: Ends, flow: int, run: int) -> None:
+        self._form = form
+        self._frame = bytearray(form.template)
+        fixed = {**ends._asdict(), "number": flow, "partition_key": roce.partition_key(run)}
+        forms.put(form, self._frame, fixed)
+
+    def frame(
+        self, label: int, psn: int, marked: bool = False, msn: int = 0, sacked: int = 0
+    ) -> bytes:
+        """Return the packet with this label and number; the rest is an ACK's."""
+        frame = bytearray(self._frame)
+        values = (label, psn & roce.PSN_MASK, msn & roce.PSN_MASK, int(marked))
+        forms.put(self._form, frame, dict(zip(VARYING, values, strict=True)))
+        if sacked:
+            forms.lengthen(self._form, frame, bitmap_bytes(sacked))
+
+        forms.put_checksum(self._form, frame)
+        if self._form.hidden:
+            end = len(frame) - self._form.hidden
+            frame[end:] = roce.icrc(frame, self._form.ip_at, end, self._form.bth_at)
+
+        return bytes(frame)
+
+
+class OwnPackets:
+    """How hosts write and read packets of the user's form; as `hostagent.packets.Packets`."""
+
+    def __init__(self, both: Forms) -> None:
+        self.forms = both
+
+    def data(self, ends: Ends, flow: int, run: int = 0) -> OwnFrames:
+        """Return what writes a flow's data packets."""
+        return OwnFrames(self.forms.data, ends, flow, run)
+
+    def ack(self, ends: Ends, flow: int, run: int = 0) -> OwnFrames:
+        """Return what writes a flow's ACKs."""
+        return OwnFrames(self.forms.ack, ends, flow, run)
+
+    def wrap(self, frame: bytes, source_ip: int, destination_ip: int) -> bytes:
+        """Return the frame inside IP-in-IP towards a waypoint."""
+        return wrap(frame, source_ip, destination_ip, self.forms.data.ip_at)
+
+    def parse(self, frame: bytes) -> roce.Packet | None:
+        """Return what a frame says, or None where it is of neither form."""
+        at = self.forms.data.ip_at
+        # One level of tunnel is all that hosts make.
+        is_wrapped = frame[at : at + 1] == b"\x45" and frame[at + 9 : at + 10] == b"\x04"
+        if is_wrapped and not self.forms.data.is_tunnel:
+            frame = frame[:at] + frame[at + IPV4 :]
+
+        for is_ack, form in enumerate(self.forms):
+            if forms.is_of(form, frame):
+                return _read(form, frame, bool(is_ack))
+
+        return None
+
+
+def _read(form: Form, frame: bytes, is_ack: bool) -> roce.Packet | None:
+    """Return what a frame of a form says."""
+    at = form.ip_at
+    run = roce.DEFAULT_PARTITION - forms.read(form, "partition_key", frame)
+    end = at + int.from_bytes(frame[at + 2 : at + 4], "big") - form.hidden
+    bitmap = frame[len(form.template) - form.hidden : end] if is_ack else b""
+    if run >= roce.RUNS or len(bitmap) > MAX_SACK_BITS // 8:
+        return None
+
+    is_marked = forms.read(form, "marked", frame) if is_ack else frame[at + 1] & CE == CE
+    return roce.Packet(
+        is_ack,
+        forms.read(form, "number", frame),
+        forms.read(form, "psn", frame),
+        label=forms.read(form, "label", frame),
+        marked=bool(is_marked),
+        source_ip=forms.read(form, "source_ip", frame),
+        destination_ip=forms.read(form, "destination_ip", frame),
+        run=run,
+        msn=forms.read(form, "msn", frame) if is_ack else 0,
+        sacked=int.from_bytes(bitmap, "little"),
+    )
+
+
+def told(scenario: Scenario) -> str | None:
+    """Return what `take` needs where nobody may start processes; raises ExperimentError."""
+    own = scenario.agent_packet
+    if own is None:
+        return None
+
+    return forms.as_text(own_forms(own.text, own.file, scenario.packets.payload_bytes))
+
+
+def take(scenario: Scenario, text: str | None) -> None:
+    """Know the forms of a scenario's packets from what `told` has returned elsewhere."""
+    if scenario.agent_packet and text is not None:
+        key = (scenario.agent_packet.text, scenario.packets.payload_bytes)
+        KNOWN[key] = forms.from_text(text)
+
+
+def scenario_packets(scenario: Scenario) -> Packets | OwnPackets:
+    """Return how a scenario's hosts write and read packets; raises ExperimentError.
+
+    Frames of the user's must not be longer than what the scenario sends.
+    """
+    own = scenario.agent_packet
+    sizes = scenario.packets
+    if own is None:
+        return Packets(sizes.payload_bytes)
+
+    both = own_forms(own.text, own.file, sizes.payload_bytes)
+    wanted = len(both.data.template) + FCS - sizes.payload_bytes
+    if wanted > sizes.header_bytes:
+        raise ExperimentError(
+            f"{own.file}: data_packet puts {wanted} bytes of headers around a payload (Ethernet's"
+            f" FCS among them), and packets.header_bytes is {sizes.header_bytes}:"
+            f" set packets.header_bytes={wanted}"
+        )
+
+    return OwnPackets(both)
+
+
+def own_forms(text: str, name: str, payload_bytes: int) -> Forms:
+    """Return the forms of a file's packets; `name` is what errors call it.
+
+    Raises ExperimentError with the line of what is wrong.
+    """
+    key = (text, payload_bytes)
+    if key not in KNOWN:
+        KNOWN[key] = _found(text, name, payload_bytes)
+
+    return KNOWN[key]
+
+
+def _found(text: str, name: str, payload_bytes: int) -> Forms:
+    order = {
+        "text": text,
+        "name": name,
+        "payload_bytes": payload_bytes,
+        "asked": [
+            (kind, _given(values), bitmap.hex()) for kind, values, bitmap in forms.requests()
+        ],
+    }
+    answer = _answer(json.dumps(order).encode(), name)
+    try:
+        return forms.found([Built(*each) for each in unpacked(answer)], name)
+    # What a process says that the user's code has had in its hands may be anything.
+    except (struct.error, IndexError, StopIteration, ValueError) as error:
+        if isinstance(error, ExperimentError):
+            raise
+
+        raise ExperimentError(f"{name}: its process has answered with what is no frame") from None
+
+
+def _given(values: dict[str, int]) -> dict[str, int | str]:
+    """Return what a function is given: addresses as Scapy takes them, numbers."""
+    given: dict[str, int | str] = {**dict.fromkeys(BITS, 0), **values}
+    for end in ("source", "destination"):
+        given[f"{end}_mac"] = colons(values.get(f"{end}_mac", 0))
+        given[f"{end}_ip"] = dotted(values.get(f"{end}_ip", 0))
+
+    return given
+
+
+def _answer(order: bytes, name: str) -> bytes:
+    """Let the user's functions build what is asked for; raises ExperimentError."""
+    # A session of its own, so that whatever it has started ends with it.
+    process = subprocess.Popen(
+        python_command("hostagent.packet_process"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=clean_environment(),
+    )
+    try:
+        answer, _ = process.communicate(order, timeout=WAIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ExperimentError(f"{name}: its functions take longer than a minute") from None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+        process.wait()
+
+    if answer[:1] == GOOD:
+        return answer[1:]
+
+    said = answer[1 : MOST_CHARACTERS + 1].decode(errors="replace")
+    if answer[:1] != BAD or not said.isprintable():
+        said = (
+            f"{name}: its functions take longer than 5 s"
+            if process.returncode in (-signal.SIGKILL, -signal.SIGXCPU)
+            else f"{name}: its process ended without an answer"
+        )
+
+    raise ExperimentError(said)
