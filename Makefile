@@ -8,7 +8,7 @@ STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock
 TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report p4info clean support sample licences sbom audit
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report p4info clean support reference sample licences sbom audit
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml setup.sh requirements.lock requirements-shell.lock
 
 lock: setup  ## write requirements*.lock again: the newest versions that pyproject.toml allows
 	@$(BIN)/pip install -q uv
-	@$(BIN)/uv pip compile $(LOCK) --extra dev pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile $(LOCK) --extra dev --extra docs pyproject.toml -o requirements.lock
 	@printf 'p4runtime-shell>=0.0.6\nsetuptools<81\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-shell.lock
 
 demo: setup  ## a collective on three load balancers, a link failure, a table and a picture
@@ -70,6 +70,9 @@ p4info: setup  ## write p4src/p4info/ again after a change of a program's API
 
 support: setup  ## write docs/p4-support.md again after a change of the language cases
 	@$(BIN)/python tests/emulation/compiler/support.py
+
+reference: setup  ## write docs/experiments.md again after a change of the schema
+	@$(BIN)/python -m fattree.reference docs/experiments.md
 
 sample: setup  ## write docs/generated-ofan.py.txt again after a change of the program or generator
 	@$(BIN)/python tests/emulation/softswitch/sample.py

@@ -1,5 +1,6 @@
 """`ofan experiments`: what comes with Ofan, to look at, to copy and to start from."""
 
+import json
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from emulation.command_line import one_line_errors
 from fattree.errors import ExperimentError
+from fattree.reference import schema
 from fattree.shipped import FOLDERS, PAPER, PROGRAMS, names, ours, title
 from fattree.text_file import read_text
 
@@ -21,6 +23,7 @@ Examples:
   ofan experiments show demo
   ofan experiments copy demo                   ./demo.toml, to change and to run
   ofan experiments copy router.p4 router.stf
+  ofan experiments schema > experiment.schema.json
   ofan emulate demo                            names are found without a copy, too
 """
 WIDTH_OF_PIPES = 160
@@ -88,6 +91,14 @@ def copy(named: tuple[str, ...], folder: Path, force: bool) -> None:
 
     for copied in copies:
         click.echo(copied)
+
+
+@experiments.command(
+    "schema", epilog="\b\nExample:\n  ofan experiments schema > experiment.schema.json"
+)
+def schema_command() -> None:
+    """Write the JSON Schema of experiments and sweeps, for editors."""
+    click.echo(json.dumps(schema(), indent=2))
 
 
 def _files(name: Path) -> Iterator[tuple[Path, Path]]:
