@@ -19,12 +19,14 @@ from emulation.compiler import CompileError, compile_file
 from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.switch import Switch
+from emulation.softswitch.switch import MAX_RESUBMISSIONS, Switch
 from emulation.softswitch.trace import Step, Walk
 from emulation.stf.bench import Bench, CheckFailed
 from emulation.stf.script import CheckCounter, Command, Expect, Packet, ScriptError, parse_script
 
 PORTS = 511
+# Of a packet that goes round for ever.
+MOST_SHOWN = 100
 BOLD = ("received", "sent", "dropped", "egress")
 COLOURS = {
     "table": "cyan",
@@ -89,6 +91,17 @@ class Tracer:
         # For the pipeline that a controller would set, if there are P4Runtime entries.
         self._source = json.dumps(program).encode()
 
+    def run(self, files: Sequence[Path], port: int, frames: Sequence[bytes]) -> None:
+        """Apply files of entries; trace the frames, or where there are none the files' packets."""
+        if any(is_protobuf(_text(file)) for file in files):
+            self.set_pipeline()
+
+        for file in files:
+            self.apply(file, with_packets=not frames)
+
+        for frame in frames:
+            self.packet(port, frame)
+
     def apply(self, file: Path, with_packets: bool) -> None:
         """Do what an entries file says; its packets are traced only if asked for."""
         text = _text(file)
@@ -99,8 +112,10 @@ class Tracer:
         try:
             for command in parse_script(text).commands:
                 self._run(command, with_packets)
-        except (ScriptError, CheckFailed) as error:
+        except ScriptError as error:
             raise TraceError(f"{file}: {error}") from None
+        except CheckFailed as error:
+            raise CheckFailed(f"{file}: {error}") from None
 
     def set_pipeline(self) -> None:
         """Give the program to the switch as a controller would, which P4Runtime entries need."""
@@ -122,17 +137,30 @@ class Tracer:
         self.bench.pipeline = self.bench.switch.pipeline
 
     def packet(self, port: int, frame: bytes) -> None:
-        """Trace one packet."""
+        """Trace one packet; CheckFailed where it goes round for ever, with its first steps kept."""
         before = {number: len(frames) for number, frames in self.bench.sent.items()}
+        counts = self.bench.switch.counts
+        given_up = counts.dropped_resubmit_loop
         self._steps.clear()
         try:
             self.bench.receive(port, frame)
+            if counts.dropped_resubmit_loop > given_up:
+                self._end(f"dropped: resubmitted more than {MAX_RESUBMISSIONS} times")
+        except CheckFailed:
+            hidden = len(self._steps) - MOST_SHOWN
+            del self._steps[MOST_SHOWN:]
+            self._end(f"goes round for ever: {max(hidden, 0)} more steps are not shown")
+            raise
         finally:
             traced = Traced(port, frame, list(self._steps))
             for number, frames in self.bench.sent.items():
                 traced.sent += [(number, sent) for sent in frames[before.get(number, 0) :]]
 
             self.packets.append(traced)
+
+    def _end(self, text: str) -> None:
+        number = self._steps[-1].packet if self._steps else 0
+        self._steps.append(Step(number, kind="dropped", where="", text=text))
 
     def _run(self, command: Command, with_packets: bool) -> None:
         match command:
@@ -358,18 +386,17 @@ def trace(
     try:
         tracer = load(program, p4info, include_dirs, defines)
         frames = (*frames, *(frame for capture in captures for frame in captured(capture)))
-        if any(is_protobuf(_text(file)) for file in files):
-            tracer.set_pipeline()
+        tracer.run(files, port, frames)
+    except CheckFailed as error:
+        # How it began to go round is what one wants to see.
+        if tracer.packets:
+            _show(program, tracer.packets, as_json)
 
-        for file in files:
-            tracer.apply(file, with_packets=not frames)
-
-        for frame in frames:
-            tracer.packet(port, frame)
+        raise click.ClickException(str(error)) from None
     except CompileError as error:
         click.echo(str(error), err=True)
         raise SystemExit(2) from None
-    except (TraceError, PipelineError, StatusError, CheckFailed) as error:
+    except (TraceError, PipelineError, StatusError) as error:
         raise click.ClickException(str(error)) from None
 
     if not tracer.packets:

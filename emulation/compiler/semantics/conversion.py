@@ -218,18 +218,25 @@ def unify(pattern: Type, actual: Type, bound: dict[TypeVariable, Type]) -> bool:
         case ty.Tuple(elements) if isinstance(actual, ty.Tuple) and len(elements) == len(
             actual.elements
         ):
-            return all(
-                unify(left, right, bound)
-                for left, right in zip(elements, actual.elements, strict=True)
-            )
+            return _unify_all(elements, actual.elements, bound)
         case ty.Extern(definition, args) if (
             isinstance(actual, ty.Extern) and actual.definition is definition
         ):
-            return all(
-                unify(left, right, bound) for left, right in zip(args, actual.args, strict=True)
-            )
+            return _unify_all(args, actual.args, bound)
+        case ty.Struct(generic=generic, args=args) if (
+            isinstance(actual, ty.Struct) and generic is not None and actual.generic is generic
+        ):
+            return _unify_all(args, actual.args, bound)
+        case ty.Stack(element, size) if isinstance(actual, ty.Stack) and actual.size == size:
+            return unify(element, actual.element, bound)
         case _:
             return pattern == actual or not _has_variables(pattern, bound)
+
+
+def _unify_all(
+    patterns: tuple[Type, ...], actual: tuple[Type, ...], bound: dict[TypeVariable, Type]
+) -> bool:
+    return all(unify(left, right, bound) for left, right in zip(patterns, actual, strict=True))
 
 
 def _bind(variable: TypeVariable, actual: Type, bound: dict[TypeVariable, Type]) -> bool:
@@ -250,7 +257,9 @@ def _variables(type_: Type) -> list[TypeVariable]:
     match type_:
         case TypeVariable():
             return [type_]
-        case ty.Tuple(elements) | ty.Extern(_, elements):
+        case ty.Tuple(elements) | ty.Extern(_, elements) | ty.Struct(args=elements):
             return [variable for element in elements for variable in _variables(element)]
+        case ty.Stack(element):
+            return _variables(element)
         case _:
             return []

@@ -33,8 +33,14 @@ class GenericStruct:
         # Structs compare by identity, so a second `pair<bit<8>>` must not become another type.
         if args not in self.made:
             self.made[args] = self.make(args, span)
+            self.made[args].generic = self
 
         return self.made[args]
+
+    @property
+    def span(self) -> Span:
+        """Where it is declared."""
+        return self.node.span
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,7 @@ Structural types compare by value, named ones by identity.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.syntax.nodes import Annotations
@@ -76,6 +77,17 @@ class StructField:
     field_lists: tuple[int, ...] = ()
 
 
+class Generic(Protocol):
+    """A struct with type parameters."""
+
+    def instance(self, args: tuple[Type, ...], span: Span) -> Struct:
+        """Return the struct for type arguments; the same one for the same arguments."""
+
+    @property
+    def span(self) -> Span:
+        """Where it is declared."""
+
+
 @dataclass(eq=False, slots=True)
 class Struct:
     """A struct, header or header_union, by `kind`."""
@@ -86,6 +98,8 @@ class Struct:
     annotations: Annotations = ()
     # Those of a generic struct, which are part of its name in the JSON.
     args: tuple[Type, ...] = ()
+    # The generic struct that it is made of, where it has arguments.
+    generic: Generic | None = None
 
     def field_type(self, name: str) -> Type | None:
         return next((item.type for item in self.fields if item.name == name), None)
@@ -327,6 +341,8 @@ def substitute(type_: Type, bound: dict[TypeVariable, Type]) -> Type:
             return bound.get(type_, type_)
         case Tuple(elements):
             return Tuple(tuple(substitute(element, bound) for element in elements))
+        case Struct() | Stack():
+            return _substitute_generic(type_, bound)
         case Set(element):
             return Set(substitute(element, bound))
         case Extern(definition, args):
@@ -335,3 +351,14 @@ def substitute(type_: Type, bound: dict[TypeVariable, Type]) -> Type:
             return Block(definition, tuple(substitute(arg, bound) for arg in args))
         case _:
             return type_
+
+
+def _substitute_generic(type_: Struct | Stack, bound: dict[TypeVariable, Type]) -> Struct | Stack:
+    """Return a generic struct, or a stack of it, for other arguments."""
+    struct = type_.element if isinstance(type_, Stack) else type_
+    args = tuple(substitute(arg, bound) for arg in struct.args)
+    if struct.generic is None or args == struct.args:
+        return type_
+
+    made = struct.generic.instance(args, struct.generic.span)
+    return Stack(made, type_.size) if isinstance(type_, Stack) else made

@@ -15,7 +15,7 @@ from p4.config.v1 import p4info_pb2
 from emulation.softswitch.codegen.program import Array, FieldList, KeyField
 from emulation.softswitch.errors import Code, EntryError, PipelineError
 from emulation.softswitch.p4rt.bytestrings import decode, encode
-from emulation.softswitch.p4rt.translation import Names, Translations
+from emulation.softswitch.p4rt.translation import Names, Translations, member_types
 from emulation.softswitch.pipeline import Pipeline
 from emulation.softswitch.profiles import ActionProfile
 from emulation.softswitch.tables import Table, needs_priority
@@ -135,13 +135,17 @@ class ValueSetInfo:
 
 @dataclass(frozen=True, slots=True)
 class DigestInfo:
-    """A digest: the learn lists of the pipeline that feed it, one for each place that sends it."""
+    """A digest: the learn lists of the pipeline that feed it, one for each place that sends it.
+
+    `names` are the strings of its members, empty where their types are not told.
+    """
 
     id: int
     name: str
     learn_ids: tuple[int, ...]
     is_struct: bool
     is_tuple: bool
+    names: tuple[Names | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,10 +392,11 @@ class Contract:
     def _digest(self, declared: p4info_pb2.Digest) -> DigestInfo:
         name = declared.preamble.name
         lists: Iterable[FieldList] = self.pipeline.program.learn_lists.values()
-        learn_ids = tuple(item.id for item in lists if item.name == name)
-        if not learn_ids:
+        fed = [item for item in lists if item.name == name]
+        if not fed:
             raise PipelineError(f"the device config has no digest {name!r}")
 
+        learn_ids = tuple(item.id for item in fed)
         shape = declared.type_spec.WhichOneof("type_spec")
 
         return DigestInfo(
@@ -400,6 +405,22 @@ class Contract:
             learn_ids=learn_ids,
             is_struct=shape == "struct",
             is_tuple=shape == "tuple",
+            names=self._member_names(declared.type_spec, fed[0]),
+        )
+
+    def _member_names(self, spec: Any, fed: FieldList) -> tuple[Names | None, ...]:
+        """Return the strings of a digest's members, which are the elements of its learn list."""
+        kinds = member_types(spec, self.p4info)
+        # Structs within structs are sent as their fields, of which the list has more.
+        if len(kinds) != len(fed.elements):
+            return ()
+
+        program = self.pipeline.program
+        return tuple(
+            self._translations.of(kind, program.field(*element["value"]).bits, self.p4info)
+            if kind and element["type"] == "field"
+            else None
+            for kind, element in zip(kinds, fed.elements, strict=True)
         )
 
 

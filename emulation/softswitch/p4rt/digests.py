@@ -147,7 +147,11 @@ class Digests:
 
 
 def _encode(info: DigestInfo, values: Values) -> p4data_pb2.P4Data:
-    members = [p4data_pb2.P4Data(bitstring=encode(value)) for value in values]
+    texts = info.names or (None,) * len(values)
+    members = [
+        p4data_pb2.P4Data(bitstring=names.text(value) if names else encode(value))
+        for value, names in zip(values, texts, strict=True)
+    ]
     if info.is_struct:
         return p4data_pb2.P4Data(struct=p4data_pb2.P4StructLike(members=members))
     if info.is_tuple:

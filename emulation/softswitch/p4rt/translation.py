@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from p4.config.v1 import p4info_pb2
 
@@ -98,13 +99,28 @@ class Translations:
         return self._types[key]
 
 
-def _declared(type_name: str, p4info: p4info_pb2.P4Info) -> p4info_pb2.P4NewTypeSpec | None:
-    types = p4info.type_info.new_types
-    # The published message classes show their maps as lists of pairs.
-    if hasattr(types, "add"):
-        return next((pair.value for pair in types if pair.key == type_name), None)
+def member_types(spec: Any, p4info: p4info_pb2.P4Info) -> list[str]:
+    """Return the `type` of each member of a digest's P4DataTypeSpec, "" where it has none."""
+    match spec.WhichOneof("type_spec"):
+        case "struct":
+            found = _entry(p4info.type_info.structs, spec.struct.name)
+            return [member.type_spec.new_type.name for member in found.members] if found else []
+        case "tuple":
+            return [member.new_type.name for member in spec.tuple.members]
+        case _:
+            return [spec.new_type.name]
 
-    return types.get(type_name)
+
+def _declared(type_name: str, p4info: p4info_pb2.P4Info) -> p4info_pb2.P4NewTypeSpec | None:
+    return _entry(p4info.type_info.new_types, type_name)
+
+
+def _entry(items: Any, name: str) -> Any:
+    # The published message classes show their maps as lists of pairs.
+    if hasattr(items, "add"):
+        return next((pair.value for pair in items if pair.key == name), None)
+
+    return items.get(name)
 
 
 def _mappings(annotations: list[str]) -> dict[str, int]:

@@ -161,6 +161,7 @@ type bit<8> vrf_t;
 @controller_header("packet_in") header packet_in_t { port_id_t from; bit<7> pad; }
 @controller_header("packet_out") header packet_out_t { port_id_t to; bit<7> pad; }
 header h_t { bit<8> kind; bit<8> vrf; }
+struct seen_t { port_id_t from; bit<8> kind; vrf_t vrf; }
 struct headers { packet_in_t to_cpu; packet_out_t from_cpu; h_t h; }
 struct meta { vrf_t vrf; }
 parser P(packet_in pkt, out headers hdr, inout meta m, inout standard_metadata_t sm) {
@@ -185,6 +186,9 @@ control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {
         } else {
             classify.apply();
             route.apply();
+            if (hdr.h.kind == 9) {
+                digest<seen_t>(1, { (port_id_t) sm.ingress_port, hdr.h.kind, m.vrf });
+            }
         }
     }
 }
@@ -286,6 +290,20 @@ def test_translated_metadata_of_packets_is_a_string(named: Controller) -> None:
     message.packet.metadata.add(metadata_id=2, value=b"\x00")
     named.stream.receive(message)
     assert named.bench.drain([]) == [(2, b"\x01\x00")]
+
+
+def test_translated_members_of_digests_are_strings(named: Controller) -> None:
+    named.write(("INSERT", entry_of(named, "classify", b"\x09", "set_vrf", vrf=b"red")))
+    assert named.p4info is not None
+    entity = p4.Entity()
+    entity.digest_entry.digest_id = named.p4info.digests[0].preamble.id
+    entity.digest_entry.config.SetInParent()
+    named.write(("INSERT", entity))
+
+    named.bench.send(b"\x09\x00", port=6)
+    [sent] = [message.digest for message in named.received if message.HasField("digest")]
+    members = sent.data[0].struct.members
+    assert [member.bitstring for member in members] == [b"6", b"\x09", b"red"]
 
 
 RANKED = """

@@ -91,7 +91,7 @@ def test_the_frames_of_a_capture_are_traced(tmp_path: Path) -> None:
     [
         (["--packet", "0x1"], "expected hexadecimal digits"),
         ([], "no packet"),
-        (["--packet", "00", "--entries", "nowhere"], "cannot read nowhere"),
+        (["--packet", "00", "--entries", "nowhere"], "No such file"),
         (["--pcap", "nowhere"], "cannot read nowhere"),
         (["--pcap", "{bad_stf}"], "is not a capture"),
         (["--packet", "00", "--entries", "{bad_stf}"], "line 1: unknown command 'frobnicate'"),
@@ -120,3 +120,43 @@ def test_what_is_wrong_is_one_line(
 
     assert complaint in captured.err
     assert captured.err.strip().count("\n") == 0
+
+
+LOOP = """#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> a; }
+struct headers_t { h_t h; }
+struct meta_t { }
+parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.h); transition accept; }
+}
+control V(inout headers_t hdr, inout meta_t meta) { apply {} }
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply { sm.egress_spec = 1; /* I */ }
+}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply { /* E */ }
+}
+control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "where", "status", "end"),
+    [
+        ("recirculate", "E", 1, "goes round for ever: "),
+        ("resubmit", "I", 0, "dropped: resubmitted more than 64 times"),
+    ],
+)
+def test_packets_that_go_round_show_how(
+    tmp_path: Path, call: str, where: str, status: int, end: str
+) -> None:
+    program = tmp_path / "round.p4"
+    program.write_text(LOOP.replace(f"/* {where} */", f"{call}_preserving_field_list(0);"))
+    result = run(program, "--packet", "01")
+    shown = [line.strip() for line in result.output.splitlines()]
+    assert result.exit_code == status
+    assert shown[0] == "packet 1" and "extracted h" in result.output
+    assert any(line.startswith(end) for line in shown)
+    assert len(shown) < 1000

@@ -136,8 +136,8 @@ def _may_contain(kind: str, field_type: ty.Type) -> bool:
 def check_enum(node: n.EnumDeclaration, context: Context) -> ty.Enum:
     """Type an enum; the members of one with an underlying type need values."""
     names = tuple(member.name for member in node.members)
-    for member in node.members:
-        if names.count(member.name) > 1:
+    for place, member in enumerate(node.members):
+        if member.name in names[:place]:
             fail(f"member '{member.name}' is declared twice", member.span)
 
     if node.underlying is None:

@@ -70,6 +70,10 @@ def _default(node: n.Parameter, declared: ty.Type, context: Context) -> t.Expres
 def declare_params(params: tuple[ty.Parameter, ...], context: Context) -> None:
     """Declare parameters in the scope of the body."""
     for param in params:
+        # A body could not tell whether it was given.
+        if any(note.name == "optional" for note in param.annotations):
+            fail("only what has no body can have @optional parameters", param.span)
+
         context.scope.declare(param.name, param, param.span)
 
 
