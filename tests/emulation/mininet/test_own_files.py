@@ -1,0 +1,81 @@
+"""A user's files on real interfaces: packets that a Scapy function builds, and a host rule."""
+
+import pytest
+
+from emulation.commands.pcap import frames
+from emulation.errors import NetworkError
+from emulation.mininet.building import Setup, mininet_fabric
+from emulation.mininet.capture import tap_named
+from emulation.mininet.kernel import refuse_if_unable
+from emulation.programs.own_program import own_program
+from fattree.addressing import host_ip
+from fattree.experiment import AgentPacket, HostRule, OwnProgram, Packets, Scenario
+from fattree.shipped import EXPERIMENTS
+from hostagent.own_packet import scenario_packets
+from hostagent.roce import Packet, parse
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+HERE = "h0_0_0"
+MARKED_LABEL = 0x4321
+FIXED = f"""
+def next_label(state, sender, rules, packets, now_ps):
+    return {MARKED_LABEL} + sender.acked % 2
+
+def on_ack(state, sender, rules, label, marked, now_ps):
+    pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def able():
+    try:
+        refuse_if_unable()
+    except NetworkError as error:
+        pytest.skip(str(error))
+
+
+def scenario(**more) -> Scenario:
+    fabric = {"k": 4, "rate_gbps": 0.002, "latency_ns": 100}
+    return Scenario(
+        policy="host_pkt", fabric=fabric, collective={"message_bytes": 12 * 4096}, **more
+    )
+
+
+def captured(wanted, folder, program=None):
+    """Run a scenario and return what has passed a host's link, as bytes."""
+    tap = tap_named(wanted.tree, HERE)
+    setup = Setup(program=program, taps=(tap,), captured=folder, folder=folder / "ofan")
+    with mininet_fabric(wanted, setup) as fabric:
+        outcome = fabric.run()
+
+    assert outcome.accounts.unaccounted == outcome.accounts.dropped == outcome.accounts.lost == 0
+    assert len(outcome.flows) == 16
+    (file,) = folder.glob("*.pcap")
+    return [frame for _, frame, _ in frames(file)]
+
+
+def sent(read: list[Packet | None], wanted: Scenario) -> list[Packet]:
+    here = host_ip(wanted.tree, 0)
+    return [each for each in read if each and not each.is_ack and each.source_ip == here]
+
+
+def test_hosts_send_the_packets_of_a_users_function(tmp_path):
+    own = AgentPacket(file=str(EXPERIMENTS / "my_packet.py"))
+    wanted = scenario(agent_packet=own, packets=Packets(header_bytes=66))
+    file = OwnProgram(file=str(EXPERIMENTS / "by_path.p4"), like="host_pkt")
+    seen = captured(wanted, tmp_path, own_program(file, 2).program)
+    read = [scenario_packets(wanted).parse(frame) for frame in seen]
+    assert None not in read and len(read) >= 2 * 24
+    data = sent(read, wanted)
+    assert {each.psn for each in data} >= set(range(12)) and len({each.label for each in data}) > 6
+    # Behind UDP stands the path, and the page's function writes no label into UDP itself.
+    for frame, packet in zip(seen, read, strict=True):
+        assert frame[42:46] == packet.label.to_bytes(2, "big") + b"\0\0"
+        assert frame[34:36] == (49152).to_bytes(2, "big")
+
+
+def test_hosts_label_packets_by_a_users_rule(tmp_path):
+    wanted = scenario(host_rule=HostRule(file="fixed.py", text=FIXED))
+    data = sent([parse(frame) for frame in captured(wanted, tmp_path)], wanted)
+    assert len(data) >= 12
+    assert {each.label for each in data} == {MARKED_LABEL, MARKED_LABEL + 1}
