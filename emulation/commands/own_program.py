@@ -4,7 +4,6 @@ The kept experiment names the program in a table `[program]`, and the results fo
 so that `ofan emulate results/NAME/experiment.toml` runs it again.
 """
 
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,11 +19,11 @@ from emulation.commands.experiment_run import (
 from emulation.errors import ProgramError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.own_program import Loaded, alone
+from emulation.programs.program_files import files_of
 from emulation.programs.switch_program import SwitchProgram
 from fattree.experiment import Experiment, OwnProgram, Scenario
 
 DEFAULT_LIKE = OwnProgram.model_fields["like"].default
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 Runners = Callable[[SwitchProgram | None], Runner]
 
 
@@ -118,25 +117,3 @@ def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
             shutil.copyfile(source, copy)
 
     return save(program_figure(finished.outcomes, finished.records), folder, "comparison")[0]
-
-
-def files_of(path: Path) -> Iterator[str]:
-    """Yield the files of a program, relative to its folder.
-
-    BMv2 JSON has its P4Info beside it, P4 what it includes from its folder.
-    """
-    found = [path.name] if path.suffix == ".p4" else [path.name, path.with_suffix(".txtpb").name]
-    # The list grows while it is gone through: what is included may include others.
-    for name in found:
-        yield name
-        if path.suffix == ".p4":
-            included = INCLUDE.findall((path.parent / name).read_text(encoding="utf-8"))
-            found += [
-                each for each in included if each not in found and _is_below(path.parent, each)
-            ]
-
-
-def _is_below(folder: Path, name: str) -> bool:
-    # What lies elsewhere, such as our own includes, is not the program's.
-    file = folder / name
-    return file.is_file() and file.resolve().is_relative_to(folder.resolve())

@@ -16,6 +16,7 @@ from emulation.command_line import (
     host_rule_option,
     jobs_option,
 )
+from emulation.programs.program_files import packed
 from emulation.shipped_file import ShippedFile
 from fattree.experiment import BUILT_IN, LIKE, OwnProgram, Scenario
 from fattree.experiment_file import agent_packet_settings, host_rule_settings
@@ -140,8 +141,12 @@ def ready(
 
     if is_here:
         simulated.prepare()
+        return partial(simulated.simulate, threads=threads, flows=flows)
 
-    return partial(simulated.simulate, threads=threads, flows=flows)
+    # Workers elsewhere see no files of the user's.
+    named = {str(each.program) for each in programmed} - {BUILT_IN}
+    files = {program: packed(Path(program)) for program in named}
+    return partial(simulated.simulate, threads=threads, flows=flows, programs=files)
 
 
 def write_flows(

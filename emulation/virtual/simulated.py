@@ -9,14 +9,17 @@ follow links as in the simulator: at once at all switches, G after the change.
 """
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
 from emulation.compiler import CompileError
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.programs.own_program import own_program
+from emulation.programs.program_files import Files, unpacked
 from emulation.programs.switch_program import SwitchProgram, built_in
 from emulation.softswitch.errors import SoftswitchError
 from emulation.softswitch.pipeline import Pipeline
@@ -122,13 +125,23 @@ def check(scenario: Scenario) -> None:
     scenario_packets(scenario)
 
 
-def simulate(scenario: Scenario, threads: int = 1, flows: Path | None = None) -> Record:
+def simulate(
+    scenario: Scenario,
+    threads: int = 1,
+    flows: Path | None = None,
+    programs: Mapping[str, Files] = MappingProxyType({}),
+) -> Record:
     """Run one scenario for a sweep: by kernels, or with its program where it has one.
 
-    A folder `flows` gets a file with a row for each flow. Raises what `sim.sweeps.simulate` does.
+    A folder `flows` gets a file with a row for each flow. `programs` are the files of those that
+    need not lie where scenarios say. Raises what `sim.sweeps.simulate` does.
     """
     if scenario.program is None:
         return sweeps.simulate(scenario, threads, flows)
+
+    if scenario.program in programs:
+        here = str(unpacked(programs[scenario.program]))
+        scenario = scenario.model_copy(update={"program": here})
 
     try:
         return sweeps.recorded(run(scenario, threads=threads), flows)

@@ -60,7 +60,7 @@ def sent(read: list[Packet | None], wanted: Scenario) -> list[Packet]:
 
 
 def test_hosts_send_the_packets_of_a_users_function(tmp_path):
-    own = AgentPacket(file=str(EXPERIMENTS / "my_packet.py"))
+    own = AgentPacket(file="my_packet.py", text=(EXPERIMENTS / "my_packet.py").read_text())
     wanted = scenario(agent_packet=own, packets=Packets(header_bytes=66))
     file = OwnProgram(file=str(EXPERIMENTS / "by_path.p4"), like="host_pkt")
     seen = captured(wanted, tmp_path, own_program(file, 2).program)
