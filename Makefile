@@ -8,7 +8,7 @@ STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock
 TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report p4info clean support reference sample licences sbom audit
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report p4info clean support reference site sample licences sbom audit
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -73,6 +73,10 @@ support: setup  ## write docs/p4-support.md again after a change of the language
 
 reference: setup  ## write docs/experiments.md again after a change of the schema
 	@$(BIN)/python -m fattree.reference docs/experiments.md
+
+site: export NO_MKDOCS_2_WARNING := 1
+site: setup  ## the documentation as a site: build/site/index.html
+	@$(BIN)/mkdocs build -q
 
 sample: setup  ## write docs/generated-ofan.py.txt again after a change of the program or generator
 	@$(BIN)/python tests/emulation/softswitch/sample.py

@@ -57,8 +57,9 @@ def found(path: Path) -> Path:
     return path if path.exists() and not path.is_dir() else ours(path)
 
 
-def ours(path: Path) -> Path:
+def ours(name: str | Path) -> Path:
     """Return the file of ours that a name stands for; raises ExperimentError."""
+    path = Path(name)
     file = shipped(path)
     if file is None:
         raise ExperimentError(f"{str(path)!r}: No such file{_hint(path)}")
