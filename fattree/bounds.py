@@ -5,13 +5,14 @@ data only, data and ACKs in turn, ACKs only. `T_d`, `T_a` are serialisation time
 `d`, `a` with it, `p` the one-way propagation.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
-from fattree.flows import Flows, entries, generations, path_links
+from fattree.flows import Flows, chain_ends, generations, path_links
 from fattree.traffic import gaps as line_rate_gaps
 from fattree.traffic import shares
 
@@ -123,6 +124,9 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     # Hosts of one generation are numbered through, so that one bincount serves all generations.
     tree = scenario.tree
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    if flows.share.any():
+        return _graph_bound_ps(scenario, flows, paced // shares(tree, flows))
+
     generation = generations(tree, flows)
     together = generation * tree.hosts
     sends = np.bincount(together + flows.source, weights=flows.packets)
@@ -141,33 +145,41 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     times = np.array([_case_ps(scenario, *case) for case in cases.tolist()], dtype=np.int64)[
         case_of.ravel()
     ]
-    in_the_air = np.array(
-        [arrival_ps(Timing.of(scenario, hops)) for hops in (2, 4, 6)], dtype=np.int64
-    )[hops // 2 - 1]
+    arrivals = (flows.packets - 1) * paced + _by_hops(scenario, arrival_ps)[hops // 2 - 1]
+    ends = chain_ends(flows, generation, at_source=times, at_destination=arrivals)
 
-    return _longest_chain(flows, generation, times, (flows.packets - 1) * paced + in_the_air)
+    return int((ends - flows.start_ps).max(initial=0))
+
+
+def _graph_bound_ps(scenario: Scenario, flows: Flows, slots: Int64) -> int:
+    """Return the bound of a graph of transfers and computations, which has no common rounds.
+
+    Either its longest chain, each transfer alone at its host's whole rate (`slots`, per flow), or
+    the host that sends most, without a break.
+    """
+    tree = scenario.tree
+    is_sent = flows.packets > 0
+    hops = path_links(tree, flows)
+    begun = np.where(is_sent, (flows.packets - 1) * slots, flows.compute_ps)
+    there = np.where(is_sent, _by_hops(scenario, arrival_ps)[hops // 2 - 1], 0)
+    back = np.where(is_sent, _by_hops(scenario, return_ps)[hops // 2 - 1], 0)
+    ends = chain_ends(flows, generations(tree, flows), begun + there + back, begun + there)
+
+    # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
+    sending = np.bincount(flows.source, weights=flows.packets * slots, minlength=tree.hosts)
+    first = np.full(tree.hosts, np.iinfo(np.int64).max)
+    np.minimum.at(first, flows.source, flows.start_ps)
+    sent = np.where(sending > 0, first, 0) + np.maximum(sending - slots.max(), 0)
+    busiest = sent.max() - flows.start_ps.max()
+
+    return max(int((ends - flows.start_ps).max()), int(busiest))
+
+
+def _by_hops(scenario: Scenario, time_ps: Callable[[Timing], int]) -> Int64:
+    """Return a time for paths of 2, 4 and 6 links."""
+    return np.array([time_ps(Timing.of(scenario, hops)) for hops in (2, 4, 6)], dtype=np.int64)
 
 
 def _case_ps(scenario: Scenario, hops: int, packets: int, both_ways: int, slot_ps: int) -> int:
     timing = Timing.of(scenario, hops, slot_ps)
     return ack_times_ps(timing, packets)[-1] if both_ways else one_way_ps(timing, packets)
-
-
-def _longest_chain(flows: Flows, generation: Int64, times: Int64, arrivals: Int64) -> int:
-    """Return when the last flow is done if each takes `times` after those that it waits for.
-
-    A host knows that a flow of its own is done when all ACKs are back, `times`, but one to it when
-    the data are in, `arrivals`.
-    """
-    # By generations, so what a flow waits for has its own begin already.
-    begins = flows.start_ps.copy()
-    for current in range(1, int(generation.max(initial=0)) + 1):
-        chosen = np.flatnonzero(generation == current)
-        waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
-        awaited = flows.after[entries(flows.after_offset, chosen)]
-        known = np.where(
-            flows.source[awaited] == flows.source[waiting], times[awaited], arrivals[awaited]
-        )
-        np.maximum.at(begins, waiting, begins[awaited] + known)
-
-    return int((begins + times - flows.start_ps).max(initial=0))

@@ -318,6 +318,8 @@ def matrix_flows(matrix: ConnectionMatrix, tree: FatTree, payload_bytes: int, un
         start_ps=_column(starts),
         after_offset=offsets(_column(map(len, waits))),
         after=_column(flow for awaited in waits for flow in awaited),
+        compute_ps=np.zeros(len(starts), dtype=np.int64),
+        share=np.zeros(len(starts), dtype=np.int64),
     )
 
     try:

@@ -6,9 +6,9 @@ An `Experiment` is what a TOML file says; it unfolds into one `Scenario` per loa
 which each of the three networks runs as it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -44,19 +44,34 @@ Matrix = Literal[
     "fsdp",
     "pairs",
     "file",
+    "all_reduce",
+    "reduce_scatter",
+    "all_gather",
+    "broadcast",
+    "workload",
 ]
+Algorithm = Literal["ring", "double_tree", "recursive", "hierarchical", "direct"]
 # What each matrix heeds beside `matrix`; any other key would be set without effect.
 SHARD_KEYS = ("model", "parameters", "layers", "hidden_size")
+ON_HOSTS = ("hosts", "placement")
+BY_ALGORITHM = ("message_bytes", "algorithm", "chunks", *ON_HOSTS)
 MATRIX_KEYS: dict[Matrix, tuple[str, ...]] = {
     "permutation": ("message_bytes",),
     "inter_pod_permutation": ("message_bytes",),
-    "all_to_all": ("message_bytes",),
+    "all_to_all": BY_ALGORITHM,
     "ring": ("message_bytes", "steps"),
     "hierarchical_ring": ("message_bytes", "servers_per_ring", "steps"),
     "fsdp": (*SHARD_KEYS, "servers_per_ring", "steps"),
     "pairs": ("message_bytes", "pairs"),
     "file": ("file", "start_unit"),
+    "all_reduce": BY_ALGORITHM,
+    "reduce_scatter": BY_ALGORITHM,
+    "all_gather": BY_ALGORITHM,
+    "broadcast": BY_ALGORITHM,
+    "workload": ("file", *ON_HOSTS),
 }
+# Those that are graphs of dependent transfers (`fattree.workloads`), and may be jobs.
+GRAPHS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "workload")
 WITHOUT_EFFECT = "without_effect"
 Detection = Literal["announced", "netlink", "probe"]
 Congestion = Literal["fixed", "swift", "lazy_swift", "mswift"]
@@ -143,6 +158,20 @@ class Collective(Section):
     hidden_size: Annotated[int, Field(gt=0, le=10**6)] | None = None
     layers: Annotated[int, Field(gt=0, le=10**6)] | None = None
     parameters: Annotated[int, Field(gt=0, le=10**15)] | None = None
+    algorithm: Algorithm | None = None
+    chunks: Annotated[int, Field(ge=1, le=10**6)] = 1
+    hosts: Annotated[str, Field(max_length=10_000)] = ""
+    placement: Literal["packed", "random", "rail"] = "packed"
+
+    @property
+    def is_graph(self) -> bool:
+        """Return whether it is a graph of transfers; a plain all-to-all is not."""
+        if self.matrix == "all_to_all":
+            return bool(self.algorithm or self.chunks > 1 or self.hosts) or (
+                self.placement != "packed"
+            )
+
+        return self.matrix in GRAPHS
 
     @property
     def unheeded(self) -> tuple[str, ...]:
@@ -174,6 +203,30 @@ def no_such_key(collective: Collective, key: str) -> str:
         f"collective.{key} says nothing to matrix {collective.matrix}, which takes "
         f"{', '.join(MATRIX_KEYS[collective.matrix])} ({key} is for {of})"
     )
+
+
+class Job(Section):
+    """One of several collectives: it starts at a time, or after another job.
+
+    After another one, each host begins when its own part of that is complete.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
+    collective: Collective
+    start_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    after: str | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_a_job(self) -> "Job":
+        if self.collective.matrix not in GRAPHS:
+            raise ValueError(
+                f"a job's matrix is one of {', '.join(GRAPHS)}, not {self.collective.matrix}"
+            )
+
+        if self.after is not None and self.start_ns:
+            raise ValueError("give start_ns or after, not both")
+
+        return self
 
 
 class Transport(Section):
@@ -329,10 +382,58 @@ class Settings(Section):
     packets: Packets = Packets()
     load_balancer: LoadBalancer = LoadBalancer()
     collective: Collective = Collective()
+    jobs: Annotated[tuple[Job, ...], Field(max_length=1_000)] = ()
     transport: Transport = Transport()
     failures: Failures = Failures()
     controller: Controller = Controller()
     agent_packet: AgentPacket | None = None
+
+    @model_validator(mode="after")
+    def _jobs_follow_earlier_ones(self) -> "Settings":
+        if self.jobs and self.collective != Collective():
+            raise ValueError("give a [collective] or [[jobs]], not both")
+
+        names = [job.name for job in self.jobs]
+        for number, job in enumerate(self.jobs):
+            if job.name in names[:number]:
+                raise ValueError(f"jobs: there are two of the name {job.name}")
+            if job.after is not None and job.after not in names[:number]:
+                raise ValueError(
+                    f"jobs: {job.name} is after {job.after!r}, which is no job before it"
+                )
+
+        return self
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """Return the collective, or those of all jobs."""
+        return tuple(job.collective for job in self.jobs) or (self.collective,)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the files that say what is sent, each once."""
+        return tuple(dict.fromkeys(one.file for one in self.collectives if one.file))
+
+    @property
+    def matrix(self) -> str:
+        """Return what the collectives are called, each kind once."""
+        return "+".join(dict.fromkeys(one.matrix for one in self.collectives))
+
+
+Whole = TypeVar("Whole", bound=Settings)
+
+
+def with_files(settings: Whole, renamed: Mapping[str, str]) -> Whole:
+    """Return settings whose collectives have their files elsewhere."""
+
+    def moved(collective: Collective) -> Collective:
+        file = collective.file
+        return collective.model_copy(update={"file": renamed[file]}) if file else collective
+
+    jobs = tuple(
+        job.model_copy(update={"collective": moved(job.collective)}) for job in settings.jobs
+    )
+    return settings.model_copy(update={"collective": moved(settings.collective), "jobs": jobs})
 
 
 # `Scenario.program`: the load balancer's own P4 program.

@@ -21,6 +21,7 @@ from fattree.experiment import (
     WITHOUT_EFFECT,
     Collective,
     Experiment,
+    Scenario,
     Settings,
     no_such_key,
 )
@@ -43,9 +44,7 @@ PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 KeyPath = tuple[Any, ...]
 
 # Words that other tools have for what is a key of another table here.
-ELSEWHERE = dict.fromkeys(
-    ("gpus", "hosts", "nodes", "servers", "size"), "fabric.k makes k*k*k/4 hosts"
-)
+ELSEWHERE = dict.fromkeys(("gpus", "nodes", "servers", "size"), "fabric.k makes k*k*k/4 hosts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,14 @@ FILES = ("collective", "program", "host_rule", "agent_packet")
 
 
 def _anchor(values: dict[str, Any], folder: Path | None) -> None:
-    for table in (values.get(name) for name in FILES):
+    jobs = values.get("jobs")
+    tables = [values.get(name) for name in FILES]
+    tables += [
+        job.get("collective")
+        for job in (jobs if isinstance(jobs, list) else ())
+        if isinstance(job, dict)
+    ]
+    for table in tables:
         if folder is not None and isinstance(table, dict) and isinstance(table.get("file"), str):
             table["file"] = str(folder / table["file"])
 
@@ -195,6 +201,9 @@ def _value(key: str, text: str) -> Any:
 
 def _sizes(values: Any) -> Any:
     """Replace sizes in text by bytes, in keys that end in `_bytes`."""
+    if isinstance(values, list):
+        return [_sizes(value) for value in values]
+
     if not isinstance(values, dict):
         return values
 
@@ -251,6 +260,14 @@ def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
     except FabricError as error:
         yield ("failures", "events"), str(error)
 
+    yield from _traffic_problems(scenario)
+
+
+def _traffic_problems(scenario: Scenario) -> Iterator[tuple[KeyPath, str]]:
+    for number, job in enumerate(scenario.jobs):
+        for key in job.collective.unheeded:
+            yield ("jobs", number, "collective", key), no_such_key(job.collective, key)
+
     collective = scenario.collective
     for key in collective.unheeded:
         yield ("collective", key), no_such_key(collective, key)
@@ -259,7 +276,8 @@ def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
         check_collective(scenario)
     except FabricError as error:
         given = {"pairs": collective.pairs, "file": collective.file}.get(collective.matrix)
-        yield ("collective", collective.matrix if given else "matrix"), str(error)
+        place = ("collective", collective.matrix if given else "matrix")
+        yield ("jobs",) if scenario.jobs else place, str(error)
 
 
 def _explain(error: ValidationError, place: _Place, values: Mapping[str, Any]) -> str:
@@ -386,12 +404,15 @@ def experiment_toml(experiment: BaseModel) -> str:
         for key, value in experiment.model_dump(mode="python").items()
         if value is not None
     }
-    collective = values.get("collective")
-    if collective:
-        heeded = MATRIX_KEYS[collective["matrix"]]
-        values["collective"] = {
-            key: value for key, value in collective.items() if key in ("matrix", *heeded)
-        }
+    if "collective" in values:
+        values["collective"] = _heeded(values["collective"])
+
+    # A table of jobs beside one of a collective would be one too many.
+    if "jobs" in values:
+        jobs = values.pop("jobs")
+        if jobs:
+            values.pop("collective")
+            values["jobs"] = [{**job, "collective": _heeded(job["collective"])} for job in jobs]
 
     plain = [
         f"{key} = {toml_value(value)}"
@@ -407,6 +428,11 @@ def experiment_toml(experiment: BaseModel) -> str:
         ]
 
     return "\n".join(plain) + "\n"
+
+
+def _heeded(collective: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("matrix", *MATRIX_KEYS[collective["matrix"]])
+    return {key: value for key, value in collective.items() if key in keys}
 
 
 def toml_value(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 A flow is an index; it starts at `start_ps`, or when the flows in `after` are complete. `after`
 names only flows that begin or end at the same host, so that hosts need no global knowledge (design,
-decision 9).
+decision 9). A flow without packets is a computation: nothing is sent, time passes at its host.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,9 @@ Int64 = NDArray[np.int64]
 class Flows:
     """All flows of a run, as int64 arrays of one length.
 
-    Who waits for whom is a CSR: flow f waits for after[after_offset[f]:after_offset[f + 1]].
+    Who waits for whom is a CSR: flow f waits for after[after_offset[f]:after_offset[f + 1]]. A
+    computation has no packets, its host at both ends, and takes `compute_ps` (0 for all others).
+    `share` is among how many flows a host's rate is shared (0: as `traffic.shares` counts).
     """
 
     source: Int64
@@ -30,6 +32,8 @@ class Flows:
     start_ps: Int64
     after_offset: Int64
     after: Int64
+    compute_ps: Int64
+    share: Int64
 
     def __len__(self) -> int:
         return len(self.source)
@@ -66,6 +70,8 @@ def independent(source: Int64, destination: Int64, packets: Int64, start_ps: Int
         start_ps=start_ps,
         after_offset=np.zeros(len(source) + 1, dtype=np.int64),
         after=np.empty(0, dtype=np.int64),
+        compute_ps=np.zeros(len(source), dtype=np.int64),
+        share=np.zeros(len(source), dtype=np.int64),
     )
 
 
@@ -99,6 +105,9 @@ def split(whole: Flows, parts: int) -> Flows:
         start_ps=whole.start_ps[flow],
         after_offset=offsets(np.diff(whole.after_offset)[flow] * parts),
         after=(after[:, None] * parts + np.arange(parts)).ravel(),
+        # The parts of a computation run side by side, so that it takes as long as it did.
+        compute_ps=whole.compute_ps[flow],
+        share=whole.share[flow] * parts,
     )
 
 
@@ -108,12 +117,18 @@ def generations(tree: FatTree, flows: Flows) -> Int64:
     Raises TrafficError where flows wait for each other in a circle, or for a flow between other
     hosts.
     """
+    refuse_remote(tree, flows)
+    return depths(flows.after_offset, flows.after)
+
+
+def depths(after_offset: Int64, after: Int64) -> Int64:
+    """Return the same for any CSR of who waits for whom; raises TrafficError for circles."""
     # Kahn's topological sort, a generation at a time. `followers` is the transpose of `after`.
-    _refuse_remote(tree, flows)
-    waits = np.diff(flows.after_offset)
-    followers = np.repeat(np.arange(len(flows)), waits)[np.argsort(flows.after, kind="stable")]
-    offset = offsets(np.bincount(flows.after, minlength=len(flows)))
-    generation = np.zeros(len(flows), dtype=np.int64)
+    count = len(after_offset) - 1
+    waits = np.diff(after_offset)
+    followers = np.repeat(np.arange(count), waits)[np.argsort(after, kind="stable")]
+    offset = offsets(np.bincount(after, minlength=count))
+    generation = np.zeros(count, dtype=np.int64)
     current = 0
     ready = np.flatnonzero(waits == 0)
 
@@ -135,7 +150,42 @@ def generations(tree: FatTree, flows: Flows) -> Int64:
     return generation
 
 
-def _refuse_remote(tree: FatTree, flows: Flows) -> None:
+def in_generations(generation: Int64) -> list[Int64]:
+    """Return the flows of each generation, in order."""
+    order = np.argsort(generation, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(generation))[:-1])
+
+
+def chain_ends(flows: Flows, generation: Int64, at_source: Int64, at_destination: Int64) -> Int64:
+    """Return when each flow ends if it takes `at_source` from when all it waits for is known.
+
+    A host knows that a flow of its own is done after `at_source`, but one to it after
+    `at_destination`.
+    """
+    # By generations, so what a flow waits for has its own begin already.
+    begins = flows.start_ps.copy()
+    for chosen in in_generations(generation)[1:]:
+        waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
+        awaited = flows.after[entries(flows.after_offset, chosen)]
+        is_own = flows.source[awaited] == flows.source[waiting]
+        known = np.where(is_own, at_source[awaited], at_destination[awaited])
+        np.maximum.at(begins, waiting, begins[awaited] + known)
+
+    ends: Int64 = begins + at_source
+    return ends
+
+
+def longest_computation_ps(tree: FatTree, flows: Flows) -> int:
+    """Return how long all would take if packets took no time: the longest chain of computations."""
+    if not flows.compute_ps.any():
+        return 0
+
+    ends = chain_ends(flows, generations(tree, flows), flows.compute_ps, flows.compute_ps)
+    return int((ends - flows.start_ps).max(initial=0))
+
+
+def refuse_remote(tree: FatTree, flows: Flows) -> None:
+    """Raise TrafficError where a flow waits for one between other hosts."""
     waiting = np.repeat(np.arange(len(flows)), np.diff(flows.after_offset))
     awaited = flows.after
     host = flows.source[waiting]

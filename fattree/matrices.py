@@ -128,6 +128,8 @@ def chained(successor: Int64, steps: int, packets: int) -> Flows:
         start_ps=np.zeros(total, dtype=np.int64),
         after_offset=offsets(np.repeat([0, 2], [hosts, total - hosts])),
         after=after.ravel(),
+        compute_ps=np.zeros(total, dtype=np.int64),
+        share=np.zeros(total, dtype=np.int64),
     )
 
 

@@ -189,7 +189,7 @@ def described(scenario: Scenario, network: str, message_bytes: int, packets: int
         "policy": scenario.balancer,
         "k": scenario.fabric.k,
         "hosts": scenario.tree.hosts,
-        "matrix": scenario.collective.matrix,
+        "matrix": scenario.matrix,
         "message_bytes": message_bytes,
         "packets": packets,
         "seed": scenario.seed,

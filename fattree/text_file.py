@@ -1,4 +1,4 @@
-"""Reading the text of a user's file: whatever the system says against it becomes one line."""
+"""Reading a user's file: whatever the system says against it becomes one line."""
 
 from pathlib import Path
 
@@ -11,17 +11,23 @@ MOST_BYTES = 256 << 20
 def read_text(path: str | Path, refusal: type[FabricError]) -> str:
     """Return the UTF-8 text of a file; raises `refusal` if it cannot be read or is too large."""
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-
-        if len(content) > MOST_BYTES:
-            raise refusal(f"{path}: has more than {MOST_BYTES >> 20} MiB")
-
-        return content.decode()
+        return read_bytes(path, refusal).decode()
     except UnicodeDecodeError:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None
+
+
+def read_bytes(path: str | Path, refusal: type[FabricError]) -> bytes:
+    """Return the content of a file; raises `refusal` if it cannot be read or is too large."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     # ValueError: a path with a zero byte in it.
     except (OSError, ValueError) as error:
         raise refusal(
             f"{str(path)!r}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
+
+    if len(content) > MOST_BYTES:
+        raise refusal(f"{path}: has more than {MOST_BYTES >> 20} MiB")
+
+    return content

@@ -29,6 +29,7 @@ from fattree.matrices import (
     uniform,
 )
 from fattree.topology import FatTree
+from fattree.workloads.jobs import job_flows, joined_flows
 
 Int64 = NDArray[np.int64]
 
@@ -62,6 +63,9 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
     tree = scenario.tree
     collective = scenario.collective
     seed = scenario.seed
+    if scenario.jobs or collective.is_graph:
+        return joined_flows([flows for _, flows in job_flows(scenario)])
+
     packets = 0 if collective.matrix == "file" else packet_count(scenario, message_bytes(scenario))
 
     match collective.matrix:
@@ -95,6 +99,8 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
             return uniform(*pairs(tree, collective.pairs), packets)
         case "file":
             return _from_file(scenario)
+        case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "workload":
+            raise AssertionError("a graph, as above")
         case _:
             assert_never(collective.matrix)
 
@@ -103,6 +109,10 @@ def check_collective(scenario: Scenario) -> None:
     """Raise the error that `flows` would raise, without building what is large and always fits."""
     tree = scenario.tree
     collective = scenario.collective
+    if scenario.jobs or collective.is_graph:
+        whole_flows(scenario)
+        return
+
     match collective.matrix:
         case "permutation" | "inter_pod_permutation":
             pass
@@ -112,6 +122,8 @@ def check_collective(scenario: Scenario) -> None:
             refuse_too_many(tree.hosts * (collective.steps or tree.hosts - 1))
         case "hierarchical_ring" | "fsdp" | "pairs" | "file":
             whole_flows(scenario)
+        case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "workload":
+            raise AssertionError("a graph, as above")
         case _:
             assert_never(collective.matrix)
 
@@ -119,8 +131,11 @@ def check_collective(scenario: Scenario) -> None:
 def message_bytes(scenario: Scenario) -> int:
     """Return every message's size: `message_bytes`, or one layer's shard under FSDP.
 
-    A file has sizes of its own.
+    A file has sizes of its own; of several jobs it is the largest.
     """
+    if scenario.jobs:
+        return max(job.collective.message_bytes for job in scenario.jobs)
+
     collective = scenario.collective
     return (
         shard_bytes(collective, scenario.tree.hosts)
@@ -145,7 +160,10 @@ def _from_file(scenario: Scenario) -> Flows:
 
 
 def shares(tree: FatTree, flows: Flows) -> Int64:
-    """Return among how many flows each flow's host shares its link."""
+    """Return among how many flows each flow's host shares its link: as given, else as counted."""
+    if flows.share.all():
+        return flows.share
+
     # The most of that host's flows in one generation. Generations may overlap, but a host's flows
     # are paced for its fullest one throughout, as a host has one rate (the ideal CCA).
     keys, sizes = np.unique(
@@ -154,7 +172,7 @@ def shares(tree: FatTree, flows: Flows) -> Int64:
     largest = np.zeros(tree.hosts, dtype=np.int64)
     np.maximum.at(largest, keys % tree.hosts, sizes)
 
-    return largest[flows.source]
+    return np.where(flows.share > 0, flows.share, largest[flows.source])
 
 
 def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:

@@ -4,7 +4,7 @@ It speaks JSON lines with whoever started it, over a socket that is its standard
 
     {"hosts": [[host, pid, interface], ...]}   opens the sockets, inside namespaces
         -> {"ready": hosts}
-    {"run": scenario, "number": n, ...}        builds its part of a run; "matrix": its file's text,
+    {"run": scenario, "number": n, ...}        builds its part of a run; "files": {path: base64},
                                                "forms": those of packets of the user's
         -> {"armed": flows}
     {"start_ns": instant}                      runs it
@@ -29,16 +29,18 @@ import signal
 import socket
 import sys
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from heapq import heappop, heappush
-from tempfile import NamedTemporaryFile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from fattree import traffic
 from fattree.errors import FabricError
-from fattree.experiment import Scenario
+from fattree.experiment import Scenario, with_files
 from fattree.failures import Links
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 from hostagent.build import endpoints
@@ -181,10 +183,11 @@ class Run:
         return [flow, sender.acked, endpoint.started_ps(flow), sender.done_ps]
 
     def _unfinished(self) -> bool:
+        # What ends here counts too: while its sender computes, nothing may come for long.
         return any(
             self.nics[host].endpoint.sender(flow).done_ps == NEVER
             for flow, host in self.senders.items()
-        )
+        ) or not all(nic.endpoint.has_received_all for nic in self.nics.values())
 
     def _is_over(self) -> bool:
         now = self.now_ps()
@@ -300,7 +303,7 @@ def serve(channel: Channel) -> None:
                     run = last = None
                     gc.collect()
                     take(Scenario(**scenario), more.get("forms"))
-                    with _readable(Scenario(**scenario), more.get("matrix")) as whole:
+                    with _readable(Scenario(**scenario), more.get("files", {})) as whole:
                         run = _armed(Order(number, whole, limit_ps, quiet_ps), links, channel)
                 case {"failed": failed} if run is not None:
                     run.converge(frozenset(failed))
@@ -315,20 +318,17 @@ def serve(channel: Channel) -> None:
 
 
 @contextmanager
-def _readable(scenario: Scenario, matrix: str | None) -> Iterator[Scenario]:
-    """Yield the scenario with its connection matrix, if any, in a file that can be read here.
+def _readable(scenario: Scenario, files: dict[str, str]) -> Iterator[Scenario]:
+    """Yield the scenario with the files of its traffic, if any, where they can be read.
 
     The user's own, which whoever asks has read, may be in a folder that is closed to others.
     """
-    if matrix is None:
-        yield scenario
-        return
+    with TemporaryDirectory() as folder:
+        copies = {file: str(Path(folder) / str(number)) for number, file in enumerate(files)}
+        for file, copy in copies.items():
+            Path(copy).write_bytes(b64decode(files[file]))
 
-    with NamedTemporaryFile("w", suffix=".cm", encoding="utf-8") as copy:
-        copy.write(matrix)
-        copy.flush()
-        collective = scenario.collective.model_copy(update={"file": copy.name})
-        yield scenario.model_copy(update={"collective": collective})
+        yield with_files(scenario, copies)
 
 
 def _armed(order: Order, links: dict[int, socket.socket], channel: Channel) -> Run | None:

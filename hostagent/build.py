@@ -47,7 +47,13 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
 
     columns = (flows.source, flows.destination, flows.packets, gaps, phases, flows.start_ps, hops)
     after = [tuple(flows.waits_for(flow).tolist()) for flow in range(len(flows))]
-    rows = zip(range(len(flows)), *(column.tolist() for column in columns), after, strict=True)
+    rows = zip(
+        range(len(flows)),
+        *(column.tolist() for column in columns),
+        after,
+        flows.compute_ps.tolist(),
+        strict=True,
+    )
 
     return [FlowPlan._make(row) for row in rows]
 

@@ -23,7 +23,8 @@ from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 class FlowPlan(NamedTuple):
     """One flow of a run.
 
-    It starts at `start_ps`, or when all of `after` are complete, and is due a phase later.
+    It starts at `start_ps`, or when all of `after` are complete, and is due a phase later. Without
+    packets it is a computation that takes `compute_ps`.
     """
 
     flow: int
@@ -35,6 +36,7 @@ class FlowPlan(NamedTuple):
     start_ps: int
     hops: int
     after: tuple[int, ...] = ()
+    compute_ps: int = 0
 
 
 class Departure(NamedTuple):
@@ -60,10 +62,13 @@ class _Sending:
 
     __slots__ = ("frames", "key_ps", "own", "packets", "plan", "sender", "started_ps")
 
-    def __init__(self, plan: FlowPlan, frames: DataFrames | OwnFrames, ring: int, own: Any) -> None:
+    def __init__(
+        self, plan: FlowPlan, frames: DataFrames | OwnFrames | None, ring: int, own: Any
+    ) -> None:
         self.plan = plan
         self.frames = frames
         self.sender = blank(SENDER)
+        self.sender.first_ps = self.sender.done_ps = NEVER
         self.own = own
         self.packets = [blank(PACKET) for _ in range(ring)]
         self.key_ps = NEVER
@@ -140,8 +145,10 @@ class Endpoint:
         self._is_sack = rules.recovery == Recovery.SACK
         self._sending: dict[int, _Sending] = {}
         self._receiving: dict[int, _Receiving] = {}
-        self._blocked: dict[int, set[int]] = {}
+        self._blocked: dict[int, int] = {}
+        self._followers: dict[int, list[int]] = {}
         self._ready: list[tuple[int, int]] = []
+        self._timers: list[tuple[int, int]] = []
         self._acks: deque[tuple[_Receiving, bytes]] = deque()
         self._last_was_ack = True
 
@@ -149,11 +156,14 @@ class Endpoint:
         for plan in flows:
             there = plan.destination if plan.source == host else plan.source
             if plan.source == host:
-                frames = written.data(ends(host, there), plan.flow, run)
-                ring = transport.ring_length(rules, plan.packets, plan.gap_ps)
+                is_sent = plan.packets > 0
+                frames = written.data(ends(host, there), plan.flow, run) if is_sent else None
+                ring = transport.ring_length(rules, plan.packets, plan.gap_ps) if is_sent else 0
                 own = own_rule.fresh() if own_rule else None
                 self._sending[plan.flow] = _Sending(plan, frames, ring, own)
-                self._blocked[plan.flow] = set(plan.after)
+                self._blocked[plan.flow] = len(plan.after)
+                for awaited in plan.after:
+                    self._followers.setdefault(awaited, []).append(plan.flow)
             else:
                 self._receiving[plan.flow] = _Receiving(
                     plan, written.ack(ends(host, there), plan.flow, run), self._is_sack
@@ -166,6 +176,26 @@ class Endpoint:
     def wake_ps(self) -> int:
         """Return from when on `send` has a frame, NEVER if not before a packet arrives."""
         return 0 if self._acks else self._data_ready_ps()
+
+    def timer_ps(self) -> int:
+        """Return when `elapse` has something to do, NEVER if not before a packet arrives."""
+        return self._timers[0][0] if self._timers else NEVER
+
+    def elapse(self, now_ps: int) -> list[int]:
+        """End the computations that are over by now, and return them."""
+        ended = []
+        while self._timers and self._timers[0][0] <= now_ps:
+            flow = heappop(self._timers)[1]
+            self._sending[flow].sender.done_ps = now_ps
+            self._unblock(flow, now_ps)
+            ended.append(flow)
+
+        return ended
+
+    @property
+    def has_received_all(self) -> bool:
+        """Return whether every flow that ends here is complete here."""
+        return all(one.received >= one.packets for one in self._receiving.values())
 
     def send(self, now_ps: int) -> Departure | None:
         """Return the frame for a link that is free now.
@@ -250,6 +280,11 @@ class Endpoint:
             hops=plan.hops,
         )
 
+        if plan.packets == 0:
+            sending.sender.first_ps = now_ps
+            heappush(self._timers, (now_ps + plan.compute_ps, flow))
+            return
+
         labels.start(sending.sender, self._rules)
         self._requeue(sending)
 
@@ -278,6 +313,7 @@ class Endpoint:
         )
         self._requeue(sending)
 
+        assert sending.frames is not None
         return sending.frames.frame(label, psn)
 
     def _take_data(self, packet: Packet) -> bool:
@@ -333,8 +369,7 @@ class Endpoint:
 
     def _unblock(self, flow: int, now_ps: int) -> None:
         """Start the flows that waited for `flow` alone."""
-        for waiting, after in self._blocked.items():
-            if flow in after:
-                after.remove(flow)
-                if not after:
-                    self._start(waiting, now_ps)
+        for waiting in self._followers.get(flow, ()):
+            self._blocked[waiting] -= 1
+            if not self._blocked[waiting]:
+                self._start(waiting, now_ps)

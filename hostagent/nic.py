@@ -100,7 +100,11 @@ class Nic:
 
     def due_ps(self) -> int:
         """Return when `act` has something to do, NEVER if nothing until a packet arrives."""
-        due = NEVER if self._is_halted else max(self._free_ps, self.endpoint.wake_ps())
+        if self._is_halted:
+            due = NEVER
+        else:
+            due = min(self.endpoint.timer_ps(), max(self._free_ps, self.endpoint.wake_ps()))
+
         return min(due, self._wire[0][0]) if self._wire else due
 
     def act(self) -> None:
@@ -108,6 +112,11 @@ class Nic:
         # A start that is late by less than a slot is dated when it was due, so that the rate is the
         # model's. One that is later begins now: the missed slots are not caught up with.
         now = self.clock()
+        # Computations end when they should have, too, so that what follows them is not late twice.
+        while not self._is_halted and (ended_ps := self.endpoint.timer_ps()) <= now:
+            self._now_ps = max(self._now_ps, ended_ps)
+            self.endpoint.elapse(self._now_ps)
+
         while (
             not self._is_halted
             and (due := max(self._free_ps, self.endpoint.wake_ps(), self._now_ps)) <= now

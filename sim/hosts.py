@@ -51,13 +51,17 @@ def serve_host(world, routes, frames, desk, number, start_ps, end_ps):
     while True:
         arrival_ps = pool.packets[at(link.taken)].time_ps if link.taken != link.tail else NEVER
         send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
-        if min(arrival_ps, send_ps) >= end_ps:
+        if min(arrival_ps, send_ps, host.timer_ps) >= end_ps:
             return count
 
         # What arrives at an instant comes before what is sent then (decision 8): an ACK may change
-        # what is sent, or whether anything is.
-
+        # what is sent, or whether anything is. So may a computation that ends.
         count += 1
+        if host.timer_ps < arrival_ps and host.timer_ps <= send_ps:
+            now_ps = host.timer_ps
+            end_computation(world, number, now_ps)
+            continue
+
         if send_ps < arrival_ps:
             now_ps = send_ps
             send(world, routes, frames, number, now_ps)
@@ -206,7 +210,10 @@ def unblock(world, number, flow, now_ps):
 
 @inlined
 def start_flow(world, number, flow, now_ps):
-    """Make a flow a sender, first due a phase later, with a place among its host's flows."""
+    """Make a flow a sender, first due a phase later, with a place among its host's flows.
+
+    Or let a computation begin.
+    """
     flows = world.flows
     rules = world.rules
     host = world.hosts[number]
@@ -223,8 +230,13 @@ def start_flow(world, number, flow, now_ps):
         hops=int(constant.hops),
     )
 
-    labels.start(sender, rules)
     flows.started_ps[flow] = now_ps
+    if constant.packets == 0:
+        sender.first_ps = now_ps
+        start_computation(world, number, flow, now_ps + constant.compute_ps)
+        return
+
+    labels.start(sender, rules)
 
     # At the end of the heap with the latest time there is, which keeps the heap in order; `requeue`
     # then moves it up to where it belongs.
@@ -234,6 +246,42 @@ def start_flow(world, number, flow, now_ps):
     host.heap_size += 1
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
+
+
+@inlined
+def start_computation(world, number, flow, end_ps):
+    """Put a computation among those of its host, to be ended at its time."""
+    flows = world.flows
+    host = world.hosts[number]
+    flows.ready_ps[flow] = end_ps
+    flows.place[flow] = host.timer_size
+    world.timers[host.timer_first + host.timer_size] = flow
+    host.timer_size += 1
+    timers = world.timers[host.timer_first : host.timer_first + host.timer_size]
+    sift_up(timers, flows.place, flows.ready_ps, flow)
+    host.timer_ps = flows.ready_ps[timers[0]]
+
+
+@inlined
+def end_computation(world, number, now_ps):
+    """End the computation of a host that ends first, and start what has waited for it."""
+    flows = world.flows
+    host = world.hosts[at(number)]
+    timers = world.timers[host.timer_first : host.timer_first + host.timer_size]
+    flow = int(timers[0])
+    last = int(timers[-1])
+    host.timer_size -= 1
+    host.timer_ps = NEVER
+    if host.timer_size > 0:
+        timers[0] = last
+        flows.place[last] = 0
+        sift_down(timers[:-1], flows.place, flows.ready_ps, last)
+        host.timer_ps = flows.ready_ps[timers[0]]
+
+    flows.senders[flow].done_ps = now_ps
+    world.counters[UNFINISHED] -= 1
+    world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
+    unblock(world, number, flow, now_ps)
 
 
 @inlined

@@ -264,7 +264,8 @@ def _world(
         outages=_place_outages(tree, events, links, ledgers),
         switches=switches,
         hosts=hosts,
-        heap=np.zeros(len(flows), dtype=np.int32),
+        heap=np.zeros(int((flows.packets > 0).sum()), dtype=np.int32),
+        timers=np.zeros(int((flows.packets == 0).sum()), dtype=np.int32),
         flows=columns,
         pointers=_pointers(cells, pairs),
         hash_low=low,
@@ -496,7 +497,10 @@ def _hosts(tree: FatTree, flows: Traffic) -> Records:
     hosts.ready_ps = NEVER
     # Data come first, as if an ACK had just been sent.
     hosts.last_was_ack = 1
-    hosts.heap_first = offsets(np.bincount(flows.source, minlength=tree.hosts))[:-1]
+    hosts.timer_ps = NEVER
+    is_sent = flows.packets > 0
+    for first, kind in (("heap_first", is_sent), ("timer_first", ~is_sent)):
+        hosts[first] = offsets(np.bincount(flows.source[kind], minlength=tree.hosts))[:-1]
 
     return hosts
 
@@ -537,6 +541,7 @@ def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: "_Pairs"
     table.hops = path_links(tree, flows)
     table.gap_ps = gaps
     table.phase_ps = traffic.phases(scenario, flows, gaps)
+    table.compute_ps = flows.compute_ps
     table.pair = pairs.of_flow
     table.hash_data, table.hash_ack = _flow_hashes(tree, flows)
     table.ring_length = _ring_lengths(scenario, flows.packets, gaps)

@@ -104,7 +104,9 @@ SWITCH = np.dtype(
 
 # A host: its link is taken until `free_ps`, its first flow is ready at `ready_ps` (NEVER without
 # one); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
-# binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait.
+# binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait. Its
+# computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
+# `timer_ps` (NEVER without one).
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -117,6 +119,9 @@ HOST = np.dtype(
             "tail",
             "heap_first",
             "heap_size",
+            "timer_ps",
+            "timer_first",
+            "timer_size",
         )
     ],
     align=True,
@@ -124,7 +129,8 @@ HOST = np.dtype(
 
 # What never changes of a flow; what does is in `hostagent.state.SENDER`.
 # `hops`: links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers;
-# `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first.
+# `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first;
+# `compute_ps`: how long it takes where it is a computation, without packets.
 # `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [
@@ -143,6 +149,7 @@ FLOW = np.dtype(
         ("pair", np.int32),
         ("gap_ps", np.int64),
         ("phase_ps", np.int64),
+        ("compute_ps", np.int64),
         ("ring", np.int64),
         ("ring_length", np.int64),
         ("log", np.int64),
@@ -309,6 +316,7 @@ class World(NamedTuple):
     switches: Records
     hosts: Records
     heap: Int32
+    timers: Int32
     flows: Flows
     pointers: Pointers
     hash_low: NDArray[np.uint32]

@@ -103,7 +103,7 @@ def run_key(scenario: Scenario) -> str:
         "\n".join(
             (
                 text,
-                _traffic_digest(scenario.collective.file),
+                *(map(_traffic_digest, scenario.files) if scenario.files else [""]),
                 _program_digest(scenario.program),
                 model_version(),
             )
@@ -111,10 +111,10 @@ def run_key(scenario: Scenario) -> str:
     ).hexdigest()
 
 
-def _traffic_digest(file: str | None) -> str:
+def _traffic_digest(file: str) -> str:
     # A file that cannot be read gets a key too: the run itself will say what is wrong with it.
     try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
     except OSError:
         return "unreadable"
 

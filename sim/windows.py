@@ -175,7 +175,7 @@ def chunks_needed(world):
 
 @kernel
 def next_event(world):
-    """Return when the next packet arrives or a host may send, NEVER if nothing will happen."""
+    """Return when the next packet arrives, a computation ends or a host may send, or NEVER."""
     next_ps = NEVER
 
     # All links and hosts, not a heap: only an empty window asks, and the next one is not empty.
@@ -187,6 +187,7 @@ def next_event(world):
     for number in range(len(world.hosts)):
         host = world.hosts[number]
         next_ps = min(next_ps, max(host.free_ps, np.int64(0) if host.acks > 0 else host.ready_ps))
+        next_ps = min(next_ps, host.timer_ps)
 
     return next_ps
 

@@ -3,6 +3,7 @@
 import json
 import socket
 import subprocess
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from fattree.addressing import host_interface_name, host_name
 from fattree.errors import MatrixError
 from fattree.experiment import Scenario
 from fattree.failures import Links
-from fattree.text_file import read_text
+from fattree.text_file import read_bytes
 from fattree.topology import FatTree
 from hostagent.agent import Channel
 from hostagent.isolation import clean_environment, python_command
@@ -89,8 +90,7 @@ class Agents:
         Raises EmulationError with an agent's complaint.
         """
         # Agents are nobody, who may not be able to read the user's files.
-        file = scenario.collective.file
-        matrix = None if file is None else read_text(file, MatrixError)
+        files = {file: b64encode(read_bytes(file, MatrixError)).decode() for file in scenario.files}
         forms = told(scenario)
         for agent in self._agents:
             agent.report = None
@@ -101,7 +101,7 @@ class Agents:
                     "number": number,
                     "limit_ps": limit_ps,
                     "quiet_ps": quiet_ps,
-                    "matrix": matrix,
+                    "files": files,
                     "forms": forms,
                 }
             )

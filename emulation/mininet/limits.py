@@ -4,7 +4,7 @@ from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree import traffic
 from fattree.experiment import Scenario
-from fattree.flows import Flows, generations
+from fattree.flows import Flows, generations, longest_computation_ps
 from fattree.policies import Chooser
 from fattree.units import PS_PER_SECOND
 from hostagent.own_packet import FCS
@@ -84,6 +84,6 @@ def limit_ps(scenario: Scenario, flows: Flows) -> int:
     paced = int((flows.packets * traffic.gaps(scenario, flows)).max()) * (
         1 + int(generations(scenario.tree, flows).max())
     )
-    return (
-        PATIENCE * (paced + int(flows.start_ps.max()) + 2 * scenario.zero_load_rtt_ps) + STARTING_PS
-    )
+    computed = longest_computation_ps(scenario.tree, flows)
+    planned = paced + computed + int(flows.start_ps.max()) + 2 * scenario.zero_load_rtt_ps
+    return PATIENCE * planned + STARTING_PS

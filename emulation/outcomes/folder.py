@@ -16,7 +16,7 @@ from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
 from fattree import traffic
 from fattree.bounds import bound_ps
-from fattree.experiment import Experiment
+from fattree.experiment import Experiment, with_files
 from fattree.experiment_file import experiment_toml
 from fattree.failures import timeline
 from fattree.frames import flow_frame, port_frame
@@ -184,11 +184,9 @@ def complete(folder: Path) -> Iterator[Path]:
 def kept_toml(experiment: Experiment) -> str:
     """Return an experiment as TOML that can be run again from the results folder."""
     # A matrix's file was found from where the user stood, which is somewhere else next time.
-    collective = experiment.collective
-    if collective.file:
-        collective = collective.model_copy(update={"file": str(Path(collective.file).absolute())})
-
-    return experiment_toml(experiment.model_copy(update={"collective": collective}))
+    return experiment_toml(
+        with_files(experiment, {file: str(Path(file).absolute()) for file in experiment.files})
+    )
 
 
 def write_folder(

@@ -328,7 +328,7 @@ def _demo_loads(figure: Figure, grid: GridSpec, rows: Sequence[Sequence[Outcome]
 def collective_of(outcome: Outcome) -> str:
     """Return the fabric and the collective of a run in words."""
     scenario = outcome.scenario
-    matrix = scenario.collective.matrix.replace("_", " ")
+    matrix = scenario.matrix.replace("_", " ")
     packets = outcome.flows[0].packets
     rate = f"{scenario.fabric.rate_gbps:g} Gb/s"
 

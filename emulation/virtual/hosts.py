@@ -55,28 +55,43 @@ class Hosts:
 
         # Both ends tell that a flow is complete; what counts is when its sender knows it.
         if flow is not None and self._plans[flow].source == host:
-            self.done_ps[flow] = time_ps
-            self.unfinished -= 1
+            self._note_done(flow, time_ps)
 
         self._wake(host, time_ps)
 
+    def _note_done(self, flow: int, time_ps: int) -> None:
+        self.done_ps[flow] = time_ps
+        self.unfinished -= 1
+
     def _wake(self, host: int, now_ps: int) -> None:
-        """See to it that the host sends as soon as its link is free and something may go."""
-        wake_ps = max(now_ps, self._free_ps[host], self._endpoints[host].wake_ps())
+        """See to it that the host sends as soon as its link is free and something may go.
+
+        And that its computations end in time, whatever its link does.
+        """
+        endpoint = self._endpoints[host]
+        wake_ps = max(now_ps, min(endpoint.timer_ps(), self._sendable_ps(host)))
 
         # Only ever earlier: a later reason is found again when the earlier event has come.
         if wake_ps < self._wake_ps[host]:
             self._wake_ps[host] = wake_ps
             self._push(wake_ps, kind=SEND, node=host, port=0, payload=None)
 
+    def _sendable_ps(self, host: int) -> int:
+        return max(self._free_ps[host], self._endpoints[host].wake_ps())
+
     def send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
-        """Let a host send what is due, and wake it again for the next packet."""
+        """Let a host end and send what is due, and wake it again for what is next."""
         # An event that an earlier one has overtaken: nothing can be taken out of a heap's middle.
         if self._wake_ps[host] != time_ps:
             return
 
         self._wake_ps[host] = NEVER
-        departure = self._endpoints[host].send(time_ps)
+        endpoint = self._endpoints[host]
+        while ended := endpoint.elapse(time_ps):
+            for flow in ended:
+                self._note_done(flow, time_ps)
+
+        departure = endpoint.send(time_ps) if self._sendable_ps(host) <= time_ps else None
         if departure is not None:
             self.sent += 1
             edge, port = self._tree.access(host)

@@ -1,5 +1,7 @@
 """The lower bounds of appendix B: the printed values, and what must hold for any setting."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -105,14 +107,7 @@ def test_a_step_that_waits_for_data_only_begins_when_they_arrive() -> None:
     """Host 0 sends to 127, which answers to another: no ACK is waited for."""
     case = Scenario(collective=Collective(matrix="pairs", pairs=((0, 127), (127, 64))))
     found = flows(case)
-    chained = type(found)(
-        found.source,
-        found.destination,
-        found.packets,
-        found.start_ps,
-        np.array([0, 0, 1]),
-        np.array([0], dtype=np.int64),
-    )
+    chained = replace(found, after_offset=np.array([0, 0, 1]), after=np.array([0], dtype=np.int64))
     timing = Timing.of(case)
     arrival = 255 * case.slot_ps + timing.propagation_ps + timing.hops * timing.data_ps
     assert bound_ps(case, chained) == arrival + one_way_ps(timing, 256)

@@ -145,8 +145,8 @@ def test_an_empty_file_is_the_papers_default() -> None:
             "or hidden_size, and not model and layers",
         ),
         (
-            "[collective]\nhosts = 16",
-            "x.toml:2: unknown key collective.hosts (fabric.k makes k*k*k/4 hosts)",
+            "[collective]\ngpus = 16",
+            "x.toml:2: unknown key collective.gpus (fabric.k makes k*k*k/4 hosts)",
         ),
         (
             "[collective]\nstep = 3",
@@ -181,6 +181,10 @@ STRANGERS = {
     "hidden_size": 64,
     "layers": 2,
     "parameters": 64,
+    "algorithm": "ring",
+    "chunks": 2,
+    "hosts": "pod0",
+    "placement": "random",
 }
 
 

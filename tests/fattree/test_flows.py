@@ -22,6 +22,8 @@ def flows(pairs: list[tuple[int, int]], waits: list[list[int]], packets: int = 8
         start_ps=np.zeros(len(pairs), dtype=np.int64),
         after_offset=offsets(np.array([len(row) for row in waits], dtype=np.int64)),
         after=np.array([flow for row in waits for flow in row], dtype=np.int64),
+        compute_ps=np.zeros(len(pairs), dtype=np.int64),
+        share=np.zeros(len(pairs), dtype=np.int64),
     )
 
 

@@ -2,6 +2,7 @@
 refused.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,7 +35,7 @@ def flows(*rows: tuple[int, int, int], after: dict[int, list[int]] | None = None
     )
     ends_of = offsets(np.array([len(row) for row in waits]))
     waiting = np.array([flow for row in waits for flow in row], dtype=np.int64)
-    return Flows(plain.source, plain.destination, plain.packets, plain.start_ps, ends_of, waiting)
+    return replace(plain, after_offset=ends_of, after=waiting)
 
 
 def host(wanted: Flows, scenario: Scenario = SCENARIO) -> Endpoint:

@@ -14,7 +14,7 @@ from tests.naive.wire import NEVER
 class Flow:
     """Both ends of a flow: the sender's state and what the receiver has.
 
-    `waits_for` are flows that must be complete first.
+    `waits_for` are flows that must be complete first. Without packets it is a computation.
     """
 
     number: int
@@ -26,6 +26,7 @@ class Flow:
     labels: LabelRule
     waits_for: set[int]
     reports_holdings: bool
+    compute_ps: int = 0
     started_ps: int = NEVER
     done_ps: int = NEVER
     received: set[int] = field(default_factory=set)
@@ -54,8 +55,10 @@ class Host:
     last_was_ack: bool = True
 
     def start(self, flow: Flow, now_ps: int) -> None:
-        """Let a flow begin; it is due a phase later."""
+        """Let a flow begin; it is due a phase later. Or let a computation begin."""
         flow.started_ps = now_ps
+        if not flow.packets:
+            flow.sender.pacer.first_ps = now_ps
         flow.sender.pacer.due_ps = now_ps + flow.phase_ps
 
     def first_ready(self) -> tuple[int, int]:
@@ -63,12 +66,30 @@ class Host:
 
         NEVER and 0 if none will.
         """
-        ready = [(flow.sender.ready_ps(), flow.number) for flow in self.flows if flow.is_active]
+        ready = [
+            (flow.sender.ready_ps(), flow.number)
+            for flow in self.flows
+            if flow.is_active and flow.packets
+        ]
         return min(ready, default=(NEVER, 0))
 
+    @property
+    def computing(self) -> list[Flow]:
+        return [flow for flow in self.flows if flow.is_active and not flow.packets]
+
+    def finish(self, now_ps: int) -> list[Flow]:
+        """End and return the computations that are over, and start what waited for them."""
+        over = [flow for flow in self.computing if flow.started_ps + flow.compute_ps <= now_ps]
+        for flow in over:
+            flow.done_ps = now_ps
+            self.unblock(flow, now_ps)
+        return over
+
     def wake_ps(self, now_ps: int) -> int:
-        """Return when the host can send again if nothing arrives until then."""
-        return max(now_ps, self.link.free_ps, 0 if self.acks else self.first_ready()[0])
+        """Return when the host can send, or has computed, if nothing arrives until then."""
+        ends = [flow.started_ps + flow.compute_ps for flow in self.computing]
+        sends = max(now_ps, self.link.free_ps, 0 if self.acks else self.first_ready()[0])
+        return min([*ends, sends])
 
     def next_packet(self, now_ps: int) -> Packet | None:
         """Return what the link takes now: data and ACKs in turn while both wait, data first."""
@@ -99,7 +120,12 @@ class Host:
             if packet.kind == DATA
             else self.take_ack(packet, flow, now_ps)
         )
-        for waiting in self.flows if is_complete else ():
+        if is_complete:
+            self.unblock(flow, now_ps)
+
+    def unblock(self, flow: Flow, now_ps: int) -> None:
+        """Start what waited for a flow alone."""
+        for waiting in self.flows:
             if flow.number in waiting.waits_for:
                 waiting.waits_for.remove(flow.number)
                 if not waiting.waits_for:

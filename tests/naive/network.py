@@ -78,6 +78,7 @@ class Network:
                 labels=label_rule(self.scenario, number, sender),
                 waits_for=set(message.waits_for),
                 reports_holdings=self.scenario.transport.recovery == "sack",
+                compute_ps=message.compute_ps,
             )
             flows.append(flow)
             self.hosts[message.source].flows.append(flow)
@@ -90,8 +91,9 @@ class Network:
 
     @property
     def cct_ps(self) -> int:
-        """Return the collective's completion time; all its matrices begin at 0."""
-        return self.end_ps
+        """Return the collective's completion time, from where each flow was to start."""
+        ends = zip(self.flows, self.messages, strict=True)
+        return NEVER if self.unfinished else max(f.done_ps - m.start_ps for f, m in ends)
 
     @property
     def in_flight(self) -> int:
@@ -108,7 +110,7 @@ class Network:
             self.at(change.time_ps, Kind.ROUTES, 0, 0, change.down)
         for flow in self.flows:
             if not flow.waits_for:
-                self.hosts[flow.source].start(flow, 0)
+                self.hosts[flow.source].start(flow, self.messages[flow.number].start_ps)
         for host in self.hosts:
             self.wake(host, 0)
 
@@ -151,9 +153,18 @@ class Network:
             self.at(wake_ps, Kind.SEND, host.number)
 
     def send(self, host: Host, now_ps: int) -> None:
-        """Put a packet on a host's link, if the link is free and there is one."""
+        """Put a packet on a host's link, if the link is free and there is one.
+
+        Computations that are over by now end before.
+        """
+        before = len(self.unfinished)
+        while over := host.finish(now_ps):
+            self.unfinished -= {flow.number for flow in over}
+
         packet = host.next_packet(now_ps) if host.link.free_ps <= now_ps else None
         if packet is None:
+            if len(self.unfinished) < before:
+                self.wake(host, now_ps)
             return
 
         self.sent += 1

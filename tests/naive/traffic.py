@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import ceil
 
 from fattree.experiment import Scenario
+from tests.naive.collectives import jobs
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.schemes import SCHEMES
 from tests.naive.tree import Links, Tree
@@ -18,12 +19,18 @@ SWAPS = 2**20
 
 @dataclass(frozen=True)
 class Message:
-    """What one host sends to another, when all messages that it waits for are complete."""
+    """What one host sends to another, when all messages that it waits for are complete.
+
+    Or what it computes: without packets. `share` 0: its host's rate is shared as counted.
+    """
 
     source: int
     destination: int
     packets: int
     waits_for: frozenset[int] = frozenset()
+    compute_ps: int = 0
+    start_ps: int = 0
+    share: int = 0
 
 
 @dataclass
@@ -46,6 +53,9 @@ def messages(scenario: Scenario) -> list[Message]:
             waits_for=frozenset(
                 other * parts + part for other in message.waits_for for part in range(parts)
             ),
+            compute_ps=message.compute_ps,
+            start_ps=message.start_ps,
+            share=message.share * parts,
         )
         for message in whole
         for _ in range(parts)
@@ -53,6 +63,9 @@ def messages(scenario: Scenario) -> list[Message]:
 
 
 def whole_messages(scenario: Scenario) -> list[Message]:
+    if scenario.jobs or scenario.collective.is_graph:
+        return of_jobs(scenario)
+
     tree, collective = Tree.of(scenario), scenario.collective
     packets = ceil(Fraction(collective.message_bytes, scenario.packets.payload_bytes))
     hosts = range(tree.hosts)
@@ -80,6 +93,22 @@ def whole_messages(scenario: Scenario) -> list[Message]:
             raise NotImplementedError(f"the plain model knows no {collective.matrix} like this")
 
     return [Message(source, destination, packets) for source, destination in pairs]
+
+
+def of_jobs(scenario: Scenario) -> list[Message]:
+    return [
+        Message(
+            source=step.source,
+            destination=step.destination,
+            packets=ceil(Fraction(step.size, scenario.packets.payload_bytes)),
+            waits_for=step.waits,
+            compute_ps=step.compute_ps,
+            start_ps=job.start_ps,
+            share=share,
+        )
+        for job in jobs(scenario)
+        for step, share in zip(job.steps, job.shares, strict=True)
+    ]
 
 
 def chained(successor: list[int], steps: int, packets: int) -> list[Message]:
@@ -143,10 +172,11 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
     wire = Wire(scenario)
     generation = generations(flows)
     together = Counter((generation[flow], message.source) for flow, message in enumerate(flows))
-    shares = {
+    of_host = {
         host: max(count for (_, source), count in together.items() if source == host)
         for host in {message.source for message in flows}
     }
+    shares = [message.share or of_host[message.source] for message in flows]
 
     # The bottleneck also carries ACKs; a host's link at line rate has room for them (choice).
     rate = rho_max(flows, generation, shares, links)
@@ -156,7 +186,7 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
     ranks: Counter[tuple[int, int]] = Counter()
     found = []
     for flow, message in enumerate(flows):
-        pace = Pace(ceil(slot * shares[message.source]))
+        pace = Pace(ceil(slot * shares[flow]))
         if scenario.transport.random_phases:
             draw = number(scenario.seed, Purpose.PHASE, flow, 0)
             pace.phase_ps = scaled(draw, pace.gap_ps)
@@ -169,15 +199,16 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
 
 def generations(flows: list[Message]) -> list[int]:
     """Return how many flows must be complete, one after the other, before each begins."""
-    found: list[int] = []
-    for message in flows:
-        # Matrices name only flows that come before.
-        found.append(max((found[other] + 1 for other in message.waits_for), default=0))
-    return found
+    found: dict[int, int] = {}
+    while len(found) < len(flows):
+        for flow, message in enumerate(flows):
+            if all(other in found for other in message.waits_for):
+                found[flow] = max((found[other] + 1 for other in message.waits_for), default=0)
+    return [found[flow] for flow in range(len(flows))]
 
 
 def rho_max(
-    flows: list[Message], generation: list[int], shares: dict[int, int], links: Links
+    flows: list[Message], generation: list[int], shares: list[int], links: Links
 ) -> Fraction:
     """Return the rate at which no link between switches is overloaded (appendix A), at most 1.
 
@@ -194,7 +225,7 @@ def rho_max(
         pods = tree.pod(source), tree.pod(destination)
         paths = links.paths(source, destination)
         for agg, core in paths:
-            part = Fraction(1, shares[message.source] * len(paths))
+            part = Fraction(1, shares[flow] * len(paths))
             loads[generation[flow], "up", source, agg] += part
             loads[generation[flow], "down", destination, agg] += part
             if pods[0] != pods[1]:

@@ -1,0 +1,1 @@
+"""Workloads: collectives, traces and training steps as graphs of transfers and computations."""

@@ -1,0 +1,105 @@
+"""Workload files: what is written is read back, and what no network can run is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fattree.errors import TrafficError
+from fattree.experiment import Collective, Fabric, Scenario
+from fattree.flows import longest_computation_ps
+from fattree.topology import FatTree
+from fattree.traffic import flows
+from fattree.workloads.file import About, read_workload, write_workload
+from fattree.workloads.graph import Graph
+
+GRAPH = Graph(
+    source=np.array([0, 1, 1, 1]),
+    destination=np.array([1, 1, 1, 0]),
+    size=np.array([5_000, 0, 0, 1]),
+    compute_ps=np.array([0, 700, 90, 0]),
+    waiting=np.array([1, 2, 3, 3]),
+    awaited=np.array([0, 0, 1, 2]),
+)
+ABOUT = About(about="two ranks", ranks=3, gpus_per_server=1, scale=4)
+
+
+def written(folder: Path, graph: Graph = GRAPH, about: About = ABOUT) -> str:
+    path = folder / "x.parquet"
+    write_workload(path, graph, about)
+    return str(path)
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    graph, about = read_workload(written(tmp_path))
+    assert about == ABOUT
+    for name in ("source", "destination", "size", "compute_ps", "waiting", "awaited"):
+        assert getattr(graph, name).tolist() == getattr(GRAPH, name).tolist(), name
+
+
+def test_ranks_become_hosts(tmp_path: Path) -> None:
+    collective = Collective(matrix="workload", file=written(tmp_path), hosts="pod1")
+    found = flows(Scenario(fabric=Fabric(k=4), collective=collective))
+    assert found.source.tolist() == [4, 5, 5, 5]
+    assert found.packets.tolist() == [2, 0, 0, 1]
+    assert found.waits_for(3).tolist() == [1, 2]
+    # Side by side: the longer one counts.
+    assert longest_computation_ps(FatTree(4), found) == 700
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (replace(GRAPH, source=np.array([0, 1, 1, -1])), "row 3 has ranks below 0"),
+        (replace(GRAPH, destination=np.array([3, 1, 1, 0])), "row 0 has ranks above 2"),
+        (replace(GRAPH, size=np.array([-1, 0, 0, 1])), "row 0 has fewer than 0 bytes"),
+        (replace(GRAPH, size=np.array([9, 9, 0, 1])), "row 1 sends bytes from a rank to itself"),
+        (replace(GRAPH, size=np.array([0, 0, 0, 1])), "row 0 sends no bytes"),
+        (replace(GRAPH, compute_ps=np.array([5, 0, 0, 0])), "row 0 both sends and computes"),
+        (replace(GRAPH, compute_ps=np.array([0, -5, 0, 0])), "row 1 takes less than no time"),
+        (replace(GRAPH, awaited=np.array([0, 0, 1, 4])), "row 3 waits for a row that does not"),
+        (
+            replace(GRAPH, source=np.array([0, 1, 1, 2]), awaited=np.array([0, 0, 1, 1])),
+            "row 3 waits for row 1, of which rank 2 cannot know",
+        ),
+        (
+            Graph(*(np.zeros(1, dtype=np.int64) for _ in range(4))),
+            "nothing is sent",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused_with_its_row(
+    tmp_path: Path, graph: Graph, message: str
+) -> None:
+    with pytest.raises(TrafficError, match=message):
+        read_workload(written(tmp_path, graph))
+
+
+def test_circles_are_refused(tmp_path: Path) -> None:
+    circle = replace(GRAPH, waiting=np.array([1, 2, 3, 1]), awaited=np.array([2, 1, 1, 0]))
+    collective = Collective(matrix="workload", file=written(tmp_path, circle))
+    with pytest.raises(TrafficError, match="in a circle"):
+        flows(Scenario(fabric=Fabric(k=4), collective=collective))
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.parquet"
+    path.write_text("not Parquet")
+    with pytest.raises(TrafficError, match="not a workload"):
+        read_workload(str(path))
+
+    pl.DataFrame({"source": [1]}).write_parquet(path)
+    with pytest.raises(TrafficError, match="no metadata"):
+        read_workload(str(path))
+
+    with pytest.raises(TrafficError, match="cannot be read"):
+        read_workload(str(tmp_path / "none.parquet"))
+
+
+def test_a_fabric_that_is_too_small_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, about=replace(ABOUT, ranks=17))
+    collective = Collective(matrix="workload", file=file)
+    with pytest.raises(TrafficError, match="has 17 ranks, but there are 16 hosts"):
+        flows(Scenario(fabric=Fabric(k=4), collective=collective))

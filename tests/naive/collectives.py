@@ -1,0 +1,342 @@
+"""Collectives, jobs and workload files as plain lists of steps: who sends what after which steps.
+
+A step is (source, destination, bytes, compute time, steps that it waits for). Ranks count from 0.
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+import polars as pl
+
+from fattree.experiment import Scenario
+from tests.naive.draws import Purpose, number
+from tests.naive.tree import Tree
+
+PS_PER_NS = 1_000
+# The matrix stream of random placements.
+PLACEMENT = 2**21
+
+
+@dataclass(frozen=True)
+class Step:
+    source: int
+    destination: int
+    size: int
+    compute_ps: int = 0
+    waits: frozenset[int] = frozenset()
+
+
+@dataclass
+class Job:
+    """The steps of a job between hosts, numbered from 0, and when it begins."""
+
+    steps: list[Step]
+    start_ps: int = 0
+    first: int = 0
+    shares: list[int] = field(default_factory=list)
+
+
+Send = tuple[int, int, int]
+
+
+def jobs(scenario: Scenario) -> list[Job]:
+    """Return all jobs of a scenario; what one waits for is numbered through all of them."""
+    if not scenario.jobs:
+        return [made(scenario, scenario.collective)]
+
+    found: dict[str, Job] = {}
+    for wanted in scenario.jobs:
+        job = made(scenario, wanted.collective)
+        job.first = sum(len(other.steps) for other in found.values())
+        job.start_ps = round(wanted.start_ns * PS_PER_NS)
+        roots = [not step.waits for step in job.steps]
+        job.steps = [
+            replace(step, waits=frozenset(job.first + other for other in step.waits))
+            for step in job.steps
+        ]
+        if wanted.after is not None:
+            before = found[wanted.after]
+            job.start_ps = before.start_ps
+            job.steps = [
+                replace(step, waits=last_steps(before, step.source)) if is_root else step
+                for step, is_root in zip(job.steps, roots, strict=True)
+            ]
+        found[wanted.name] = job
+    return list(found.values())
+
+
+def last_steps(job: Job, host: int) -> frozenset[int]:
+    """Return the steps of a job at a host that no other step of the host waits for."""
+    mine = {
+        job.first + number
+        for number, step in enumerate(job.steps)
+        if host in (step.source, step.destination)
+    }
+    return frozenset(mine - {w for step in job.steps if step.source == host for w in step.waits})
+
+
+def made(scenario: Scenario, wanted: Any) -> Job:
+    tree = Tree.of(scenario)
+    hosts = named(tree, wanted.hosts)
+    if wanted.placement == "random":
+        hosts = [hosts[place] for place in shuffled(scenario.seed, len(hosts))]
+    if wanted.matrix == "workload":
+        steps = of_file(wanted.file)
+    else:
+        servers = defaultdict(list)
+        for rank, host in enumerate(hosts):
+            servers[tree.edge_of(host)].append(rank)
+        rows = [servers[edge] for edge in sorted(servers)]
+        steps = chunked(of_collective(wanted, rows), wanted.chunks)
+
+    job = Job([replace(s, source=hosts[s.source], destination=hosts[s.destination]) for s in steps])
+    job.shares = shares(job.steps)
+    return job
+
+
+def shares(steps: list[Step]) -> list[int]:
+    """Return how many steps of one depth leave a step's source, or reach its destination."""
+    depth = depths(steps)
+    at: defaultdict[tuple[str, int, int], int] = defaultdict(int)
+    for step, deep in zip(steps, depth, strict=True):
+        if step.size:
+            at["from", deep, step.source] += 1
+            at["to", deep, step.destination] += 1
+    return [
+        max(at["from", deep, step.source], at["to", deep, step.destination]) if step.size else 1
+        for step, deep in zip(steps, depth, strict=True)
+    ]
+
+
+def depths(steps: list[Step]) -> list[int]:
+    found: dict[int, int] = {}
+    while len(found) < len(steps):
+        for number_, step in enumerate(steps):
+            if number_ not in found and all(other in found for other in step.waits):
+                found[number_] = max((found[other] + 1 for other in step.waits), default=0)
+    return [found[number_] for number_ in range(len(steps))]
+
+
+def of_file(path: str) -> list[Step]:
+    rows = pl.read_parquet(path).rows(named=True)
+    return [
+        Step(
+            row["source"],
+            row["destination"],
+            row["bytes"],
+            row["compute_ps"],
+            frozenset(row["after"]),
+        )
+        for row in rows
+    ]
+
+
+def named(tree: Tree, text: str) -> list[int]:
+    """Return the hosts of names and ranges."""
+    every = [
+        (host, (tree.pod_of(host), tree.position(tree.edge_of(host)), host % tree.hosts_at_edge))
+        for host in range(tree.hosts)
+    ]
+    if not text:
+        return [host for host, _ in every]
+    return [
+        host
+        for name in text.replace(" ", "").split(",")
+        for host, place in every
+        if all(
+            part == "*" or int(part.split("-")[0]) <= at <= int(part.split("-")[-1])
+            for part, at in zip(re.sub("^[a-z]+", "", name).split("_"), place, strict=False)
+        )
+    ]
+
+
+def shuffled(seed: int, count: int) -> list[int]:
+    def key(item: int) -> int:
+        first, second = (
+            number(seed, Purpose.MATRIX, PLACEMENT, 2 * item + part) for part in range(2)
+        )
+        return first * 2**31 + second // 2
+
+    return sorted(range(count), key=key)
+
+
+def of_collective(collective: Any, servers: list[list[int]]) -> list[Step]:
+    matrix: str = collective.matrix
+    size: int = collective.message_bytes
+    usual = "direct" if matrix == "all_to_all" else "ring"
+    algorithm: str = collective.algorithm or usual
+    ranks = list(range(sum(map(len, servers))))
+    n = len(ranks)
+    # The k-th hosts of all servers.
+    rails = [list(rail) for rail in zip(*servers, strict=False)]
+
+    match matrix, algorithm:
+        case "all_reduce", "ring":
+            return rounds(rings([ranks], ceil(size / n)) * 2 * (n - 1))
+        case (("reduce_scatter" | "all_gather"), "ring"):
+            return rounds(rings([ranks], ceil(size / n)) * (n - 1))
+        case "all_reduce", "recursive":
+            return rounds(halves(n, size) + halves(n, size)[::-1])
+        case "reduce_scatter", "recursive":
+            return rounds(halves(n, size))
+        case "all_gather", "recursive":
+            return rounds(halves(n, size)[::-1])
+        case "broadcast", "recursive":
+            return rounds(scattering(n, size) + halves(n, size)[::-1])
+        case "all_to_all", "recursive":
+            return rounds([[(a, b, size * n // 2) for a, b, _ in sent] for sent in halves(n, n)])
+        case _, "hierarchical":
+            return rounds(hierarchical(matrix, size, servers, rails))
+        case "broadcast", "ring":
+            return rounds([[(rank, rank + 1, size)] for rank in ranks[:-1]])
+        case "all_to_all", "ring":
+            return rounds(shifts([ranks], size))
+        case "all_to_all", "direct":
+            return [Step(a, (a + by) % n, size) for a in ranks for by in range(1, n)]
+        case "broadcast", "double_tree":
+            return double_tree_broadcast(n, size)
+        case _:
+            assert (matrix, algorithm) == ("all_reduce", "double_tree")
+            return double_tree_all_reduce(n, size)
+
+
+def hierarchical(
+    matrix: str, size: int, servers: list[list[int]], rails: list[list[int]]
+) -> list[list[Send]]:
+    s, g = len(servers), len(rails)
+    inside, between = rings(servers, ceil(size / g)), rings(rails, ceil(size / (s * g)))
+    match matrix:
+        case "all_reduce":
+            return inside * (g - 1) + between * 2 * (s - 1) + inside * (g - 1)
+        case "reduce_scatter":
+            return inside * (g - 1) + between * (s - 1)
+        case "all_gather":
+            return between * (s - 1) + inside * (g - 1)
+        case "broadcast":
+            heads = [[(a[0], b[0], size)] for a, b in pairwise(servers)]
+            return heads + [
+                [(row[at], row[at + 1], size) for row in servers] for at in range(g - 1)
+            ]
+        case _:
+            return shifts(servers, size * s) + shifts(rails, size * g)
+
+
+def rings(rows: list[list[int]], size: int) -> list[list[Send]]:
+    """Return one round: everybody sends to the next of its row."""
+    return [[(row[i], row[(i + 1) % len(row)], size) for row in rows for i in range(len(row))]]
+
+
+def shifts(rows: list[list[int]], size: int) -> list[list[Send]]:
+    return [
+        [(row[i], row[(i + by) % len(row)], size) for row in rows for i in range(len(row))]
+        for by in range(1, len(rows[0]))
+    ]
+
+
+def halves(n: int, size: int) -> list[list[Send]]:
+    """Return the rounds in which each exchanges half of what is left with one half as far away."""
+    found, distance = [], n // 2
+    while distance:
+        found.append([(a, a ^ distance, ceil(size * distance / n)) for a in range(n)])
+        distance //= 2
+    return found
+
+
+def scattering(n: int, size: int) -> list[list[Send]]:
+    found, distance = [], n // 2
+    while distance:
+        part = ceil(size * distance / n)
+        found.append([(a, a + distance, part) for a in range(0, n, 2 * distance)])
+        distance //= 2
+    return found
+
+
+def rounds(sent: list[list[Send]]) -> list[Step]:
+    """Return the steps of rounds: each waits for all of its source's last round before it."""
+    steps: list[Step] = []
+    last: dict[int, list[int]] = {}
+    for sends in sent:
+        now: defaultdict[int, list[int]] = defaultdict(list)
+        for source, destination, size in sends:
+            for rank in (source, destination):
+                now[rank].append(len(steps))
+            steps.append(Step(source, destination, size, 0, frozenset(last.get(source, ()))))
+        last |= now
+    return steps
+
+
+def chunked(steps: list[Step], chunks: int) -> list[Step]:
+    """Return steps in chunks; what one rank sends to another goes one after the other."""
+    depth = depths(steps)
+    before: dict[int, int] = {}
+    last: dict[tuple[int, int], int] = {}
+    for number_ in sorted(range(len(steps)), key=lambda one: (depth[one], one)):
+        pair = steps[number_].source, steps[number_].destination
+        if pair in last:
+            before[number_ * chunks] = last[pair]
+        for chunk in range(1, chunks):
+            before[number_ * chunks + chunk] = number_ * chunks + chunk - 1
+        last[pair] = number_ * chunks + chunks - 1
+    return [
+        Step(
+            step.source,
+            step.destination,
+            ceil(step.size / chunks),
+            0,
+            frozenset(other * chunks + chunk for other in step.waits)
+            | ({before[at]} if (at := number_ * chunks + chunk) in before else frozenset()),
+        )
+        for number_, step in enumerate(steps)
+        for chunk in range(chunks)
+    ]
+
+
+def parent(place: int, n: int) -> int | None:
+    """Return who is above a place: leaves are odd, places are as high as they are even."""
+    if place == 0:
+        return None
+    low = 1
+    while place % (2 * low) == 0:
+        low *= 2
+    up = place - low if (place // low) % 4 == 3 else place + low
+    return up if up < n else place - low
+
+
+def trees(n: int) -> list[dict[int, int | None]]:
+    """Return who is above whom in two trees: the second from behind, or one further."""
+    first = {place: parent(place, n) for place in range(n)}
+    other = {place: n - 1 - place if n % 2 == 0 else (place + 1) % n for place in range(n)}
+    second = {other[a]: None if b is None else other[b] for a, b in first.items()}
+    return [first, dict(sorted(second.items()))]
+
+
+def double_tree_broadcast(n: int, size: int) -> list[Step]:
+    steps: list[Step] = []
+    for above in trees(n - 1):
+        base = len(steps)
+        for rank, up in above.items():
+            # Rank 0 stands outside of both.
+            waits = frozenset() if up is None else frozenset({base + up})
+            steps.append(Step(0 if up is None else up + 1, rank + 1, ceil(size / 2), 0, waits))
+    return steps
+
+
+def double_tree_all_reduce(n: int, size: int) -> list[Step]:
+    steps: list[Step] = []
+    for above in trees(n):
+        base = len(steps)
+        children = [rank for rank, up in above.items() if up is not None]
+        place = {rank: base + at for at, rank in enumerate(children)}
+        for rank in children:
+            waits = {place[other] for other in children if above[other] == rank}
+            steps.append(Step(rank, above[rank] or 0, ceil(size / 2), 0, frozenset(waits)))
+        for rank in children:
+            up = above[rank] or 0
+            tops = {place[other] for other in children if above[other] == up}
+            waits = {place[up] + len(children)} if up in place else tops
+            steps.append(Step(up, rank, ceil(size / 2), 0, frozenset(waits)))
+    return steps

@@ -1,0 +1,128 @@
+"""Collectives, jobs and workloads on all networks: to the picosecond, with failures."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import sim
+from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.simulated import run as run_programs
+from fattree.errors import FabricError
+from fattree.experiment import Collective, Fabric, Scenario
+from fattree.policies import POLICIES
+from fattree.workloads.file import About, write_workload
+from fattree.workloads.graph import Graph
+from tests.parity.graphs import can_be_built, graph_scenarios
+from tests.parity.scenarios import HORIZON_PS
+from tests.parity.test_naive_against_sim import MOST_TRANSMISSIONS
+from tests.parity.test_naive_against_sim import assert_same as assert_naive_is_same
+from tests.parity.test_virtual_equals_simulator import assert_same
+
+LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workloads")
+
+
+@given(data=st.data())
+@settings(LENIENT, max_examples=30)
+def test_the_simulator_does_what_the_plain_model_does(data: st.DataObject, folder: Path) -> None:
+    scenario = data.draw(graph_scenarios(folder))
+    assume(can_be_built(scenario))
+    assert_naive_is_same(scenario)
+
+
+@pytest.mark.slow
+@given(data=st.data())
+@settings(LENIENT, max_examples=500)
+def test_hundreds_more_are_the_same(data: st.DataObject, folder: Path) -> None:
+    scenario = data.draw(graph_scenarios(folder))
+    assume(can_be_built(scenario))
+    assert_naive_is_same(scenario)
+
+
+def assert_virtual_is_same(scenario: Scenario) -> None:
+    try:
+        result = sim.run(scenario, horizon_ps=HORIZON_PS)
+    except (FabricError, sim.UnfinishedError):
+        assume(False)
+    assume(result.transmissions.sum() <= MOST_TRANSMISSIONS / 10)
+    assert_same(VirtualFabric(scenario).run(), result)
+
+
+@given(data=st.data())
+@settings(LENIENT, max_examples=5)
+def test_the_virtual_network_does_what_the_simulator_does(
+    data: st.DataObject, folder: Path
+) -> None:
+    scenario = data.draw(graph_scenarios(folder, is_any=False))
+    assume(can_be_built(scenario))
+    assert_virtual_is_same(scenario)
+
+
+@pytest.mark.slow
+@given(data=st.data())
+@settings(LENIENT, max_examples=150)
+def test_many_more_on_the_virtual_network(data: st.DataObject, folder: Path) -> None:
+    scenario = data.draw(graph_scenarios(folder, is_any=False))
+    assume(can_be_built(scenario))
+    assert_virtual_is_same(scenario)
+
+
+def computing(folder: Path, *compute_ps: int) -> Collective:
+    """Return a workload: 0 sends to 9, which computes for these times in turn, and sends back."""
+    count = len(compute_ps)
+    chain = np.arange(1, count + 2)
+    graph = Graph(
+        source=np.array([0, *[9] * count, 9]),
+        destination=np.array([9, *[9] * count, 0]),
+        size=np.array([8 * 4096, *[0] * count, 8 * 4096]),
+        compute_ps=np.array([0, *compute_ps, 0]),
+        waiting=chain,
+        awaited=chain - 1,
+    )
+    path = folder / "computing.parquet"
+    write_workload(path, graph, About(ranks=16))
+    return Collective(matrix="workload", file=str(path))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_load_balancer_waits_for_computations(policy: str, tmp_path: Path) -> None:
+    wanted = Scenario(
+        policy=policy, fabric=Fabric(k=4), collective=computing(tmp_path, 7_000_000, 0, 1)
+    )
+    result = sim.run(wanted)
+    whole = sim.run(wanted.model_copy(update={"collective": computing(tmp_path, 0)}))
+    assert result.cct_ps == whole.cct_ps + 7_000_001
+    assert_naive_is_same(wanted)
+    assert_same(VirtualFabric(wanted).run(), result)
+
+
+def test_programs_in_the_switches_wait_for_computations(tmp_path: Path) -> None:
+    wanted = Scenario(fabric=Fabric(k=4), collective=computing(tmp_path, 7_000_000))
+    assert run_programs(wanted).done_ps.tolist() == sim.run(wanted).done_ps.tolist()
+
+
+def test_a_computation_ends_while_the_link_is_busy(tmp_path: Path) -> None:
+    # It takes no link: what follows it must not wait for what the host is sending.
+    graph = Graph(
+        source=np.array([0, 0, 0]),
+        destination=np.array([9, 0, 5]),
+        size=np.array([64 * 4096, 0, 4096]),
+        compute_ps=np.array([0, 1_000_003, 0]),
+        waiting=np.array([2]),
+        awaited=np.array([1]),
+    )
+    path = tmp_path / "busy.parquet"
+    write_workload(path, graph, About(ranks=16))
+    wanted = Scenario(fabric=Fabric(k=4), collective=Collective(matrix="workload", file=str(path)))
+    result = sim.run(wanted)
+    assert result.done_ps[1] == 1_000_003
+    assert result.start_ps[2] == 1_000_003
+    assert_naive_is_same(wanted)
+    assert_same(VirtualFabric(wanted).run(), result)
