@@ -301,6 +301,10 @@ def _explain(error: ValidationError, place: _Place, values: Mapping[str, Any]) -
     if kind.startswith("int_") and name.endswith("_bytes"):
         expected = 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
 
+    # What is wrong with all of it is wrong with no value.
+    if not path:
+        return f"{where}: {expected}"
+
     return f"{where}: {name} = {_brief(problem['input'])}: {expected}"
 
 

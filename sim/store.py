@@ -27,9 +27,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # or not, so that nobody has to add a new module here; a test follows the imports.
 NO_MODEL = {
     "fattree": {"experiment_file", "sweep_file", "record"},
+    # What makes workload files: a run depends on the files.
+    "workloads": {"building", "chakra", "chakra_messages", "goal", "goal_file", "training"},
     "sim": {"cli", "cluster", "progress", "run_frames", "store", "sweeps", "tables", "theory"},
 }
-MODEL_FOLDERS = ("fattree", "hostagent", "sim", "sim/lb")
+MODEL_FOLDERS = ("fattree", "fattree/workloads", "hostagent", "sim", "sim/lb")
 # What a result depends on beside the model where switches run a program.
 P4_FOLDERS = (
     "p4src",

@@ -1,0 +1,123 @@
+"""GOAL: both of its forms, what becomes of it, and what is refused with its line.
+
+`ring.goal.bin` beside this file was written from `ring.goal` (ours) by LogGOPSim's txt2bin.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from fattree.errors import TrafficError
+from fattree.workloads.goal import goal_graph
+from fattree.workloads.goal_file import Kind, read_goal
+
+HERE = Path(__file__).parent
+TEXT = (HERE / "ring.goal").read_bytes()
+BINARY = (HERE / "ring.goal.bin").read_bytes()
+PAIR = """
+num_ranks 2
+rank 0 {
+l1: calc 1000
+l2: send 4096b to 1 tag 7
+l2 requires l1
+}
+rank 1 {
+l1: recv 4096b from 0 tag 7
+l2: calc 500
+l2 requires l1
+}
+"""
+
+
+def test_the_binary_form_says_what_the_text_says() -> None:
+    text, binary = read_goal(TEXT, "ring.goal"), read_goal(BINARY, "ring.goal.bin")
+    assert text.total_bytes == binary.total_bytes == 4 * 3 * 40_000
+    assert text.dependencies == binary.dependencies
+    for ours, theirs in zip(text.ranks, binary.ranks, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert (one.kind, one.size, one.peer, one.tag, one.cpu) == (
+                other.kind,
+                other.size,
+                other.peer,
+                other.tag,
+                other.cpu,
+            )
+            assert sorted(one.requires) == sorted(other.requires)
+            assert sorted(one.starts_after) == sorted(other.starts_after)
+
+
+def test_a_schedule_becomes_transfers_and_computations() -> None:
+    graph = goal_graph(read_goal(PAIR.encode(), "pair.goal"))
+    # calc, send; the receive is a place to meet, calc.
+    assert graph.size.tolist() == [0, 4096, 0, 0]
+    assert graph.compute_ps.tolist() == [1_000_000, 0, 0, 500_000]
+    edges = set(zip(graph.waiting.tolist(), graph.awaited.tolist(), strict=True))
+    assert edges == {(1, 0), (2, 1), (3, 2)}
+
+
+def test_irequires_waits_for_what_the_other_has_waited_for() -> None:
+    text = PAIR.replace(
+        "l2 requires l1\n}\nrank 1", "l3: calc 9 cpu 1\nl3 irequires l2\nl2 requires l1\n}\nrank 1"
+    )
+    graph = goal_graph(read_goal(text.encode(), "pair.goal"))
+    # l3 may start when l2 may: when l1 is complete, not l2.
+    assert sorted(graph.awaited[graph.waiting == 2].tolist()) == [0]
+
+
+def test_calculations_of_one_processor_take_turns() -> None:
+    text = (
+        "num_ranks 2\nrank 0 {\ncalc 5\ncalc 6\ncalc 7 cpu 1\nsend 1b to 1\n}\n"
+        "rank 1 {\nrecv 1b from 0\n}"
+    )
+    graph = goal_graph(read_goal(text.encode(), "x.goal"))
+    edges = set(zip(graph.waiting.tolist(), graph.awaited.tolist(), strict=True))
+    assert edges == {(1, 0), (4, 3)}
+
+
+def test_messages_of_a_pair_and_tag_match_in_order() -> None:
+    text = (
+        "num_ranks 2\nrank 0 {\nsend 1b to 1 tag 1\nsend 2b to 1 tag 2\nsend 3b to 1 tag 1\n}\n"
+        "rank 1 {\nrecv 2b from 0 tag 2\nrecv 1b from 0 tag 1\nrecv 3b from 0 tag 1\n}"
+    )
+    graph = goal_graph(read_goal(text.encode(), "x.goal"))
+    edges = set(zip(graph.waiting.tolist(), graph.awaited.tolist(), strict=True))
+    assert edges == {(3, 1), (4, 0), (5, 2)}
+
+
+def test_labels_comments_and_empty_messages() -> None:
+    text = PAIR.replace("l1: calc 1000", "/* two\nlines */ l1: calc 1000 // ns").replace(
+        "4096", "0"
+    )
+    schedule = read_goal(text.encode(), "x.goal")
+    assert schedule.ranks[0][0].kind is Kind.CALCULATE
+    # A message without bytes is one all the same.
+    assert goal_graph(schedule).size.sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("l2 requires l1", "l2 requires l9", r"x.goal:6: there is no label l9 in this rank"),
+        ("calc 1000", "compute 1000", r"x.goal:4: expected calc N"),
+        ("to 1 tag 7", "from 1 tag 7", r"x.goal:5: expected calc N"),
+        ("from 0 tag 7", "from -1 tag 7", r"x.goal:9: a peer or tag of -1 is not supported"),
+        ("from 0 tag 7", "from 0 tag 8", r"x.goal:9: nothing is sent that it could receive"),
+        ("l1: recv 4096b from 0 tag 7\n", "l1: calc 1\n", r"x.goal:5: nobody receives it"),
+        ("to 1", "to 2", r"x.goal:5: there is no rank 2, ranks are 0 to 1"),
+        ("l2: send", "l1: send", r"x.goal:5: the label l1 is given twice"),
+        ("rank 1 {", "rank 0 {", r"x.goal:8: rank 0 is given twice"),
+        ("num_ranks 2\n", "", r"x.goal:2: rank 0 is given twice, or is not below num_ranks 0"),
+    ],
+)
+def test_what_is_not_supported_is_named_with_its_line(old: str, new: str, message: str) -> None:
+    with pytest.raises(TrafficError, match=f"^{message}"):
+        goal_graph(read_goal(PAIR.replace(old, new, 1).encode(), "x.goal"))
+
+
+def test_a_file_that_ends_early_is_refused() -> None:
+    with pytest.raises(TrafficError, match="expected a closing }"):
+        read_goal(PAIR[:-3].encode(), "x.goal")
+    with pytest.raises(TrafficError, match="cut short"):
+        read_goal(BINARY[:200], "x.goal")
+    with pytest.raises(TrafficError, match="neither GOAL's text nor its binary form"):
+        read_goal(b"\xff\xfe", "x.goal")
