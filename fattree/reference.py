@@ -17,6 +17,8 @@ from fattree.policies import POLICIES
 Node = dict[str, Any]
 # As `fattree.experiment_file` reads them.
 SIZE = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([kKMGT]i?)?B\s*$"}
+# A table whose keys are those of another one.
+REPEATED = "jobs.collective"
 BOUNDS = {"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 HEAD = """# Every key of an experiment
 
@@ -52,7 +54,7 @@ def _rows(model: Node, definitions: Node, table: str) -> Iterator[Row]:
     for key, node in model["properties"].items():
         inner = _definition(node, definitions)
         path = f"{table}.{key}" if table else key
-        if inner is None:
+        if inner is None or path == REPEATED:
             yield Row(table, key, node)
         else:
             yield from _rows(inner, definitions, path)
@@ -138,6 +140,8 @@ def _kind(row: Row) -> str:
 
 
 def _one_kind(node: Node) -> str:
+    if "$ref" in node:
+        return "table"
     if "enum" in node:
         return ", ".join(f'`"{value}"`' for value in node["enum"])
     if node["type"] == "array" and "prefixItems" in node:
