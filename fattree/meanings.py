@@ -98,4 +98,6 @@ MEANINGS = {
     "host_rule.file": "A host rule of your own, a Python file of two functions.",
     "host_rule.text": "Its text, where the file is not at hand; results folders have it.",
     "host_rule.like": "The load balancer whose switches and other host settings it gets.",
+    "agent_packet.file": "Packets of your own, a Python file of two functions.",
+    "agent_packet.text": "Its text, where the file is not at hand; results folders have it.",
 }
