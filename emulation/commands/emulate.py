@@ -42,7 +42,7 @@ from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.programs.switch_program import Compiler
 from emulation.shipped_file import ShippedFile
 from emulation.softswitch.pipeline import Engine
-from emulation.virtual.engine import ENGINES
+from emulation.virtual.engine import ENGINES, FEW_HOPS
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import LIKE, Detection, Experiment
 from fattree.experiment_file import (
@@ -59,6 +59,11 @@ from hostagent.own_rule import own_rule
 # What --program runs where no experiment is named.
 DEMO = EXPERIMENTS / "demo.toml"
 MININET = "mininet"
+UNHASHED = (
+    "run.log has no hash of events (events_sha256) for runs of more than"
+    f" {FEW_HOPS:,} packets through switches at native speed, which hashing would slow down"
+    " tenfold; --engine python has one for every run"
+)
 LEGEND = (
     "p50 to p99.9: flows' times, each from when it could start. E>A to E>H: the longest queue of"
     " the layer in packets (E edge, A aggregation, C core, H host{unreported})."
@@ -122,6 +127,10 @@ def show(
     picture: Path | None = None,
 ) -> None:
     """Write the table, or JSON or CSV; `folder` None: the results are nowhere else."""
+    hashed = [bool(outcome.digest) for outcome in finished.outcomes]
+    if any(record.network == VIRTUAL for record in finished.records) and not all(hashed):
+        click.echo(UNHASHED, err=True)
+
     if write(finished.records, folder, as_json, csv):
         return
 

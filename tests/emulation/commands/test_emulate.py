@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 import ofan
 import p4src
+from emulation.virtual import engine
 from fattree.experiment_file import load_experiment
 from fattree.record import Record
 
@@ -98,6 +99,18 @@ def test_the_log_has_the_hash_and_the_accounts_of_every_run(finished: tuple[Path
         entry["sent"] == entry["received"] + entry["dropped"] + entry["in_flight"]
         for entry in entries
     )
+
+
+def test_a_run_without_a_hash_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("emulate", str(DEMO), *FAST, "--set", "policies=ofan", "--force", "--output")
+    hashed, unhashed = tmp_path / "hashed", tmp_path / "unhashed"
+    few = CliRunner().invoke(ofan.cli, [*words, str(hashed), "--engine", "native"])
+    monkeypatch.setattr(engine, "FEW_HOPS", 100)
+    many = CliRunner().invoke(ofan.cli, [*words, str(unhashed), "--engine", "native"])
+    assert (few.exit_code, many.exit_code) == (0, 0)
+    logs = [json.loads((folder / "run.log").read_text()) for folder in (hashed, unhashed)]
+    assert len(logs[0]["events_sha256"]) == 64 and logs[1]["events_sha256"] is None
+    assert "no hash of events" in many.output and "no hash of events" not in few.output
 
 
 def test_plots_are_written_as_png_and_svg(finished: tuple[Path, Result]) -> None:
