@@ -70,7 +70,7 @@ class Shell(cmd.Cmd):
         """Run a line; whether it was the last."""
         words = line.split()
         # What readers of scripts write for each other.
-        if not words or words[0].startswith("#"):
+        if not words or words[0].startswith(("#", "//")):
             return False
         if words[0] in ("EOF", "quit", "exit"):
             print()

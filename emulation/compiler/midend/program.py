@@ -63,7 +63,7 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: ir.Switc
     }
 
     # Before any block, which may add lists of its own: their ids go by their order.
-    collect_field_lists(storage[metadata.type], metadata.type, switch)
+    collect_field_lists(storage[metadata.type], metadata.type, metadata.span, switch)
     for role, block in blocks.items():
         bindings = _parameters(block, storage)
         inner = frame.inner(where=role, out=[])

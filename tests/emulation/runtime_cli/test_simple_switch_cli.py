@@ -26,6 +26,7 @@ def test_entries_have_handles_and_are_dumped(running: Any) -> None:
         "table_add l2 send 00:00:00:00:00:01 => 1",
         "table_add I.l2 drop 0x2 =>",
         "# a remark",
+        "// another",
         "table_delete l2 0",
         "table_add l2 flood 3 => 7",
         "table_modify l2 send 1 2",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
 from emulation.compiler.midend.expressions import constant, lower
 from emulation.compiler.midend.externs.call import Call, flatten
-from emulation.compiler.midend.layout import SCALARS, STANDARD_METADATA
+from emulation.compiler.midend.layout import SCALARS, STANDARD_METADATA, header_field
 from emulation.compiler.midend.operands import number
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
@@ -80,17 +81,30 @@ def again_with(call: Call) -> None:
     call.emit(call.name, number(_data_list(call, 0), ty.Bits(32)))
 
 
-def collect_field_lists(metadata: ir.Operand, struct: ty.Type, switch: ir.Switch) -> None:
-    """Fill the field lists that the annotations @field_list of the user metadata describe."""
-    if not isinstance(struct, ty.Struct) or not isinstance(metadata, ir.StructAt):
+def collect_field_lists(
+    metadata: ir.Operand,
+    struct: ty.Type,
+    span: Span,
+    switch: ir.Switch,
+    outer: tuple[int, ...] = (),
+) -> None:
+    """Fill the field lists that the annotations @field_list of the user metadata describe.
+
+    What is in a list has its fields in it as well: `outer`.
+    """
+    if not isinstance(struct, ty.Struct) or not isinstance(metadata, ir.StructAt | ir.HeaderAt):
         return
 
     for item in struct.fields:
-        if not item.field_lists:
-            continue
-
-        fields = flatten(metadata.item(item.name), item.annotations[0].span)
-        for index in item.field_lists:
-            switch.field_lists.setdefault(index, []).extend(
-                value for value in fields if isinstance(value, ir.FieldRef)
-            )
+        part = (
+            metadata.item(item.name)
+            if isinstance(metadata, ir.StructAt)
+            else header_field(metadata, item.name)
+        )
+        lists = tuple(dict.fromkeys((*outer, *item.field_lists)))
+        if isinstance(item.type, ty.Struct):
+            collect_field_lists(part, item.type, span, switch, lists)
+        elif lists:
+            fields = [value for value in flatten(part, span) if isinstance(value, ir.FieldRef)]
+            for index in lists:
+                switch.field_lists.setdefault(index, []).extend(fields)
