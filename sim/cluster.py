@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from sim import engine
 from sim.errors import SweepError
 from sim.jit import CACHE
+from sim.main_guard import refuse_unguarded
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -48,6 +49,7 @@ def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
 
 @contextmanager
 def _processes(jobs: int) -> Iterator["Client"]:
+    refuse_unguarded()
     from distributed import Client, LocalCluster
 
     # One thread a process, since a run is single-threaded, and no limit of memory at which Dask

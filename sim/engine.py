@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fattree.addressing import host_name
 from fattree.experiment import Collective, Fabric, Scenario
+from fattree.flows import Flows
 from fattree.horizon import given_up_ps
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_NS
@@ -27,6 +28,10 @@ from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flo
 Int64 = NDArray[np.int64]
 # Advances a world with fixed routes up to a time, and says how that ended.
 Leg: TypeAlias = Callable[[World, Routes, int], int]
+# Told how much of a run is done, from 0 to 1.
+OnProgress: TypeAlias = Callable[[float], None]
+RTTS_A_LEG = 4
+TELL_SECONDS = 0.1
 
 
 def run(
@@ -35,16 +40,25 @@ def run(
     sample_ps: int | None = None,
     horizon_ps: int | None = None,
     threads: int = 1,
+    on_progress: OnProgress | None = None,
 ) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
-    More `threads` make large fabrics faster and change nothing else. Raises FabricError where the
+    `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
+    make large fabrics faster and change nothing else. Raises FabricError where the
     scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`, by default
     100 times the lower bound after the last link change.
     """
     prepare()
     began_s = time.process_time()
-    return simulate(build(scenario), sample_ps, horizon_ps, began_s=began_s, threads=threads)
+    return simulate(
+        build(scenario),
+        sample_ps,
+        horizon_ps,
+        began_s=began_s,
+        threads=threads,
+        on_progress=on_progress,
+    )
 
 
 def prepare() -> None:
@@ -71,6 +85,7 @@ def simulate(
     horizon_ps: int | None,
     began_s: float,
     threads: int = 1,
+    on_progress: OnProgress | None = None,
 ) -> Result:
     """Run a network that has just been built to its end.
 
@@ -85,6 +100,7 @@ def simulate(
             sample_ps,
             horizon_ps=_horizon_ps(network) if horizon_ps is None else horizon_ps,
             samples=samples,
+            on_progress=on_progress,
         )
 
     end_ps = int(world.counters[LAST_DONE])
@@ -121,9 +137,15 @@ def _drive(
     sample_ps: int | None,
     horizon_ps: int,
     samples: list[tuple[int, Int64]],
+    on_progress: OnProgress | None = None,
 ) -> World:
-    """Advance to the end, in legs that end at route changes, samples and refreshes of queues."""
+    """Advance to the end, in legs that end at route changes, samples and refreshes of queues.
+
+    Where somebody wants to know how far it is, also after some round trips.
+    """
     world = network.world
+    leg_ps = RTTS_A_LEG * network.scenario.zero_load_rtt_ps if on_progress else 0
+    told_s = time.monotonic()
     stale_ps = round(network.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
     changes = [epoch.time_ps for epoch in network.routes]
 
@@ -135,12 +157,17 @@ def _drive(
         stops = [
             horizon_ps,
             *changes[change : change + 1],
-            *(_next_multiple(now_ps, step) for step in (sample_ps, stale_ps) if step),
+            *(_next_multiple(now_ps, step) for step in (sample_ps, stale_ps, leg_ps) if step),
         ]
 
         world, status = _advance(world, leg, network.routes[change - 1].routes, min(stops))
         if status == FINISHED:
             return world
+
+        # Not after every leg: where there are a million flows, to add them up takes a while.
+        if on_progress and time.monotonic() - told_s > TELL_SECONDS:
+            on_progress(progress(network.flows, world))
+            told_s = time.monotonic()
 
         now_ps = int(world.counters[CLOCK])
         if status == STUCK or now_ps >= horizon_ps:
@@ -152,6 +179,11 @@ def _drive(
 
         if sample_ps and now_ps % sample_ps == 0:
             samples.append((now_ps, world.links.occupancy.copy()))
+
+
+def progress(flows: Flows, world: World) -> float:
+    """Return the share of all packets that are acknowledged."""
+    return float(np.minimum(world.flows.senders.acked, flows.packets).sum() / flows.packets.sum())
 
 
 def _next_multiple(now_ps: int, step_ps: int) -> int:

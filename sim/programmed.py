@@ -19,7 +19,7 @@ from fattree.topology import SWITCH_LAYERS
 from fattree.wecmp import LinkState
 from hostagent.forms import BITS, Beginnings, Forms, Run
 from hostagent.state import NEVER, Recovery
-from sim.engine import buffers_of, result_of
+from sim.engine import buffers_of, progress, result_of
 from sim.frames import (
     EVENTS,
     FRAME_AT,
@@ -160,8 +160,7 @@ class Programmed:
     @property
     def progress(self) -> float:
         """Return the fraction of all packets that are acknowledged."""
-        wanted = self.network.flows.packets
-        return float(np.minimum(self.world.flows.senders.acked, wanted).sum() / wanted.sum())
+        return progress(self.network.flows, self.world)
 
     def set_links(self, links: LinkState) -> None:
         """Let hosts that choose routes know which links there are from now on."""

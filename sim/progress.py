@@ -1,32 +1,30 @@
-"""What a person sees of many runs: a bar on a terminal, a line every few seconds elsewhere."""
+"""What a person sees of many runs: a bar on a terminal, a line every few seconds elsewhere.
+
+How long the rest may take comes from the share of the work that is done, by what runs cost, not
+from how many runs: those of large fabrics take a thousand times as long.
+"""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
-from sim.sweeps import Report
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 LINE_SECONDS = 5.0
+# Below, the time that is left is not told: the first packets say little about the rest.
+LEAST_SHARE = 0.02
 MINUTE = 60
 HOUR = 3600
+Clock: TypeAlias = Callable[[], float]
 
 
 @contextmanager
-def reporting(what: str) -> Iterator[Report]:
+def reporting(what: str) -> "Iterator[Lines | Bar]":
     """Show how far the runs of `what` are on stderr, and how long the rest may take.
 
     First say what was there already.
@@ -40,30 +38,57 @@ def reporting(what: str) -> Iterator[Report]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.percentage:.0f} %, {task.fields[runs]}"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
     )
-
-    # Runs of a sweep differ in length, large fabrics often last: a speed over ten minutes.
-    estimate = (TextColumn("left"), TimeRemainingColumn())
-    with Progress(
-        *columns, *estimate, console=Console(stderr=True), transient=True, speed_estimate_period=600
-    ) as progress:
-        task = progress.add_task(what, total=None)
-        found: list[int] = []
-
-        def report(finished: int, total: int) -> None:
-            if finished and not found:
-                progress.console.print(_there(what, finished, total), highlight=False)
-
-            found.append(finished)
-            progress.update(task, completed=finished, total=total)
-
-        yield report
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Bar(what, progress, progress.add_task(what, total=1.0, runs="", left=""))
 
 
-def _there(what: str, finished: int, total: int) -> str:
-    return f"{what}: {finished:,} of {total:,} runs are there already"
+@dataclass(slots=True)
+class Pace:
+    """How long the rest of some work may take."""
+
+    clock: Clock = time.monotonic
+    began: float | None = None
+
+    def left(self, share: float) -> str:
+        """Return for example `about 40 s left`; nothing while nobody can know."""
+        now = self.clock()
+        # What starts processes and compiles is over when the first share is told.
+        if self.began is None:
+            self.began = now
+
+        if not LEAST_SHARE <= share < 1:
+            return ""
+
+        return f"about {duration((now - self.began) * (1 - share) / share)} left"
+
+
+@dataclass(slots=True)
+class Bar:
+    """A bar that moves with the work, within runs, too, and ends at the whole."""
+
+    what: str
+    progress: Progress
+    task: TaskID
+    pace: Pace = field(default_factory=Pace)
+    is_told: bool = False
+
+    def __call__(self, finished: int, total: int) -> None:
+        """Take in that `finished` of `total` runs are done."""
+        if finished and not self.is_told:
+            self.progress.console.print(_there(self.what, finished, total), highlight=False)
+
+        self.is_told = True
+        self.progress.update(self.task, runs=f"{finished:,} of {total:,} runs")
+        if finished == total:
+            self.progress.update(self.task, completed=1.0)
+
+    def watch(self, share: float) -> None:
+        """Take in which share of the work is done."""
+        self.progress.update(self.task, completed=share, left=self.pace.left(share))
 
 
 @dataclass(slots=True)
@@ -71,29 +96,35 @@ class Lines:
     """A report in plain lines, `LINE_SECONDS` apart at least; a short sweep prints none."""
 
     what: str
-    clock: Callable[[], float] = time.monotonic
-    began: float = field(init=False)
+    clock: Clock = time.monotonic
+    pace: Pace = field(init=False)
     printed: float = field(init=False)
-    found: int | None = None
+    runs: str = ""
 
     def __post_init__(self) -> None:
-        self.began = self.printed = self.clock()
+        self.printed = self.clock()
+        self.pace = Pace(self.clock)
 
     def __call__(self, finished: int, total: int) -> None:
         """Take in that `finished` of `total` runs are done."""
+        if finished and not self.runs:
+            click.echo(_there(self.what, finished, total), err=True)
+
+        self.runs = f"{finished:,} of {total:,} runs"
+
+    def watch(self, share: float) -> None:
+        """Take in which share of the work is done; print a line, if it is time."""
+        left = self.pace.left(share)
         now = self.clock()
-        if self.found is None:
-            self.found = finished
-            if finished:
-                click.echo(_there(self.what, finished, total), err=True)
-        elif now - self.printed >= LINE_SECONDS and finished < total:
+        if left and now - self.printed >= LINE_SECONDS:
             self.printed = now
-            # What was there already cost no time, so it says nothing about the speed.
-            left = (now - self.began) / (finished - self.found) * (total - finished)
             click.echo(
-                f"{self.what}: {finished:,} of {total:,} runs, about {duration(left)} left",
-                err=True,
+                f"{self.what}: {self.runs}, {100 * share:.0f} % of the work, {left}", err=True
             )
+
+
+def _there(what: str, finished: int, total: int) -> str:
+    return f"{what}: {finished:,} of {total:,} runs are there already"
 
 
 def duration(seconds: float) -> str:

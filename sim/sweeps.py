@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +17,7 @@ from fattree.experiment import Scenario
 from fattree.record import Record
 from sim import engine
 from sim.cluster import connected
+from sim.cost import packet_hops
 from sim.errors import FailedRunsError, SimulationError, SweepError
 from sim.results import Result
 from sim.run_frames import flow_frame
@@ -46,9 +48,14 @@ Outcome: TypeAlias = Record | Failure
 Outcomes: TypeAlias = Generator[tuple[str, Outcome], None, None]
 
 
-def simulate(scenario: Scenario, threads: int = 1, flows: Path | None = None) -> Record:
+def simulate(
+    scenario: Scenario,
+    threads: int = 1,
+    flows: Path | None = None,
+    on_progress: engine.OnProgress | None = None,
+) -> Record:
     """Run one scenario in the simulator; a folder `flows` gets a file with a row for each flow."""
-    return recorded(engine.run(scenario, threads=threads), flows)
+    return recorded(engine.run(scenario, threads=threads, on_progress=on_progress), flows)
 
 
 def recorded(result: Result, flows: Path | None) -> Record:
@@ -77,13 +84,16 @@ def sweep(
     run: Run = simulate,
     kind: type[Record] = Record,
     report: Report = silent,
+    watch: engine.OnProgress | None = None,
 ) -> list[Record]:
     """Return the record of every scenario, in their order; `store` spares what it holds.
 
     `jobs` processes on this machine run them (1: this process), or the workers of a Dask
     `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
-    every run. Runs that fail do not stop the others: SweepError comes at the end. `run` must be
-    importable by name where it runs elsewhere, and return records of `kind`. Raises StoreError.
+    every run, `watch(share)` with the share of the work that is done, also within a run that this
+    process makes: then `run` takes `on_progress`. Runs that fail do not stop the others: SweepError
+    comes at the end. `run` must be importable by name where it runs elsewhere, and return records
+    of `kind`. Raises StoreError.
     """
     # Equal but for their names have equal keys: computed once, and named again at the end.
     wanted = [(run_key(scenario), scenario) for scenario in scenarios]
@@ -94,10 +104,12 @@ def sweep(
         records = kept.find(distinct) if kept else {}
         report(len(records), len(distinct))
         pending = {key: scenario for key, scenario in distinct.items() if key not in records}
+        share = _Share(pending, watch)
 
         # Closed here, not when it is collected: processes end before the store is closed.
-        with closing(_outcomes(pending, run, jobs, scheduler)) as outcomes:
+        with closing(_outcomes(pending, run, jobs, scheduler, share)) as outcomes:
             for key, outcome in outcomes:
+                share.finish(key)
                 if isinstance(outcome, Failure):
                     failures.append(outcome)
                 else:
@@ -112,6 +124,43 @@ def sweep(
         records[key].model_copy(update={"name": scenario.name, "policy": scenario.balancer})
         for key, scenario in wanted
     ]
+
+
+class _Share:
+    """Tells which share of the pending work is done, by what runs are expected to cost."""
+
+    def __init__(
+        self, pending: Mapping[str, Scenario], watch: engine.OnProgress | None = None
+    ) -> None:
+        self._watch = watch
+        # For whom nobody watches, traffic need not be read.
+        self._costs = {key: packet_hops(each) for key, each in pending.items()} if watch else {}
+        self._total = max(1, sum(self._costs.values()))
+        self._done = 0
+
+    def begin(self) -> None:
+        """Tell that work begins now: what has come before was no work."""
+        if self._watch:
+            self._watch(0.0)
+
+    def finish(self, key: str) -> None:
+        """Tell that a run is done."""
+        if self._watch:
+            self._done += self._costs[key]
+            self._watch(self._done / self._total)
+
+    def watched(self, run: Run, key: str) -> Run:
+        """Return what runs a scenario and tells how far it is."""
+        watch = self._watch
+        if watch is None:
+            return run
+
+        cost = self._costs[key]
+        # Whoever watches gives a run that takes it (`sweep`).
+        telling: Callable[..., Record] = run
+        return partial(
+            telling, on_progress=lambda part: watch((self._done + part * cost) / self._total)
+        )
 
 
 def _refuse(failures: list[Failure], total: int) -> None:
@@ -145,14 +194,16 @@ def _place(error: BaseException) -> str:
 
 
 def _outcomes(
-    pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None
+    pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None, share: _Share
 ) -> Outcomes:
     """Yield what comes of every scenario, as it comes."""
     if scheduler is None and (jobs == 1 or len(pending) <= 1):
+        share.begin()
         for key, scenario in pending.items():
-            yield key, attempt(run, scenario)[1]
+            yield key, attempt(share.watched(run, key), scenario)[1]
     elif pending:
         with connected(min(jobs, len(pending)), scheduler) as client:
+            share.begin()
             yield from _distributed(client, pending, run)
 
 

@@ -27,7 +27,7 @@ from emulation.softswitch.pipeline import Engine
 from emulation.virtual.engine import fabric
 from fattree.experiment import Experiment, Scenario
 from fattree.record import Record
-from fattree.units import PS_PER_US
+from fattree.units import time_unit
 from sim.cluster import connected
 
 VIRTUAL = "virtual"
@@ -56,11 +56,13 @@ class Reporter:
         self._progress = progress
         self._all: TaskID | None = None
         self._run: TaskID | None = None
+        self._done = 0
 
     @contextmanager
     def experiment(self, experiment: Experiment) -> Iterator[None]:
         """Show how many runs of an experiment are done."""
         total = experiment.runs
+        self._done = 0
         # The run's bar is one that is used again, hidden until the first run starts.
         self._all = self._progress.add_task(experiment.name, total=total)
         self._run = self._progress.add_task("", total=1, visible=False)
@@ -77,18 +79,20 @@ class Reporter:
 
     def advance(self, fraction: float) -> None:
         """Show how much of the present run's traffic has arrived."""
-        assert self._run is not None
+        assert self._run is not None and self._all is not None
         self._progress.update(self._run, completed=fraction)
+        self._progress.update(self._all, completed=self._done + fraction)
 
     def finish(self, record: Record) -> None:
         """Say how a run ended."""
-        assert self._all is not None
-        self._progress.advance(self._all)
+        self.advance(1.0)
+        self._done += 1
+        unit, unit_ps = time_unit([record.cct_ps])
         # A run of a packet or two may take no measurable time.
         rate = record.packet_hops / max(record.cpu_s, 1e-9)
         self._progress.console.print(
             f"  {label_of(record.policy)}, seed {record.seed}:"
-            f" CCT {record.cct_ps / PS_PER_US:.3f} µs; "
+            f" CCT {record.cct_ps / unit_ps:.3f} {unit}; "
             f"{record.packet_hops:,} packet-hops, {rate:,.0f} a second"
         )
 

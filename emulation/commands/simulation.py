@@ -255,7 +255,7 @@ def run(
         # each of which would compile.
         run_one = ready(scenarios, threads, flows=folder)
         with reporting(experiment.name) as report:
-            records = sweep(scenarios, jobs=jobs, run=run_one, report=report)
+            records = sweep(scenarios, jobs=jobs, run=run_one, report=report, watch=report.watch)
 
         runs = list(zip(scenarios, records, strict=True))
         write(runs, csv, parquet)
@@ -336,6 +336,7 @@ def sweep_command(
                 scheduler=scheduler,
                 run=run_one,
                 report=report,
+                watch=report.watch,
             )
 
         runs = list(zip(scenarios, records, strict=True))

@@ -34,6 +34,7 @@ from fattree.experiment import BUILT_IN, Collective, Fabric, OwnProgram, Scenari
 from fattree.record import Record
 from hostagent.own_packet import scenario_packets
 from sim import SimulationError, sweeps
+from sim.engine import OnProgress
 from sim.network import Phase, forwarding, phases
 from sim.programmed import is_loaded
 from sim.results import Result
@@ -80,9 +81,10 @@ class SimulatedFabric:
         for phase in phases(scenario, failures.timeline(scenario, flows)):
             self.timed.at(phase.time_ps, Kind.CONTROL, partial(self._install, phase))
 
-    def run(self, horizon_ps: int | None = None) -> Result:
+    def run(self, horizon_ps: int | None = None, on_progress: OnProgress | None = None) -> Result:
         """Run until all flows are done; raises EmulationError where they are not by the horizon."""
-        self.timed.simulate(default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps)
+        limit_ps = default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps
+        self.timed.simulate(limit_ps, on_progress)
         result, _ = self.timed.packets.result()
         return result
 
@@ -130,6 +132,7 @@ def simulate(
     threads: int = 1,
     flows: Path | None = None,
     programs: Mapping[str, Files] = MappingProxyType({}),
+    on_progress: OnProgress | None = None,
 ) -> Record:
     """Run one scenario for a sweep: by kernels, or with its program where it has one.
 
@@ -137,14 +140,15 @@ def simulate(
     need not lie where scenarios say. Raises what `sim.sweeps.simulate` does.
     """
     if scenario.program is None:
-        return sweeps.simulate(scenario, threads, flows)
+        return sweeps.simulate(scenario, threads, flows, on_progress)
 
     if scenario.program in programs:
         here = str(unpacked(programs[scenario.program]))
         scenario = scenario.model_copy(update={"program": here})
 
     try:
-        return sweeps.recorded(run(scenario, threads=threads), flows)
+        fabric = SimulatedFabric(scenario, program_of(scenario), threads)
+        return sweeps.recorded(fabric.run(on_progress=on_progress), flows)
     # A sweep tells of each run in a line what was wrong with it.
     except BAD_INPUT as error:
         raise SimulationError(str(error)) from None

@@ -194,13 +194,15 @@ def draw(data: Data) -> dict[str, Any]:
     shown = rows(data)[::-1]
     picture, axes = style.panel(6.4, 0.26 * len(shown) + 0.6)
     for place, (_, policy, _, _, moved) in enumerate(shown):
-        axes.barh(
-            place,
+        # Dots: on an axis that is partly logarithmic a bar's length says nothing.
+        axes.errorbar(
             100 * moved.mean,
+            place,
             xerr=100 * moved.whisker,
+            fmt="o",
             color=style.colour(policy),
-            edgecolor="#333333",
-            linewidth=0.4,
+            markeredgecolor="#333333",
+            markeredgewidth=0.5,
         )
 
     texts = [
@@ -209,6 +211,9 @@ def draw(data: Data) -> dict[str, Any]:
     axes.set_yticks(range(len(shown)), texts, fontsize=7)
     # Most choices move a point or less; some move fifty.
     axes.set_xscale("symlog", linthresh=1)
+    ticks = (-50, -10, -1, 0, 1, 10, 50)
+    axes.set_xticks(ticks, [str(tick).replace("-", "−") for tick in ticks])
+    axes.minorticks_off()
     axes.axvline(0, color="#333333", linewidth=0.7)
     axes.grid(True, axis="x")
     axes.set_xlabel("other form - ours (points of CCT increase)")

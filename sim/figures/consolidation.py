@@ -5,7 +5,6 @@ from typing import Any
 
 import polars as pl
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from fattree.experiment import Scenario
 from fattree.forwarding import LEVELS, Consolidation
@@ -22,7 +21,7 @@ K = 16
 MESSAGES = {"32 KB": 32 * KIB, "1 MB": MIB}
 INK = {"pod": "#0072B2", "edge": "#009E73", "host": "#E69F00"}
 HOST_DR = "Host DR"
-TICKS = (2, 3, 4, 5, 6, 8, 10, 20, 30, 50, 100, 200)
+TICKS = (2, 3, 5, 7, 10, 20, 30, 50, 100, 200)
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
@@ -54,28 +53,20 @@ def _panels(frame: pl.DataFrame) -> Any:
     ):
         for place, (edge, agg) in enumerate(product(LEVELS, LEVELS)):
             found = estimate(_of(frame, edge, agg)[column])
-            # Three groups of three bars, with a gap between the groups.
+            # Three groups of three, with a gap between the groups.
             position = place % 3 + place // 3 * 3.6
-            axes.bar(
-                position,
-                scale * found.mean,
-                yerr=scale * found.half,
-                color=INK[agg],
-                edgecolor="#333333",
-                linewidth=0.4,
-                width=0.85,
-            )
+            style.dots(axes, [position], [found], scale, color=INK[agg])
 
         reference = estimate(where(frame, policy="host_dr")[column]).mean
         axes.axhline(scale * reference, color=style.colour("host_dr"), linewidth=1)
         axes.set_xticks([1, 4.6, 8.2], [f"per {level}" for level in LEVELS])
         axes.set_xlabel("pointers at edges")
-        axes.set_yscale("log")  # at 1 MB, a pointer per pod at edges is far above the rest
-        axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
-        axes.minorticks_off()
+        # At 1 MB, a pointer per pod at edges is far above the rest.
+        axes.set_yscale("log")
         axes.set_ylim(*_limits(frame[column], scale))
+        style.plain_log(axes, TICKS)
 
-    row[0].set_ylabel("CCT increase over the bound (%)")
+    row[0].set_ylabel(style.INCREASE)
     row[1].set_ylabel("max queue (packets)")
     _legend(picture)
 
@@ -87,7 +78,10 @@ def _limits(values: pl.Series, scale: float) -> tuple[float, float]:
 
 
 def _legend(picture: Any) -> None:
-    handles: list[Any] = [Patch(color=INK[level], label=f"aggs per {level}") for level in LEVELS]
+    handles: list[Any] = [
+        Line2D([], [], marker="o", linestyle="", color=INK[level], label=f"aggs per {level}")
+        for level in LEVELS
+    ]
     handles.append(Line2D([], [], color=style.colour("host_dr"), label=HOST_DR))
     picture.legend(
         handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=7.5

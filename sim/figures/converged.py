@@ -57,7 +57,7 @@ def draw(data: Data) -> dict[str, Any]:
     picture, axes = style.panel(5.6, 3.1)
     broken = data.named(BROKEN)
     style.bars(axes, {policy: mean_of(broken, policy) for policy in EVERY}, scale=100)
-    axes.set_ylabel("CCT increase over the bound (%)")
+    axes.set_ylabel(style.INCREASE)
 
     return {BROKEN: picture, "Ofan's variants": _variants(data)}
 
@@ -81,7 +81,7 @@ def _variants(data: Data) -> Any:
             )
 
     style.slanted(axes, [style.label(policy) for policy in shown])
-    axes.set_ylabel("CCT increase over the bound (%)")
+    axes.set_ylabel(style.INCREASE)
     axes.legend()
     return picture
 

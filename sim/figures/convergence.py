@@ -96,7 +96,7 @@ def _lines(frame: pl.DataFrame) -> Any:
         axes.axhspan(100 * never.low, 100 * never.high, color=ink, alpha=0.12, linewidth=0)
 
     axes.set_xlabel("G (zero-load RTTs)")
-    axes.set_ylabel("CCT increase over the bound (%)")
+    axes.set_ylabel(style.INCREASE)
     axes.set_ylim(0, top)
     axes.legend()
 

@@ -37,7 +37,7 @@ def draw(data: Data) -> dict[str, Any]:
     style.lines(axes, frame, x="percent", y=FREE, policies=PACKET, scale=100)
     axes.set_xlabel("failed links (%)")
     axes.set_ylabel("CCT increase over the\nfailure-free bound (%)")
-    axes.set_ylim(bottom=0)
+    style.from_zero(axes)
     axes.legend()
 
     return {"": picture}

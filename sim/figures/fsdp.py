@@ -61,7 +61,7 @@ def draw(data: Data) -> dict[str, Any]:
 def _bars(frame: pl.DataFrame) -> Any:
     picture, axes = style.panel(2.4, 2.7)
     style.bars(axes, {policy: mean_of(frame, policy) for policy in BEST}, scale=100, digits=2)
-    axes.set_ylabel("CCT increase over the bound (%)")
+    axes.set_ylabel(style.INCREASE)
 
     return picture
 
@@ -75,20 +75,25 @@ def _layers(frame: pl.DataFrame, column: str, scale: float, text: str, log: bool
         ]
 
         spots = [layer + 0.27 * (place - 1) for layer in range(len(SWITCH_LAYERS))]
-        halves = [value.whisker for value in values]
-        look = {
-            "color": style.colour(policy),
-            "edgecolor": "#333333",
-            "linewidth": 0.5,
-            "label": style.label(policy),
-        }
+        look: dict[str, Any] = {"color": style.colour(policy), "label": style.label(policy)}
+        if log:
+            style.dots(axes, spots, values, **look)
+            continue
 
-        axes.bar(spots, [value.mean for value in values], yerr=halves, width=0.25, **look)
+        axes.bar(
+            spots,
+            [value.mean for value in values],
+            yerr=[value.whisker for value in values],
+            width=0.25,
+            edgecolor="#333333",
+            linewidth=0.5,
+            **look,
+        )
 
-    axes.set_xticks(range(len(SWITCH_LAYERS)), [layer.replace(">", "→") for layer in SWITCH_LAYERS])
+    axes.set_xticks(range(len(SWITCH_LAYERS)), map(style.stage, SWITCH_LAYERS))
     axes.set_ylabel(text)
     if log:
-        axes.set_yscale("log")
+        style.plain_log(axes, (1, 2, 5, 10, 20, 50, 100, 200, 500))
 
     style.legend_above(picture, axes)
     return picture

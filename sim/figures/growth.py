@@ -95,11 +95,11 @@ def draw(data: Data) -> dict[str, Any]:
         row[0],
         frame=limited,
         column="sending_increase",
-        text="CCT increase over the bound (%)",
+        text=style.INCREASE,
         scale=100,
     )
-    _lines(row[1], limited, "max_queue_packets", "max queue (packets), 800 KB buffers")
-    _lines(row[2], unlimited, "max_queue_packets", "max queue (packets), unlimited buffers")
+    _lines(row[1], limited, "max_queue_packets", "max queue (packets),\n800 KB buffers")
+    _lines(row[2], unlimited, "max_queue_packets", "max queue (packets),\nunlimited buffers")
     without = sized(data.named(NO_ACKS))
 
     for policy in GROUPS["linear"]:
@@ -108,7 +108,11 @@ def draw(data: Data) -> dict[str, Any]:
 
     # One scale for both pictures of queues: what 800 KB cut off is seen at a glance.
     row[1].set_ylim(row[2].get_ylim())
-    style.legend_above(picture, row[0], columns=5)
+    # Of the dotted lines with hollow markers, which only the last picture has.
+    row[0].plot(
+        [], [], "o:", color="#333333", markerfacecolor="white", label="dotted, hollow: ACKs of 1 B"
+    )
+    style.legend_above(picture, row[0], columns=4)
     return {"": picture} | ({LARGE: _large(large)} if len(large) else {})
 
 
@@ -130,11 +134,7 @@ def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float 
     style.lines(axes, frame=rows, x="size", y=column, policies=MODELLED, scale=scale)
     sizes = sorted(rows["size"].unique())
     style.powers_of_two(axes, sizes[::2] if len(sizes) > 3 else sizes)
-    axes.set_yscale("log")
-    ticks = (1, 10, 100, 1000)
-    low, high = axes.get_ylim()
-    shown = [tick for tick in ticks if low < tick < high]
-    axes.set_yticks(shown, list(map(str, shown)))
+    style.plain_log(axes, (1, 10, 100, 1000))
     axes.set_xlabel("message (packets of 4 KB)")
     axes.set_ylabel(text)
     axes.grid(True, axis="x")

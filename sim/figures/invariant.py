@@ -20,7 +20,7 @@ SHOWN = ("simple_rr", "jsq", "rsq", "host_dr", MAIN)
 MESSAGE_BYTES = 4 << 20
 # A pointer that turns has visited no port more than once more than another.
 ROUNDING = 1
-LAYERS = ("to aggregation switches (C>A)", "to edge switches (A>E)")
+LAYERS = ("to aggregation switches (C → A)", "to edge switches (A → E)")
 
 
 def scenarios(preset: Preset) -> list[Scenario]:

@@ -78,9 +78,9 @@ def _lines(frame: pl.DataFrame, impatient: pl.DataFrame | None) -> Any:
     sizes = sorted(frame["message_bytes"].unique())
     style.powers_of_two(axes, sizes, [_size(size) for size in sizes])
     axes.tick_params(axis="x", labelrotation=45)
-    axes.set_ylim(bottom=0)
+    style.from_zero(axes)
     axes.set_xlabel("message size")
-    axes.set_ylabel("CCT increase over the bound (%)")
+    axes.set_ylabel(style.INCREASE)
     style.legend_above(picture, axes, columns=2)
 
     return picture

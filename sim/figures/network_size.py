@@ -65,9 +65,9 @@ def _lines(frame: pl.DataFrame) -> Any:
     style.lines(axes, frame, x="hosts", y="sending_increase", policies=BEST, scale=100)
     style.powers_of_two(axes, sorted(frame["hosts"].unique()))
     axes.tick_params(axis="x", labelrotation=45)
-    axes.set_ylim(bottom=0)
+    style.from_zero(axes)
     axes.set_xlabel("hosts")
-    axes.set_ylabel("CCT increase over the bound (%)")
+    axes.set_ylabel(style.INCREASE)
     axes.legend()
 
     return picture

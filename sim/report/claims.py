@@ -274,10 +274,16 @@ def combined(verdicts: Sequence[Verdict]) -> Outcome:
     return outcomes.pop() if len(outcomes) == 1 else PARTLY
 
 
-def sure(verdict: Verdict) -> Verdict:
-    """Return a verdict as it may be said: "too few seeds" below the least of its claim."""
+def sure(verdict: Verdict, is_look: bool = False) -> Verdict:
+    """Return a verdict as it may be said: "too few seeds" below the least of its claim.
+
+    A mere look (`--quick`) decides nothing by runs: it has other fabrics, too.
+    """
     least = CLAIMS[verdict.claim].least_seeds
-    if verdict.verdict == OPEN or verdict.seeds is None or verdict.seeds >= least:
+    if verdict.verdict == OPEN or verdict.seeds is None:
+        return verdict
+
+    if verdict.seeds >= least and not is_look:
         return verdict
 
     return replace(verdict, verdict=FEW)

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,11 +22,12 @@ from sim.cli import one_line_errors, processors
 from sim.engine import prepare
 from sim.report import files
 from sim.report.contents import FIGURES, figure
-from sim.report.drawing import Drawn, draw
+from sim.report.drawing import draw
 from sim.report.figure import Data, Figure, Level, Preset
 from sim.report.gather import Machines, batches, collect, compute
 from sim.report.gather import Progress as Report
-from sim.report.page import Effort, Judged, counts, judge
+from sim.report.page import Judged, counts, judge, surroundings
+from sim.report.stored import MadeWith, stored
 
 EXAMPLES = """
 \b
@@ -36,6 +37,7 @@ Examples:
   ofan report --figure growth --figure packet_size --output build/two
   ofan report --full --scheduler tcp://127.0.0.1:8786   everything, on a Dask cluster
   ofan report --draw-only                               the page from what is finished so far
+  ofan report --data docs/report/data --output build/again     the page of data that is there
 """
 MILLION = 1e6
 
@@ -118,6 +120,13 @@ def _lines() -> Report:
     help="Run on the workers of this Dask scheduler (tcp://host:port) instead.",
 )
 @click.option("--draw-only", is_flag=True, help="Run nothing: draw what is finished.")
+@click.option(
+    "--data",
+    "kept",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Run nothing: draw a report's data again (the folder `data` beside its page).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts to stdout as JSON.")
 def report(
     output: Path,
@@ -127,28 +136,31 @@ def report(
     jobs: int | None,
     scheduler: str | None,
     draw_only: bool,
+    kept: Path | None,
     as_json: bool,
 ) -> None:
     """Reproduce the paper: run every figure, decide every claim, write one page and its data."""
+    if kept and (level or seed != 1):
+        raise click.UsageError("--data says which preset and seeds it has")
+
     with one_line_errors():
-        preset = Preset(level or "default", seed)
         figures = [figure(name) for name in FIGURES if not names or name in names]
-        machines = Machines(jobs or processors(), scheduler)
-        began = time.monotonic()
-        ran = 0
+        if kept:
+            made = MadeWith.read(kept)
+            found = stored(figures, made, kept)
+        else:
+            preset = Preset(level or "default", seed)
+            machines = Machines(jobs or processors(), scheduler)
+            began = time.monotonic()
+            ran = 0 if draw_only else simulate(figures, preset, output / files.STORES, machines)
+            wall_s = files.wall_s(output / files.STORES, time.monotonic() - began if ran else 0)
+            found = collect(figures, preset, output / files.STORES)
+            made = made_with(preset, wall_s, figures, found)
 
-        if not draw_only:
-            ran = simulate(figures, preset, output / files.STORES, machines)
-
-        wall_s = files.wall_s(output / files.STORES, time.monotonic() - began if ran else 0)
-        drawn = [
-            draw(chosen, data, output / files.PICTURES)
-            for chosen, data in _data(figures, preset, output)
-        ]
-
+        drawn = [draw(each, found[each.name], output / files.PICTURES) for each in figures]
         # All figures are judged together: a claim may have its verdict from several.
         judged = judge(drawn)
-        page = files.write(output, drawn, judged, preset=preset, effort=effort(drawn, wall_s))
+        page = files.write(output, drawn, judged, made)
 
     show(page, judged, as_json)
 
@@ -163,26 +175,33 @@ def simulate(figures: Sequence[Figure], preset: Preset, folder: Path, machines: 
         return compute(batches(figures, preset, folder), machines, progress)
 
 
-def _data(figures: Sequence[Figure], preset: Preset, output: Path) -> Iterator[tuple[Figure, Data]]:
-    found = collect(figures, preset, output / files.STORES)
-    for chosen in figures:
-        yield chosen, found[chosen.name]
-
-
-def effort(drawn: Sequence[Drawn], wall_s: float) -> Effort:
-    """Return what the runs cost that the report shows, each counted once."""
+def made_with(
+    preset: Preset, wall_s: float, figures: Sequence[Figure], found: Mapping[str, Data]
+) -> MadeWith:
+    """Return what a report is made with; what runs cost is counted once for each."""
     # Figures share runs under names of their own: what was measured and the rest of the scenario
     # tell which are the same.
     runs = {
         (
-            part.figure.measure_id,
+            each.measure_id,
             scenario.model_copy(update={"name": "run"}).model_dump_json(),
         ): record.cpu_s
-        for part in drawn
-        for scenario, record in zip(part.data.scenarios, part.data.records, strict=True)
+        for each in figures
+        for scenario, record in zip(
+            found[each.name].scenarios, found[each.name].records, strict=True
+        )
     }
 
-    return Effort(wall_s, sum(runs.values()), len(runs))
+    seeds = {scenario.seed for data in found.values() for scenario in data.scenarios}
+    return MadeWith(
+        preset,
+        wall_s,
+        cpu_s=sum(runs.values()),
+        runs=len(runs),
+        seeds=f"{min(seeds)} to {max(seeds)}" if seeds else "none",
+        environment=surroundings(),
+        missing={each.name: found[each.name].missing for each in figures},
+    )
 
 
 def show(page: Path, judged: Sequence[Judged], as_json: bool) -> None:

@@ -3,6 +3,7 @@
 A figure with runs missing shows what it can and says the rest.
 """
 
+import io
 import traceback
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import matplotlib as mpl
 import polars as pl
+from PIL import Image
 
 from sim.report.claims import sure
 from sim.report.figure import Data, Figure, Verdict, slug
@@ -17,6 +19,9 @@ from sim.report.style import STYLE
 
 # SVG goes into the page, PNG is for whoever wants one picture in another text.
 FORMATS = ("png", "svg")
+# Of a thumbnail, in pixels: sharp where a point has two.
+SMALL = 640
+COLOURS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,8 @@ def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
             )
 
         for verdict in figure.claims(data):
-            verdicts.append(sure(verdict))  # one by one: what was decided before an error counts
+            # One by one: what was decided before an error counts.
+            verdicts.append(sure(verdict, data.preset.level == "quick"))
 
     # Figures need not be written for holes in their data. With all runs there, an error is a fault
     # of ours and must not become a line on a page.
@@ -88,3 +94,14 @@ def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
         picture.set_layout_engine("none")  # laid out once is enough
 
     return folder / f"{stem}.svg"
+
+
+def smaller(path: Path) -> bytes:
+    """Return a PNG file's picture as a small PNG file."""
+    with Image.open(path) as picture:
+        picture.thumbnail((SMALL, SMALL))
+        image = picture.convert("RGB").quantize(COLOURS)
+
+    data = io.BytesIO()
+    image.save(data, "PNG", optimize=True)
+    return data.getvalue()

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sim.report.drawing import Drawn
-from sim.report.figure import Preset
-from sim.report.page import Effort, Judged, claims_frame, render
+from sim.report.page import Judged, claims_frame, render
+from sim.report.stored import MadeWith
 
 # Names below the folder that the user gives.
 PAGE = "index.html"
@@ -16,12 +16,11 @@ STORES = "store"
 WALL = "wall.json"
 
 
-def write(
-    output: Path, drawn: Sequence[Drawn], judged: Sequence[Judged], preset: Preset, effort: Effort
-) -> Path:
+def write(output: Path, drawn: Sequence[Drawn], judged: Sequence[Judged], made: MadeWith) -> Path:
     """Write page and data under `output`; return the page's path."""
     folder = output / DATA
     folder.mkdir(parents=True, exist_ok=True)
+    made.write(folder)
 
     # Runs as Parquet: half of CSV's size, with types and lists. Verdicts are prose that no figure's
     # file has, worth reading and comparing as text.
@@ -32,7 +31,7 @@ def write(
             part.data.frame.write_parquet(path, compression="zstd")
 
     page = output / PAGE
-    page.write_text(render(drawn, judged, preset, effort), encoding="utf-8")
+    page.write_text(render(drawn, judged, made), encoding="utf-8")
     return page
 
 

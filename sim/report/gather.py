@@ -12,14 +12,12 @@ from pathlib import Path
 
 from fattree.experiment import Scenario
 from fattree.record import Record
-from fattree.traffic import message_bytes, packet_count
 from sim import sweeps
 from sim.cluster import connected
+from sim.cost import packet_hops
 from sim.report.figure import Data, Figure, Measured, Preset
 from sim.store import Store, run_key
 
-# Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
-HOPS = 12
 # Between a permutation of 16 MB on 128 hosts, with 6 million packet-hops, and their all-to-all of
 # 1 MB, with 50 million.
 LARGE_RUN = 15_000_000
@@ -81,15 +79,6 @@ def priority(scenario: Scenario) -> tuple[int, int]:
     """Return the rank of a run: by its seed, with large runs some seeds behind; then by cost."""
     cost = packet_hops(scenario)
     return scenario.seed + (SEEDS_BEFORE_LARGE if cost > LARGE_RUN else 0), cost
-
-
-def packet_hops(scenario: Scenario) -> int:
-    """Return roughly how many packet-hops a run has: what it costs."""
-    hosts = scenario.tree.hosts
-    flows = {"all_to_all": hosts * (hosts - 1), "pairs": len(scenario.collective.pairs)}.get(
-        scenario.collective.matrix, hosts
-    )
-    return flows * packet_count(scenario, message_bytes(scenario)) * HOPS
 
 
 def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> int:

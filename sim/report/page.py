@@ -3,11 +3,13 @@
 import base64
 import os
 import platform
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,16 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from sim.report.claims import CLAIMS, Claim, combined
-from sim.report.drawing import Drawn
-from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Preset, Verdict
+from sim.report.drawing import Drawn, smaller
+from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
+from sim.report.plain import PLAIN
+from sim.report.stored import MadeWith
 from sim.store import model_version
 
 LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
 MIME = "data:image/svg+xml;base64,"
+PNG = "data:image/png;base64,"
+VIEW_BOX = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
 SCOPE = {
     "quick": "Quick preset: few seeds, small fabrics. A look, not a result: what seeds decide is "
     "left open.",
@@ -35,15 +41,6 @@ SLUGS: dict[Outcome, str] = {
     FEW: "few",
     OPEN: "open",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """What the report cost: wall time of the calls that ran something, CPU time of its runs."""
-
-    wall_s: float
-    cpu_s: float
-    runs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ def counts(judged: Iterable[Judged]) -> dict[Outcome, int]:
     return {outcome: found[outcome] for outcome in SLUGS}
 
 
-def render(drawn: Sequence[Drawn], judged: Sequence[Judged], preset: Preset, effort: Effort) -> str:
+def render(drawn: Sequence[Drawn], judged: Sequence[Judged], made: MadeWith) -> str:
     """Return the page."""
     environment = Environment(
         loader=PackageLoader("sim.report"),
@@ -93,29 +90,28 @@ def render(drawn: Sequence[Drawn], judged: Sequence[Judged], preset: Preset, eff
         lstrip_blocks=True,
     )
 
-    environment.filters |= {"picture": embedded, "cell": cell, "duration": duration}
+    environment.filters |= {
+        "picture": embedded,
+        "aspect": aspect,
+        "cell": cell,
+        "duration": duration,
+    }
     return environment.get_template("page.html").render(
         drawn=drawn,
         judged=judged,
+        plain=PLAIN,
+        thumbnails=thumbnails(drawn, judged),
         counts={SLUGS[outcome]: (outcome, number) for outcome, number in counts(judged).items()},
         slugs=SLUGS,
-        preset=preset,
-        scope=SCOPE[preset.level],
-        effort=effort,
-        seeds=seeds(drawn),
-        environment=surroundings(),
+        preset=made.preset,
+        scope=SCOPE[made.preset.level],
+        made=made,
         missing=sum(part.data.missing for part in drawn),
     )
 
 
-def seeds(drawn: Sequence[Drawn]) -> str:
-    """Return the seeds of all runs as a range."""
-    used = {scenario.seed for part in drawn for scenario in part.data.scenarios}
-    return f"{min(used)} to {max(used)}" if used else "none"
-
-
-def surroundings() -> Mapping[str, str]:
-    """Return what the report was made with and on."""
+def surroundings() -> dict[str, str]:
+    """Return what a report that is made now is made with and on."""
     return {
         "ofan": version("ofan"),
         # Names the exact simulator: two pages with one model may be compared number by number.
@@ -131,6 +127,34 @@ def embedded(path: Path) -> str:
     """Return an SVG file as a data URI."""
     # As an image, not inline: ids inside of SVGs would meet each other on one page.
     return MIME + base64.b64encode(path.read_bytes()).decode()
+
+
+def aspect(path: Path) -> str:
+    """Return how many times as wide as high an SVG file is."""
+    found = VIEW_BOX.search(path.read_text(encoding="utf-8"))
+    assert found, path
+    return f"{float(found[1]) / float(found[2]):.3f}"
+
+
+def thumbnails(drawn: Sequence[Drawn], judged: Iterable[Judged]) -> dict[str, tuple[str, str]]:
+    """Return for each claim the first figure that decides it with a picture, and that one small."""
+    pictures = {part.figure.name: part.pictures for part in drawn}
+    small = cache(lambda path: PNG + base64.b64encode(smaller(path)).decode())
+    found: dict[str, tuple[str, str]] = {}
+    for claim in judged:
+        for figure, _ in claim.verdicts:
+            if pictures[figure] and claim.number not in found:
+                path = _named_first(claim.claim.text, pictures[figure])
+                found[claim.number] = (figure, small(path.with_suffix(".png")))
+
+    return found
+
+
+def _named_first(text: str, panels: Mapping[str, Path]) -> Path:
+    """Return the panel whose matrix a claim names first, else the first of them."""
+    places = {panel: text.lower().find(panel.partition(",")[0].lower()) for panel in panels}
+    named = [panel for panel in panels if panel and places[panel] >= 0]
+    return panels[min(named, key=places.__getitem__) if named else next(iter(panels))]
 
 
 def cell(value: Any) -> str:

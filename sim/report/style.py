@@ -61,7 +61,8 @@ STYLE: dict[str, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 200,
 }
-INCREASE = "CCT increase over the bound (%)"
+# On two lines: one would be longer than a small picture is high.
+INCREASE = "CCT increase\nover the bound (%)"
 
 
 def panel(
@@ -127,13 +128,48 @@ def lines(
             line(axes, policy, estimates(rows, y, x), scale)
 
 
+def stage(layer: str) -> str:
+    """Return a layer of links as all pictures write it: `E → A`."""
+    return layer.replace(">", " → ")
+
+
+def from_zero(axes: Any) -> None:
+    """Let the y axis begin at 0, or below it where something lies there: nothing is hidden."""
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+    else:
+        axes.axhline(0, color="#333333", linewidth=0.6, zorder=0.5)
+
+
+def dots(
+    axes: Any, places: Sequence[float], points: Sequence[Estimate], scale: float = 1, **look: Any
+) -> None:
+    """Draw estimates as dots with 95 % intervals: on a logarithmic axis bars have no length."""
+    means = [scale * point.mean for point in points]
+    halves = [scale * point.whisker for point in points]
+    edge = {"markeredgecolor": "#333333", "markeredgewidth": 0.5}
+    axes.errorbar(places, means, yerr=halves, **{"fmt": "o", "markersize": 6, **edge, **look})
+
+
+def plain_log(axes: Any, ticks: Sequence[float]) -> None:
+    """Make the y axis logarithmic, with plain numbers where there are data."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    axes.minorticks_off()
+
+
 def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: int = 1) -> None:
     """Draw a bar per load balancer with its 95 % interval and value."""
     # A long whisker may leave the picture: it would flatten the bars of all other schemes.
     top = max(
-        scale * point.mean + min(scale * point.whisker, 0.6 * scale * point.mean)
+        scale * point.mean + min(scale * point.whisker, 0.85 * scale * abs(point.mean))
         for point in points.values()
     )
+    # Below the bound (from a flow's first packet that is possible) there is something to see, too.
+    below = [scale * point.mean - 0.1 * top for point in points.values() if point.mean < 0]
+    low = min([0, *below])
 
     for place, (policy, point) in enumerate(points.items()):
         half = scale * point.whisker
@@ -147,19 +183,24 @@ def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: in
             width=0.75,
         )
 
-        text = f"{scale * point.mean:.{digits}f}"
-        height = min(scale * point.mean + half, top)
+        text = f"{scale * point.mean:.{digits}f}".replace("-", "−")
+        # Above the whisker; beside one that leaves the picture.
+        leaves = scale * point.mean + half > top
+        height = scale * point.mean if leaves else max(0, scale * point.mean + half)
         axes.annotate(
             text,
-            (place, height),
+            (place + 0.06 if leaves else place, height),
             (0, 2),
             textcoords="offset points",
-            ha="center",
+            ha="left" if leaves else "center",
             fontsize=7,
-            bbox=PLATE,
+            bbox=None if leaves else PLATE,
         )
 
-    axes.set_ylim(0, top * 1.1)
+    axes.set_ylim(low, top * 1.1)
+    if low < 0:
+        axes.axhline(0, color="#333333", linewidth=0.6)
+
     slanted(axes, [label(policy) for policy in points])
 
 
@@ -185,7 +226,7 @@ def increase_lines(frame: pl.DataFrame, x: str, text: str, policies: Sequence[st
     picture, axes = panel()
     lines(axes, frame, x, y="sending_increase", policies=policies, scale=100)
     powers_of_two(axes, sorted(frame[x].unique()))
-    axes.set_ylim(bottom=0)
+    from_zero(axes)
     axes.set_xlabel(text)
     axes.set_ylabel(INCREASE)
     axes.legend()

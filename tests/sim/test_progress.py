@@ -1,8 +1,14 @@
 """What is said about a sweep's progress where stderr is no terminal."""
 
-import pytest
+from io import StringIO
 
-from sim.progress import Lines, duration
+import pytest
+from rich.console import Console
+from rich.progress import Progress, TextColumn
+
+from fattree.experiment import Collective, Fabric, Scenario
+from sim import engine, run, sweep
+from sim.progress import Bar, Lines, duration
 
 
 class Clock:
@@ -17,33 +23,69 @@ class Clock:
 
 def test_a_line_every_five_seconds_with_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    report = Lines("x", clock)
-    for finished in range(41):
-        report(finished, 40)
-        clock.now += 1
+    lines = Lines("x", clock)
+    lines(0, 2)
+    for percent in range(0, 101, 4):
+        lines.watch(percent / 100)
+        clock.now += 2
+
     assert capsys.readouterr().err.splitlines()[:2] == [
-        "x: 5 of 40 runs, about 35 s left",
-        "x: 10 of 40 runs, about 30 s left",
+        "x: 0 of 2 runs, 12 % of the work, about 44 s left",
+        "x: 0 of 2 runs, 24 % of the work, about 38 s left",
     ]
 
 
-def test_what_is_there_already_is_said_and_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_comes_before_the_work_is_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    report = Lines("x", clock)
-    report(1000, 1200)
+    lines = Lines("x", clock)
+    lines(1000, 1200)
+    clock.now += 600  # processes start
+    lines.watch(0.0)
     clock.now += 60
-    report(1010, 1200)
+    lines(1010, 1200)
+    lines.watch(0.05)
     assert capsys.readouterr().err.splitlines() == [
         "x: 1,000 of 1,200 runs are there already",
-        "x: 1,010 of 1,200 runs, about 19 min left",
+        "x: 1,010 of 1,200 runs, 5 % of the work, about 19 min left",
     ]
 
 
 def test_a_short_sweep_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    report = Lines("x", Clock())
+    lines = Lines("x", Clock())
     for finished in range(11):
-        report(finished, 10)
+        lines(finished, 10)
+        lines.watch(finished / 10)
     assert capsys.readouterr().err == ""
+
+
+def test_a_bar_moves_within_a_run_and_ends_at_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "TELL_SECONDS", 0.0)
+    with Progress(TextColumn("{task.percentage:.0f}"), console=Console(file=StringIO())) as shown:
+        bar = Bar("x", shown, shown.add_task("x", total=1.0, runs="", left=""))
+        seen = []
+
+        def watch(share: float) -> None:
+            bar.watch(share)
+            seen.append(shown.tasks[0].completed)
+
+        message = Collective(message_bytes=1 << 22)
+        scenarios = [Scenario(seed=n, fabric=Fabric(k=4), collective=message) for n in (1, 2)]
+        sweep(scenarios, report=bar, watch=watch)
+        assert shown.tasks[0].fields["runs"] == "2 of 2 runs"
+
+    assert seen == sorted(seen)
+    assert any(0 < share < 0.5 for share in seen)
+    assert seen[-1] == 1
+
+
+def test_whoever_watches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "TELL_SECONDS", 0.0)
+    scenario = Scenario(policy="jsq", collective=Collective(message_bytes=1 << 20))
+    seen: list[float] = []
+    plain, watched = run(scenario), run(scenario, on_progress=seen.append)
+    assert seen
+    assert plain.done_ps.tolist() == watched.done_ps.tolist()
+    assert plain.ports.queue_byte_ps.tolist() == watched.ports.queue_byte_ps.tolist()
 
 
 @pytest.mark.parametrize(

@@ -162,3 +162,16 @@ def test_a_damaged_store_says_what_to_do(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"damaged \(header: text encoding\): .*recover"):
         Store(path, create=False)
+
+
+def test_a_store_whose_writer_was_killed_at_once_is_opened(tmp_path: Path) -> None:
+    """All of it is in the log beside the file then, and the file's header has no tables yet."""
+    writer = Store(tmp_path / "a.sqlite")
+    for name in ("a.sqlite", "a.sqlite-wal"):
+        (tmp_path / name.replace("a", "b", 1)).write_bytes((tmp_path / name).read_bytes())
+
+    writer.close()
+    header = (tmp_path / "b.sqlite").read_bytes()[44:48]
+    assert header == bytes(4)
+    with Store(tmp_path / "b.sqlite") as kept:
+        assert kept.runs() == []

@@ -99,6 +99,13 @@ def test_what_is_not_drawn_needs_no_seeds() -> None:
     assert sure(Verdict("C22", HOLDS, "")).verdict == HOLDS
 
 
+def test_a_look_decides_nothing_by_runs() -> None:
+    verdict = Verdict("C31", HOLDS, "", seeds=1000)
+    assert sure(verdict).verdict == HOLDS
+    assert sure(verdict, is_look=True).verdict == FEW
+    assert sure(Verdict("C22", HOLDS, ""), is_look=True).verdict == HOLDS
+
+
 def test_every_claim_of_the_paper_is_listed() -> None:
     assert list(CLAIMS) == [f"C{number:02}" for number in range(1, 32)]
 

@@ -10,10 +10,12 @@ from click.testing import CliRunner
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
 from ofan import cli
+from sim.cost import packet_hops
 from sim.report.claims import CLAIMS
 from sim.report.contents import FIGURES, figure
 from sim.report.figure import VARIANTS, Data, Measured, Preset, grid, nested, slug, variant_of
-from sim.report.gather import batches, packet_hops
+from sim.report.gather import batches
+from sim.report.plain import PLAIN
 from sim.report.style import LOOK
 
 TINY = ("--quick", "--figure", "timeline", "--figure", "invariant", "--jobs", "1")
@@ -107,7 +109,7 @@ def test_report_from_command_line_to_page(tmp_path: Path) -> None:
     assert all(f'id="{number}"' in page for number in CLAIMS)
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
     data = {path.name for path in (tmp_path / "data").iterdir()}
-    assert data == {"claims.csv", "invariant.parquet", "timeline.parquet"}
+    assert data == {"claims.csv", "made_with.json", "invariant.parquet", "timeline.parquet"}
     counts = json.loads(first.stdout)["counts"]
     assert sum(counts.values()) == len(CLAIMS)
 
@@ -162,3 +164,30 @@ def test_bad_input_is_one_line(
     assert stopped.value.code == 2
     assert len([line for line in lines if line.startswith("ofan:")]) == 1
     assert message in lines[-1]
+
+
+def test_every_claim_has_a_plain_sentence() -> None:
+    assert list(PLAIN) == list(CLAIMS)
+    assert all(text.endswith(".") and len(text) <= 100 for text in PLAIN.values())
+
+
+def test_a_report_is_drawn_again_from_its_data_alone(tmp_path: Path) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    assert CliRunner().invoke(cli, ["report", *TINY, "--output", str(first)]).exit_code == 0
+    chosen = list(TINY[1:-2])
+    done = CliRunner().invoke(
+        cli, ["report", "--data", str(first / "data"), *chosen, "--output", str(again)]
+    )
+    assert done.exit_code == 0, done.output
+    files = [str(path.relative_to(first)) for path in first.glob("figures/*.svg")]
+    assert len(files) >= 3
+    for name in (*files, "data/claims.csv", "data/made_with.json", "index.html"):
+        assert (first / name).read_bytes() == (again / name).read_bytes(), name
+
+
+def test_data_knows_its_preset(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["report", "--data", str(tmp_path), "--quick"])
+    assert "--data says which preset" in done.output
+    assert (
+        "no data of a report" in CliRunner().invoke(cli, ["report", "--data", str(tmp_path)]).output
+    )

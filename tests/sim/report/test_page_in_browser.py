@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from ofan import cli
 from sim.report.claims import CLAIMS
+from sim.report.plain import PLAIN
 from tests.browser import browser as chromium  # noqa: F401
 from tests.browser import needs_browser
 
@@ -41,6 +42,7 @@ def test_no_picture_is_missing(browser: Any) -> None:
 
 
 def test_the_contents_lead_to_every_figure(browser: Any) -> None:
+    browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     links = browser.find_elements("css selector", "nav a")
     assert len(links) == 5
     for link in links:
@@ -75,3 +77,29 @@ def test_the_page_needs_nothing_from_outside_and_logs_no_error(browser: Any) -> 
     )
     assert set(loaded) <= {"data:"}
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_is_wider_than_the_page_and_pictures_use_it(browser: Any, width: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+    assert browser.execute_script("return document.documentElement.scrollWidth") == width
+    # What is shown is as wide as the page, or as high as a picture may be.
+    shares = browser.execute_script(
+        "return [...document.querySelectorAll('.pictures')].map(row => {"
+        "const boxes = [...row.children].map(f => f.getBoundingClientRect());"
+        "return [boxes.reduce((sum, box) => Math.max(sum, box.right), 0) / innerWidth,"
+        " Math.max(...boxes.map(box => box.height))]; })"
+    )
+    assert shares
+    assert all(share > 0.85 or height > 500 for share, height in shares)
+
+
+def test_a_claim_is_a_sentence_and_a_picture_with_its_numbers_folded(browser: Any) -> None:
+    card = browser.find_element("id", "C01")
+    assert PLAIN["C01"] in card.text
+    assert CLAIMS["C01"].criterion not in card.text
+    card.find_element("css selector", "summary").click()
+    assert CLAIMS["C01"].criterion in card.text

@@ -1,0 +1,32 @@
+"""What a run costs, roughly, before it has run: for what goes first, and how much is left."""
+
+from fattree.errors import FabricError
+from fattree.experiment import Scenario
+from fattree.traffic import message_bytes, packet_count, whole_flows
+
+# Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
+HOPS = 12
+
+
+def packet_hops(scenario: Scenario) -> int:
+    """Return roughly how many packet-hops a run has; 0 for traffic that cannot be built."""
+    try:
+        return _packets(scenario) * HOPS
+    # The run itself will say what is wrong with it.
+    except FabricError:
+        return 0
+
+
+def _packets(scenario: Scenario) -> int:
+    hosts = scenario.tree.hosts
+    flows = {
+        "permutation": hosts,
+        "inter_pod_permutation": hosts,
+        "all_to_all": hosts * (hosts - 1),
+        "pairs": len(scenario.collective.pairs),
+    }.get(scenario.collective.matrix)
+
+    if flows is None or scenario.jobs or scenario.collective.is_graph:
+        return int(whole_flows(scenario).packets.sum())
+
+    return flows * packet_count(scenario, message_bytes(scenario))
