@@ -75,6 +75,10 @@ install_all() {
     sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/ofan .venv/bin/softswitch
     rm -f .venv/.installed-* .venv/ofan-shell
     install_shell || say "p4runtime-shell could not be installed: \`ofan shell\` is left out, everything else works"
+    # Whoever comes first would wait for it; until then runs take the slower engine.
+    say "compiling the kernels, once (half a minute)"
+    quietly .venv/bin/python -I -c 'from emulation.virtual import simulated; simulated.prepare()' ||
+        say "the kernels could not be compiled now: the first long run does"
     say "done: .venv/bin/ofan, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
 }
 
