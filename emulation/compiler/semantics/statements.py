@@ -278,6 +278,9 @@ def _for_in(node: n.ForIn, context: Context) -> t.Statement:
     declared = resolve_type(node.type, context)
     # Before the variable is declared, which is not in scope there.
     values = _collection(node.collection, declared, context)
+    if values is None:
+        return _for(_counted(node), context)
+
     variable = t.Variable(node.name_span, node.name, declared, None)
     inner.scope.declare(node.name, variable, node.name_span)
 
@@ -288,17 +291,22 @@ def _for_in(node: n.ForIn, context: Context) -> t.Statement:
 
 def _collection(
     node: n.Expression, declared: ty.Type, context: Context
-) -> tuple[t.Expression, ...]:
-    """Return the values of a range or list in turn."""
+) -> tuple[t.Expression, ...] | None:
+    """Return the values of a range or list in turn, None where they depend on the packet."""
     match node:
         case n.ListExpression(_, items):
             return tuple(check_as(item, declared, context) for item in items)
-        # Unrolled by the mid-end, so the bounds must be known and few.
+        case n.Cast(_, n.NamedType(span, "list", (element,)), n.ListExpression() as items):
+            if resolve_type(element, context) != declared:
+                fail(f"a loop over {ty.show(declared)} cannot take values of another type", span)
+
+            return _collection(items, declared, context)
+        # Unrolled by the mid-end, so the bounds must be few.
         case n.Binary(span, "..", low, high):
             first = check_as(low, declared, context)
             last = check_as(high, declared, context)
             if not isinstance(first, t.Literal) or not isinstance(last, t.Literal):
-                fail("the range of a loop must be known at compile time", span)
+                return None
 
             if int(last.value) - int(first.value) >= MAX_RANGE:
                 fail(f"a loop can go over {MAX_RANGE} values at most", span)
@@ -309,6 +317,39 @@ def _collection(
             )
         case _:
             return fail("a loop can go over ranges and lists only", node.span)
+
+
+def _counted(node: n.ForIn) -> n.For:
+    """Return the loop that counts from one end of a range to the other, both evaluated once.
+
+    It stops at the last value, not behind it: the largest number has none behind it.
+    """
+    assert isinstance(node.collection, n.Binary)
+    low, high, span = node.collection.left, node.collection.right, node.collection.span
+
+    def declare(name: str, type_: n.TypeExpression, value: n.Expression) -> n.Variable:
+        return n.Variable(span, (), type=type_, name=name, value=value, name_span=node.name_span)
+
+    # No program can call a variable so.
+    at, last, goes_on = (
+        n.Name(span, f"{node.name}${part}", False) for part in ("at", "last", "on")
+    )
+    one = n.IntLiteral(span, 1, None, False)
+    return n.For(
+        node.span,
+        init=(
+            declare(at.name, node.type, low),
+            declare(last.name, node.type, high),
+            declare(goes_on.name, n.BaseType(span, "bool"), n.Binary(span, "<=", at, last)),
+        ),
+        condition=goes_on,
+        update=(
+            n.Assign(span, goes_on, "=", n.Binary(span, "!=", at, last)),
+            n.Assign(span, at, "=", n.Binary(span, "+", at, one)),
+        ),
+        # The body may change its variable, which changes no other round.
+        body=n.Block(node.span, (), (declare(node.name, node.type, at), node.body)),
+    )
 
 
 def _require_loop(word: str, span: Span, context: Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from emulation.compiler.diagnostics import CompileError
 from emulation.compiler.syntax import nodes as n
@@ -104,9 +105,16 @@ def variable(cursor: Cursor, notes: n.Annotations) -> n.Variable:
 
 def variable_tail(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpression) -> n.Variable:
     """`name [= expression];`, after the type."""
+    made = _named_value(cursor, notes, declared)
+    cursor.expect(";", "after the declaration of a variable")
+
+    return replace(made, span=cursor.since(declared.span))
+
+
+def _named_value(cursor: Cursor, notes: n.Annotations, declared: n.TypeExpression) -> n.Variable:
+    """`name [= expression]`, after the type."""
     name = cursor.expect_name("the name of a variable")
     value = expression(cursor) if cursor.accept("=") else None
-    cursor.expect(";", "after the declaration of a variable")
 
     return n.Variable(
         cursor.since(declared.span),
@@ -244,21 +252,40 @@ def _for(cursor: Cursor) -> n.For | n.ForIn:
 
 
 def _for_init(cursor: Cursor) -> tuple[n.Statement, ...]:
-    if at_declaration(cursor):
-        return (variable(cursor, ()),)
+    return comma_list(cursor, ";", _init_statement)
 
-    return comma_list(cursor, ";", _assign_or_call)
+
+def _init_statement(cursor: Cursor) -> n.Statement:
+    """`annotations type name = expression`, or an assignment or call."""
+    notes = annotation_list(cursor)
+    if notes or at_declaration(cursor):
+        return _named_value(cursor, notes, type_expression(cursor))
+
+    return _assign_or_call(cursor)
 
 
 def _for_in_head(cursor: Cursor) -> tuple[n.TypeExpression, Token, n.Expression]:
-    """`type name in collection)`."""
+    """`annotations type name in collection)`."""
+    # They name what the control plane never sees.
+    annotation_list(cursor)
     declared = type_expression(cursor)
     name = cursor.expect_name("the name of a variable")
     cursor.expect("in")
-    collection = simple_key(cursor)
+    collection = cursor.attempt(_list_cast) or simple_key(cursor)
     cursor.expect(")", "after the collection of 'for'")
 
     return declared, name, collection
+
+
+def _list_cast(cursor: Cursor) -> n.Expression:
+    """`(list<type>) { ... }`, which an expression cannot be: there are no values of lists."""
+    start = cursor.expect("(").span
+    if not cursor.at_word("list"):
+        cursor.fail("expected 'list'")
+
+    declared = type_expression(cursor)
+    cursor.expect(")")
+    return n.Cast(cursor.since(start), declared, expression(cursor))
 
 
 # At the end, since the productions must exist.
