@@ -22,7 +22,7 @@ from rich.table import Table
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import BUILT_IN, Collective, Fabric, Scenario
-from fattree.policies import POLICIES
+from fattree.policies import POLICY_SETS
 from sim.engine import prepare, simulate
 from sim.network import build
 
@@ -104,7 +104,7 @@ def scenarios(policies: list[str], programs: tuple[Path, ...], k: int) -> list[S
 @click.option("--program", "programs", multiple=True, type=click.Path(path_type=Path))
 def main(sizes: str, policies: str, programs: tuple[Path, ...]) -> None:
     """Print one line per measurement."""
-    names = list(POLICIES) if policies == "all" else policies.split(",")
+    names = list(POLICY_SETS.get(policies) or policies.split(","))
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("load balancer", "k", "engine"):
         table.add_column(heading)

@@ -37,7 +37,7 @@ from rich.table import Table
 
 from fattree import traffic
 from fattree.experiment import Collective, Fabric, Scenario
-from fattree.policies import POLICIES
+from fattree.policies import PAPER_POLICIES
 from fattree.units import PS_PER_US
 from sim.engine import prepare, run
 from sim.report.style import colour, label, panel
@@ -111,7 +111,7 @@ def apart(scenarios: Sequence[Scenario], threads: int) -> Row:
 def plan(sizes: Iterable[int], quick: bool) -> Iterator[tuple[list[Scenario], int]]:
     """Yield what is measured: all load balancers on a small fabric, two of them on a large one."""
     for k in sizes:
-        for policy in POLICIES if k <= EVERYONE_UP_TO else LARGE:
+        for policy in PAPER_POLICIES if k <= EVERYONE_UP_TO else LARGE:
             seeds = 1 if quick and k > QUICK[0] else SEEDS.get(k, 1)
             scenarios = [
                 Scenario(policy=policy, seed=seed, fabric=Fabric(k=k))

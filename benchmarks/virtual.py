@@ -7,7 +7,7 @@ import time
 
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import Fabric, Scenario
-from fattree.policies import POLICIES
+from fattree.policies import PAPER_POLICIES
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
         f"{'load balancer':<20} {'build s':>8} {'run s':>8}"
         f" {'switch-packets':>15} {'per second':>11}"
     )
-    for policy in POLICIES.values():
+    for policy in PAPER_POLICIES.values():
         started = time.process_time()
         fabric = VirtualFabric(Scenario(policy=policy.slug, fabric=Fabric(k=4)))
         build = time.process_time() - started

@@ -275,6 +275,7 @@ class Planner:
         """Return the entries that no failure changes."""
         wanted = dict(self._shared_settings)
         wanted["hashing", ()] = "multiply_by", (hash_multiplier(self.scenario.seed, switch),)
+        wanted["digits", ()] = "divide_by", (_reciprocal(self._divisor(switch)),)
         if (
             self.scenario.scheme.chooser is Chooser.WAYPOINT
             and self.tree.tier(switch) is not Tier.EDGE
@@ -283,6 +284,10 @@ class Planner:
 
         # A program of the user's has the tables that it needs, and gets entries for no others.
         return {place: call for place, call in wanted.items() if place[0] in self._tables}
+
+    def _divisor(self, switch: int) -> int:
+        """Return how many of Themis's paths the tiers below a switch tell apart."""
+        return self.tree.edge_uplinks if self.tree.tier(switch) is Tier.AGG else 1
 
     def check(self, plan: SwitchPlan, lengths: Sequence[int], groups: NDArray[np.int32]) -> None:
         """Raise PlanError where schedules of such lengths or such groups are too much."""
@@ -319,6 +324,11 @@ def _shared_settings(scenario: Scenario) -> Iterator[tuple[tuple[str, Key], Call
     yield ("quanta", ()), ("set_quanta", (SCHEMES.get(chooser, 0), *bin_thresholds(scenario)))
     if scenario.controller.detection == "probe":
         yield ("punt", (PROBE_ETHERTYPE,)), ("to_controller", ())
+
+
+def _reciprocal(divisor: int) -> int:
+    """Return what themis.p4 multiplies by, and shifts by 40 bits, in place of a division."""
+    return -(-(1 << 40) // divisor)
 
 
 def _round_robin(scenario: Scenario) -> Call:

@@ -1,6 +1,6 @@
 """What command lines share: options, and what can be wrong with input, whoever finds it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -15,7 +15,7 @@ from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import FabricError
 from fattree.experiment import Matrix
-from fattree.policies import POLICIES
+from fattree.policies import POLICIES, POLICY_SETS
 
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
@@ -81,11 +81,11 @@ def one_line_errors() -> Iterator[None]:
 
 
 def names(
-    known: Sequence[str], least: int = 1
+    known: Sequence[str], least: int = 1, sets: Mapping[str, Names] | None = None
 ) -> Callable[[click.Context, click.Parameter, str | None], Names]:
     """Return the callback of an option that takes names separated by commas, each one of `known`.
 
-    `all` is every one.
+    `all` is every one, unless there are `sets` of names with names of their own.
 
     The value is the names in their order, none where the option is not given; a name given twice is
     refused.
@@ -95,7 +95,8 @@ def names(
         if text is None:
             return ()
 
-        wanted = tuple(known) if text == ALL else tuple(part.strip() for part in text.split(","))
+        whole = (sets or {ALL: tuple(known)}).get(text)
+        wanted = whole or tuple(part.strip() for part in text.split(","))
         for name in wanted:
             if name not in known:
                 raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}")
@@ -120,9 +121,9 @@ def chosen(policies: Sequence[str]) -> list[str]:
 EXPERIMENT_OPTIONS = (
     click.option(
         "--policies",
-        metavar="A,B|all",
-        callback=names(tuple(POLICIES)),
-        help=f"Load balancers: {', '.join(POLICIES)}.  [the file's; ofan]",
+        metavar="A,B|all|everything",
+        callback=names(tuple(POLICIES), sets=POLICY_SETS),
+        help=f"Load balancers: {', '.join(POLICIES)}; `all` are the paper's.  [the file's; ofan]",
     ),
     click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]"),
     click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]"),

@@ -23,6 +23,7 @@ class Chooser(IntEnum):
     WAYPOINT = 6
     ROTATION = 7
     ROTATION_SHORTEST_START = 8
+    NUMBERED = 9
 
 
 class LabelRule(IntEnum):
@@ -33,6 +34,7 @@ class LabelRule(IntEnum):
     PLB = 2
     REPS = 3
     OWN = 4
+    BITMAP = 5
 
 
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
@@ -46,7 +48,10 @@ SUBFLOWS = 4
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One load balancer: the row of the paper's tables and what our parts need to run it."""
+    """One load balancer: the row of the paper's tables and what our parts need to run it.
+
+    `since` says where a row is from that the paper does not have (docs/load-balancers-since.md).
+    """
 
     slug: str
     label: str
@@ -60,6 +65,7 @@ class Policy:
     ecn_percent: int | None = None
     weighted: bool = True
     shuffled: bool = True
+    since: str = ""
 
     @property
     def per_destination(self) -> bool:
@@ -204,6 +210,38 @@ _ROWS = (
         chooser=Chooser.ROTATION_SHORTEST_START,
         shuffled=False,
     ),
+    # Not the paper's: one that rotates per flow without a pointer, and one that adapts at hosts.
+    Policy(
+        slug="themis",
+        label="Themis",
+        where="switch",
+        state="none",
+        program="themis",
+        chooser=Chooser.NUMBERED,
+        shuffled=False,
+        since="EuroSys 2026",
+    ),
+    # With the ECN threshold of Host Pkt AR, so that the two differ in their rule only.
+    Policy(
+        slug="uet_bitmap",
+        label="UET Bitmap",
+        where="host",
+        state="64 penalties",
+        program="ecmp",
+        chooser=Chooser.HASH,
+        label_rule=LabelRule.BITMAP,
+        ecn_percent=10,
+        since="Ultra Ethernet's htsim, 2025",
+    ),
 )
 
 POLICIES: dict[str, Policy] = {row.slug: row for row in _ROWS}
+
+# The load balancers that the paper compares: those of the report and of its claims.
+PAPER_POLICIES: dict[str, Policy] = {slug: row for slug, row in POLICIES.items() if not row.since}
+
+# What may be said in place of slugs.
+POLICY_SETS: dict[str, tuple[str, ...]] = {
+    "all": tuple(PAPER_POLICIES),
+    "everything": tuple(POLICIES),
+}

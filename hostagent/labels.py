@@ -8,12 +8,13 @@ from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix
 from fattree.policies import LabelRule
-from hostagent.state import RING, PacketState
+from hostagent.state import MOST_PENALTY, PATHS, RING, PacketState
 from hostagent.transport import timeout_ps
 
 FRESH = int(LabelRule.FRESH)
 PLB = int(LabelRule.PLB)
 REPS = int(LabelRule.REPS)
+BITMAP = int(LabelRule.BITMAP)
 LABEL = int(Stream.LABEL)
 PATIENCE = int(Stream.PLB)
 ACKED = int(PacketState.ACKED)
@@ -31,6 +32,8 @@ def start(sender, rules):
 
     if rules.label_rule == PLB:
         draw_patience(sender, rules)
+    elif rules.label_rule == BITMAP:
+        sender.turn_xor = random_label(sender, rules) % PATHS
 
 
 @register_jitable
@@ -49,10 +52,12 @@ def next_label(sender, rules, packets, now_ps):
         return random_label(sender, rules)
 
     if rules.label_rule == PLB:
-        if expire(sender, rules, packets, now_ps=now_ps, forget=False):
+        if expire(sender, rules, packets, now_ps=now_ps):
             change_label(sender, rules, now_ps)
     elif rules.label_rule == REPS:
         return recycled_label(sender, rules, packets, now_ps)
+    elif rules.label_rule == BITMAP:
+        return unpenalised_label(sender, rules, packets, now_ps)
 
     return sender.label
 
@@ -64,13 +69,15 @@ def on_ack(sender, rules, label, marked, now_ps):
         judge_path(sender, rules, marked, now_ps)
     elif rules.label_rule == REPS and not marked:
         keep_label(sender, label)
+    elif rules.label_rule == BITMAP and marked:
+        penalise(sender, label, 1)
 
 
 @register_jitable
-def expire(sender, rules, packets, now_ps, forget=False):
+def expire(sender, rules, packets, now_ps):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
-    `forget` their labels.
+    REPS forgets their labels, UET Bitmap gives them the most penalty.
     """
     # `oldest` never goes back, so each packet is looked at about once in its life. Times grow with
     # the packet numbers; a resent packet is younger and holds up those behind it for a while.
@@ -83,8 +90,10 @@ def expire(sender, rules, packets, now_ps, forget=False):
                 break
 
             expired += 1
-            if forget:
+            if rules.label_rule == REPS:
                 forget_label(sender, packet.label)
+            elif rules.label_rule == BITMAP:
+                penalise(sender, packet.label, MOST_PENALTY)
 
         sender.oldest += 1
 
@@ -136,7 +145,7 @@ def recycled_label(sender, rules, packets, now_ps):
         thaw(sender, rules)
 
     if (
-        expire(sender, rules, packets, now_ps=now_ps, forget=True)
+        expire(sender, rules, packets, now_ps=now_ps)
         and sender.frozen_until_ps == 0
         and sender.explore == 0
     ):
@@ -194,3 +203,42 @@ def forget_label(sender, label):
             sender.ring[entry] = NO_LABEL
             sender.fresh -= sender.ring_valid[entry]
             sender.ring_valid[entry] = 0
+
+
+@register_jitable
+def unpenalised_label(sender, rules, packets, now_ps):
+    """UET Bitmap: the next path in turn without a penalty; the first that has one loses one."""
+    expire(sender, rules, packets, now_ps=now_ps)
+    path = next_path(sender, rules)
+    if sender.penalties[path] > 0:
+        sender.penalties[path] -= 1
+        path = next_path(sender, rules)
+
+        # Where all have one, the one that a whole round of turns ends at.
+        for _ in range(PATHS - 1):
+            if sender.penalties[path] == 0:
+                break
+
+            path = next_path(sender, rules)
+
+    # The upper bits are the flow's own: two flows' labels of one path lead through other links.
+    return sender.label - sender.label % PATHS + path
+
+
+@register_jitable
+def next_path(sender, rules):
+    """UET Bitmap: return the path whose turn it is and advance; each round has another order."""
+    path = sender.turn ^ sender.turn_xor
+    sender.turn += 1
+    if sender.turn == PATHS:
+        sender.turn = 0
+        sender.turn_xor = random_label(sender, rules) % PATHS
+
+    return path
+
+
+@register_jitable
+def penalise(sender, label, penalty):
+    """UET Bitmap: add to the penalty of a label's path."""
+    path = label % PATHS
+    sender.penalties[path] = min(int(sender.penalties[path]) + penalty, MOST_PENALTY)

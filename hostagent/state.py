@@ -17,6 +17,11 @@ NEVER = 2**62
 # REPS's ring of labels, as published.
 RING = 8
 
+# How many path labels a flow of UET Bitmap takes in turn (a power of two), and a label's most
+# penalty: the defaults of Ultra Ethernet's simulator.
+PATHS = 64
+MOST_PENALTY = 15
+
 # The most packet numbers between a hole and the newest packet: as many as an ACK's bitmap has bits.
 PSN_WINDOW = 1024
 
@@ -106,9 +111,11 @@ SENDER = np.dtype(
             ),
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps", "freezes"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
+            *("turn", "turn_xor"),
         )
     ]
-    + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))],
+    + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))]
+    + [("penalties", np.uint8, (PATHS,))],
     align=True,
 )
 

@@ -54,7 +54,12 @@ header packet_out_t {
 }
 
 // A program may have a header of its own in packets of its own (hosts' --agent-packet): between Ethernet and IPv4, of type
-// BEFORE_IPV4 and announced by the ethertype BEFORE_IPV4_TYPE, or behind every UDP header, of type AFTER_UDP.
+// BEFORE_IPV4 and announced by the ethertype BEFORE_IPV4_TYPE, or of type AFTER_UDP behind UDP headers: those to the port
+// AFTER_UDP_PORT, if there is one.
+#ifndef AFTER_UDP_PORT
+#define AFTER_UDP_PORT _
+#endif
+
 struct headers_t {
     packet_in_t packet_in;
     packet_out_t packet_out;

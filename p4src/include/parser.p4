@@ -65,6 +65,13 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
     state parse_udp {
         packet.extract(headers.udp);
 #ifdef AFTER_UDP
+        transition select(headers.udp.destination_port) {
+            AFTER_UDP_PORT: parse_after_udp;
+            default: accept;
+        }
+    }
+
+    state parse_after_udp {
         packet.extract(headers.after_udp);
 #endif
         transition accept;

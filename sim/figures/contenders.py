@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from fattree.policies import POLICIES
+from fattree.policies import PAPER_POLICIES
 from sim.report.figure import Data, Figure
 
 # Table "models" of section 5.1: what each model leaves out of the contender that it stands for.
@@ -28,7 +28,7 @@ def table(data: Data) -> pl.DataFrame:
                 "simplifies": SIMPLIFIES.get(row.slug, ""),
                 "P4 program": row.program,
             }
-            for row in POLICIES.values()
+            for row in PAPER_POLICIES.values()
         ]
     )
 

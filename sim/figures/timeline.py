@@ -8,7 +8,7 @@ import polars as pl
 
 from fattree.bounds import Timing, ack_times_ps, data_only_packets
 from fattree.experiment import Scenario
-from fattree.policies import POLICIES
+from fattree.policies import PAPER_POLICIES
 from fattree.topology import FatTree
 from fattree.units import PS_PER_US
 from sim.report import style
@@ -33,7 +33,9 @@ def scenarios(preset: Preset) -> list[Scenario]:
     # "From the first host to the last and back", alone: no other flow is in the way, so that the
     # fastest of many phases should come near the bound with every scheme.
     blocks = [preset.first_seed + BLOCK * number for number in range(preset.pick(1, 10, 10))]
-    others = [policy for policy in POLICIES if policy != MAIN] if preset.level != "quick" else []
+    others = (
+        [policy for policy in PAPER_POLICIES if policy != MAIN] if preset.level != "quick" else []
+    )
     return [
         scenario
         for k in SIZES
@@ -108,7 +110,7 @@ def _timeline(frame: pl.DataFrame) -> Any:
 
 def _best(frame: pl.DataFrame) -> Any:
     excess = {k: best_excess(where(frame, k=k)) for k in SIZES}
-    policies = [policy for policy in POLICIES if policy in excess[SIZES[0]]]
+    policies = [policy for policy in PAPER_POLICIES if policy in excess[SIZES[0]]]
     picture, axes = style.panel(4.6, 3.2)
 
     for place, policy in enumerate(policies):

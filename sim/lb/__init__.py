@@ -6,6 +6,7 @@
     adaptive      BINNED, SHORTEST, RANDOM             adaptive.p4
     rotation      ROTATION, ROTATION_SHORTEST_START    ofan.p4, ofan_jsq_start.p4
     waypoint      WAYPOINT                             host_dr.p4
+    numbered      NUMBERED                             themis.p4
 
 `uplink` is the only place that dispatches. A group owns a schedule (a sequence of slots, each an
 uplink); what differs is how a slot is chosen.
@@ -13,17 +14,16 @@ uplink); what differs is how a slot is chosen.
 
 from fattree.policies import Chooser
 from sim.jit import inlined
-from sim.lb import adaptive, hashing, rotation, round_robin, waypoint
+from sim.lb import adaptive, hashing, numbered, rotation, round_robin, waypoint
 
-__all__ = ["adaptive", "hashing", "rotation", "round_robin", "uplink", "waypoint"]
+__all__ = ["adaptive", "hashing", "numbered", "rotation", "round_robin", "uplink", "waypoint"]
 
 HASH = int(Chooser.HASH)
 ROUND_ROBIN = int(Chooser.ROUND_ROBIN)
 RESHUFFLED = int(Chooser.RESHUFFLED)
-BINNED = int(Chooser.BINNED)
-SHORTEST = int(Chooser.SHORTEST)
-RANDOM = int(Chooser.RANDOM)
 ROTATION = int(Chooser.ROTATION)
+ROTATION_SHORTEST_START = int(Chooser.ROTATION_SHORTEST_START)
+NUMBERED = int(Chooser.NUMBERED)
 
 
 @inlined
@@ -34,19 +34,17 @@ def uplink(world, routes, switch, group, packet, kind, now_ps):
     chooser = world.constants.chooser
     if chooser == ROTATION:
         return rotation.uplink(world, routes, switch, group=group, kind=kind)
-    if chooser == RANDOM:
-        return adaptive.random_uplink(world, routes, switch, group)
     if chooser == HASH:
         return hashing.uplink(world, routes, switch, group=group, packet=packet)
+    if chooser == NUMBERED:
+        return numbered.uplink(world, routes, switch, group=group, packet=packet)
     if chooser == ROUND_ROBIN:
         return round_robin.uplink(world, routes, switch, group=group, kind=kind)
     if chooser == RESHUFFLED:
         return round_robin.reshuffled_uplink(world, routes, switch, group)
-    if chooser == SHORTEST:
-        return adaptive.shortest_uplink(world, routes, switch, group=group, now_ps=now_ps)
-    if chooser == BINNED:
-        return adaptive.binned_uplink(world, routes, switch, group=group, now_ps=now_ps)
+    if chooser == ROTATION_SHORTEST_START:
+        return rotation.uplink_from_shortest(
+            world, routes, switch, group=group, kind=kind, now_ps=now_ps
+        )
 
-    return rotation.uplink_from_shortest(
-        world, routes, switch, group=group, kind=kind, now_ps=now_ps
-    )
+    return adaptive.uplink(world, routes, switch, group=group, now_ps=now_ps)

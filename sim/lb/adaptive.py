@@ -1,10 +1,25 @@
 """RSQ, JSQ, Switch Pkt AR: a random uplink, the shortest queue, one of the lowest bin of queues."""
 
+from fattree.policies import Chooser
 from sim.jit import at, inlined
 from sim.lb.schedules import draw, schedule
 from sim.queues import settle
 
 BINS = 4
+RANDOM = int(Chooser.RANDOM)
+SHORTEST = int(Chooser.SHORTEST)
+
+
+@inlined
+def uplink(world, routes, switch, group, now_ps):
+    """Return the uplink that RSQ, JSQ or Switch Pkt AR chooses."""
+    chooser = world.constants.chooser
+    if chooser == RANDOM:
+        return random_uplink(world, routes, switch, group)
+    if chooser == SHORTEST:
+        return shortest_uplink(world, routes, switch, group=group, now_ps=now_ps)
+
+    return binned_uplink(world, routes, switch, group=group, now_ps=now_ps)
 
 
 @inlined

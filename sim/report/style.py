@@ -34,6 +34,8 @@ LOOK: dict[str, tuple[str, str, str]] = {
     "ofan": ("#7A1FA2", "o", "-"),
     "ofan_fib": ("#B58AD0", "h", ":"),
     "ofan_jsq_start": ("#3D0F52", "*", ":"),
+    "themis": ("#556B2F", "X", "-."),
+    "uet_bitmap": ("#1B4F72", "d", "--"),
 }
 # Bounds, laws and models, in every picture.
 BOUND = "#c00000"

@@ -73,7 +73,12 @@ def test_switch_pkt_has_16_orders() -> None:
 @pytest.mark.parametrize("slug", POLICIES)
 def test_settings_are_those_that_the_program_has(slug: str) -> None:
     _, plan = planned(scenario(slug), 0)
-    own = {"flow": {"hashing"}, "simple_rr": {"orders"}, "jsq": {"quanta"}}
+    own = {
+        "flow": {"hashing"},
+        "simple_rr": {"orders"},
+        "jsq": {"quanta"},
+        "themis": {"digits"},
+    }
     expected = {
         table
         for key, tables in own.items()

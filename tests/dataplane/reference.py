@@ -28,7 +28,7 @@ class Reference:
     wraps: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def uplink(
-        self, destination: int, kind: int, five_tuple: bytes, queues: list[int]
+        self, destination: int, kind: int, five_tuple: bytes, psn: int, queues: list[int]
     ) -> int | None:
         """Return the uplink of a packet of a class, None where the destination has no path."""
         group = group_of(self.state, self.switch, destination)
@@ -42,6 +42,11 @@ class Reference:
                     crc32(five_tuple) * hash_multiplier(self.scenario.seed, self.switch) % 2**32
                 )
                 return slots[(scaled >> 16) * len(slots) >> 16]
+            case Chooser.NUMBERED:
+                path = ((crc32(five_tuple) >> 8) + psn) % 2**24
+                tree = self.scenario.tree
+                digit = path if self.switch < tree.edges else path // tree.edge_uplinks
+                return slots[digit % len(slots)]
             case Chooser.RANDOM:
                 return slots[self.draw(16) * len(slots) >> 16]
             case Chooser.SHORTEST:

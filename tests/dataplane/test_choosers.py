@@ -32,6 +32,7 @@ class Arrival:
     host: int
     is_ack: bool
     label: int
+    psn: int
     length: int
     leave: int
 
@@ -69,11 +70,15 @@ class Bench:
         """Return the program's and the rule's port for a packet."""
         tree = self.rig.tree
         source = 0 if arrival.host else 1
-        frame = (ack if arrival.is_ack else data)(tree, source, arrival.host, arrival.label)
+        frame = (ack if arrival.is_ack else data)(
+            tree, source, arrival.host, arrival.label, arrival.psn
+        )
         is_edge = self.rig.index < tree.edges
         destination = (tree.edge_of_host if is_edge else tree.pod_of_host)(arrival.host)
         five_tuple = frame[26:34] + frame[23:24] + frame[34:38]
-        uplink = self.reference.uplink(destination, int(arrival.is_ack), five_tuple, self.queues())
+        uplink = self.reference.uplink(
+            destination, int(arrival.is_ack), five_tuple, arrival.psn, self.queues()
+        )
         port = self.rig.offer(frame, length=64 if arrival.is_ack else arrival.length)
         return port, None if uplink is None else tree.uplink_port(self.rig.index, uplink)
 
@@ -86,6 +91,7 @@ def arrivals(hosts: Sequence[int]) -> st.SearchStrategy[Arrival]:
         st.sampled_from(hosts),
         st.booleans(),
         st.integers(0, 2**16 - 1),
+        st.integers(0, 2**24 - 1),
         lengths,
         st.integers(0, 3),
     )

@@ -139,9 +139,11 @@ def test_a_later_fragment_is_routed_without_reading_ports(edge: Rig) -> None:
 @pytest.mark.parametrize("make", [data, ack])
 def test_every_truncation_is_dropped_or_forwarded_whole(edge: Rig, make: object) -> None:
     frame = north(edge) if make is data else ack(edge.tree, 1, 0)
+    # Ethernet, IPv4 and UDP; Themis reads the packet number, too.
+    parsed = 54 if edge.scenario.policy == "themis" else 42
     for length in range(len(frame)):
         sent = edge.through(frame[:length])
-        if length < 42:
+        if length < parsed:
             assert sent is None
         else:
             assert sent is not None

@@ -26,15 +26,16 @@ SCHEMES = list(
 )
 # Simple RR's option concerns nobody else.
 CASES = [*((slug, "per_class") for slug in SCHEMES), ("simple_rr", "shared")]
-NO_DRAWS = ("flow", "simple_rr", "ofan", "ofan_fib")
+NO_DRAWS = ("flow", "uet_bitmap", "simple_rr", "ofan", "ofan_fib", "themis")
 TREE = FatTree(4)
-Packet = tuple[int, bool, int, tuple[int, ...]]
+Packet = tuple[int, bool, int, int, tuple[int, ...]]
 
 packets = st.lists(
     st.tuples(
         st.integers(4, TREE.hosts - 1),
         st.booleans(),
         st.integers(0, 2**16 - 1),
+        st.integers(0, 2**24 - 1),
         st.tuples(
             *[st.sampled_from([0, 4158, 8316, 39_999, 40_000, 80_000, 200_000])] * TREE.edge_uplinks
         ),
@@ -55,7 +56,12 @@ class Simulated:
         self.world = network.world  # type: ignore[attr-defined]
 
     def uplink(
-        self, state: int, destination: int, kind: int, digest: int, queues: tuple[int, ...]
+        self,
+        state: int,
+        destination: int,
+        kind: int,
+        packet: SimpleNamespace,
+        queues: tuple[int, ...],
     ) -> int | None:
         """Return the uplink under the routes of a state, None where there is no path."""
         routes = self.network.routes[state][1]  # type: ignore[attr-defined]
@@ -67,11 +73,7 @@ class Simulated:
         with np.errstate(
             over="ignore"
         ):  # kernels wrap at 64 bits without a word, and so do these numpy integers
-            return int(
-                lb.uplink(
-                    self.world, routes, self.switch, group, SimpleNamespace(hash=digest), kind, 0
-                )
-            )
+            return int(lb.uplink(self.world, routes, self.switch, group, packet, kind, 0))
 
 
 def port(bench: Rig, frame: bytes, queues: tuple[int, ...]) -> int | None:
@@ -111,11 +113,12 @@ def test_program_and_simulator_choose_the_same_port(
     controller.start()
     simulated = Simulated(build(chosen), switch)
     for state, sent in enumerate((before, after)):
-        for host, is_ack, label, queues in sent:
-            frame = (ack if is_ack else data)(TREE, 0, host, label)
+        for host, is_ack, label, psn, queues in sent:
+            frame = (ack if is_ack else data)(TREE, 0, host, label, psn)
             destination = host // 2 if switch < TREE.edges else host // 4
             digest = crc32(frame[26:34] + frame[23:24] + frame[34:38])
-            uplink = simulated.uplink(state, destination, int(is_ack), digest, queues)
+            packet = SimpleNamespace(hash=digest, psn=psn)
+            uplink = simulated.uplink(state, destination, int(is_ack), packet, queues)
             assert port(bench, frame, queues) == (
                 None if uplink is None else TREE.uplink_port(switch, uplink)
             )

@@ -81,3 +81,8 @@ def reps() -> Sender:
     return Sender(
         Scenario(policy="host_pkt_ar", load_balancer=LoadBalancer(freeze_us=10)), packets=400
     )
+
+
+@pytest.fixture
+def bitmap() -> Sender:
+    return Sender(Scenario(policy="uet_bitmap"), packets=400)

@@ -1,10 +1,10 @@
-"""Fixed, fresh, PLB and REPS labels (load balancers, "Hosts")."""
+"""Fixed, fresh, PLB, REPS (load balancers, "Hosts") and UET Bitmap's labels."""
 
 from itertools import pairwise
 
 from fattree.experiment import Scenario
 from hostagent import labels
-from hostagent.state import RING
+from hostagent.state import MOST_PENALTY, PATHS, RING
 from tests.hostagent.conftest import GAP_PS, Sender
 
 RTT = Scenario().zero_load_rtt_ps
@@ -96,3 +96,59 @@ def test_reps_forgets_a_label_that_timed_out(reps: Sender) -> None:
     labels.forget_label(reps.state, 77)
     assert reps.state.fresh == 0
     assert 77 not in reps.state.ring
+
+
+def sent_paths(bitmap: Sender, count: int) -> list[int]:
+    return [bitmap.send(0)[1] % PATHS for _ in range(count)]
+
+
+def test_bitmap_takes_every_label_once_a_round_in_an_order_of_the_rounds_own(
+    bitmap: Sender,
+) -> None:
+    sent = [bitmap.send(0)[1] for _ in range(3 * PATHS)]
+    rounds = [sent[first : first + PATHS] for first in range(0, len(sent), PATHS)]
+    assert [len(set(one)) for one in rounds] == [PATHS] * 3
+    assert {frozenset(one) for one in rounds} == {frozenset(rounds[0])}
+    assert len({tuple(one) for one in rounds}) == 3
+    assert len({label // PATHS for label in sent}) == 1
+
+
+def test_bitmap_flips_bits_of_the_count(bitmap: Sender) -> None:
+    sent = sent_paths(bitmap, PATHS)
+    assert {path ^ turn for turn, path in enumerate(sent)} == {sent[0]}
+
+
+def test_bitmap_skips_a_marked_label_once_for_each_mark(bitmap: Sender) -> None:
+    sent = sent_paths(bitmap, PATHS)
+    for _ in range(2):
+        labels.on_ack(bitmap.state, bitmap.rules, bitmap.packets[3].label, True, 0)
+    labels.on_ack(bitmap.state, bitmap.rules, bitmap.packets[4].label, False, 0)
+    skipping = [sent_paths(bitmap, PATHS - 1) for _ in range(2)]
+    assert [set(sent) - set(one) for one in skipping] == [{sent[3]}] * 2
+    assert set(sent_paths(bitmap, PATHS)) == set(sent)
+
+
+def test_bitmap_lets_only_the_first_label_that_it_skips_off(bitmap: Sender) -> None:
+    first, second = (path ^ bitmap.state.turn_xor for path in (0, 1))
+    for path in (first, second):
+        labels.penalise(bitmap.state, path, 2)
+    assert sent_paths(bitmap, 1) == [2 ^ bitmap.state.turn_xor]
+    assert [bitmap.state.penalties[path] for path in (first, second)] == [1, 2]
+
+
+def test_bitmap_sends_where_all_labels_have_penalties(bitmap: Sender) -> None:
+    for path in range(PATHS):
+        labels.penalise(bitmap.state, path, 1000)
+    assert set(bitmap.state.penalties) == {MOST_PENALTY}
+    bitmap.send(0)
+    assert sorted(bitmap.state.penalties) == [MOST_PENALTY - 1] + [MOST_PENALTY] * (PATHS - 1)
+    assert bitmap.state.turn == 1
+
+
+def test_bitmap_gives_a_label_that_timed_out_the_most_penalty(bitmap: Sender) -> None:
+    path = bitmap.send(0)[1] % PATHS
+    bitmap.send(3 * RTT - 1)
+    assert not any(bitmap.state.penalties)
+    bitmap.send(3 * RTT)
+    assert bitmap.state.penalties[path] == MOST_PENALTY
+    assert sum(bitmap.state.penalties) == MOST_PENALTY

@@ -68,6 +68,8 @@ class Balancer:
         match SCHEMES[self.scenario.policy].chooser:
             case "hash":
                 return slots[self.hashed(packet) * len(slots) >> 16]
+            case "number":
+                return slots[self.path_digit(packet) % len(slots)]
             case "random":
                 return slots[self.draw(16) * len(slots) >> 16]
             case "shortest":
@@ -93,7 +95,12 @@ class Balancer:
         return found >> (32 - bits)
 
     def hashed(self, packet: Packet) -> int:
-        """Return the upper 16 bits of the CRC of the five-tuple times the switch's odd number."""
+        """Return the upper 16 bits of the flow's hash times the switch's odd number."""
+        multiplier = number(self.scenario.seed, Purpose.MULTIPLIER, 0, self.switch) | 1
+        return self.flow_hash(packet) * multiplier % WORD >> 16
+
+    def flow_hash(self, packet: Packet) -> int:
+        """Return the CRC of the five-tuple."""
         tree = Tree.of(self.scenario)
         five_tuple = b"".join(
             (
@@ -104,8 +111,16 @@ class Balancer:
                 ROCE_PORT.to_bytes(2, "big"),
             )
         )
-        multiplier = number(self.scenario.seed, Purpose.MULTIPLIER, 0, self.switch) | 1
-        return crc32(five_tuple) * multiplier % WORD >> 16
+        return crc32(five_tuple)
+
+    def path_digit(self, packet: Packet) -> int:
+        """Themis: return what a tier looks at of a path's number.
+
+        An agg leaves out what the edges have decided, one of as many uplinks as they have.
+        """
+        tree = Tree.of(self.scenario)
+        path = (self.flow_hash(packet) // 2**8 + packet.psn) % 2**24
+        return path if tree.is_edge(self.switch) else path // tree.half
 
     def shortest(self, weights: dict[int, int], queues: list[int]) -> int:
         """Return the uplink with the fewest bytes per weight, ties at random."""

@@ -14,6 +14,8 @@ from tests.naive.transport import Memory, Recovery, Timer
 from tests.naive.wire import PS_PER_US
 
 RING = 8
+PATHS = 64
+MOST_PENALTY = 15
 
 
 @dataclass(slots=True)
@@ -227,6 +229,51 @@ class Reps:
             self.head = (self.head + 1) % RING
 
 
+class Bitmap:
+    """UET Bitmap: path labels in turn, in an order drawn for each round, but for penalised ones."""
+
+    freezes = 0
+
+    def __init__(self, draws: Draws, watch: Watch) -> None:
+        self.draws = draws
+        self.watch = watch
+        self.penalties = [0] * PATHS
+        self.upper = draws.label() // PATHS
+        self.round = self.new_round()
+
+    def new_round(self) -> list[int]:
+        """Return all paths in the order of a round, the next one last."""
+        flip = self.draws.label() % PATHS
+        return [turn ^ flip for turn in reversed(range(PATHS))]
+
+    def take(self) -> int:
+        """Return the path whose turn it is."""
+        path = self.round.pop()
+        self.round = self.round or self.new_round()
+        return path
+
+    def punish(self, label: int, penalty: int) -> None:
+        path = label % PATHS
+        self.penalties[path] = min(self.penalties[path] + penalty, MOST_PENALTY)
+
+    def next(self, now_ps: int) -> int:
+        for label in self.watch.expired(now_ps):
+            self.punish(label, MOST_PENALTY)
+
+        path = self.take()
+        if self.penalties[path]:
+            self.penalties[path] -= 1
+            taken = [self.take()]
+            while self.penalties[taken[-1]] and len(taken) < PATHS:
+                taken.append(self.take())
+            path = taken[-1]
+        return self.upper * PATHS + path
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        if marked:
+            self.punish(label, 1)
+
+
 def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:
     """Return the rule of a flow, as the scheme wants it."""
     draws = Draws(scenario.seed, flow)
@@ -240,3 +287,5 @@ def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:
             return Plb(scenario, draws, watch, sender.pacer.gap_ps)
         case "reps":
             return Reps(scenario, draws, watch)
+        case "bitmap":
+            return Bitmap(draws, watch)

@@ -13,8 +13,9 @@ Chooser = Literal[
     "waypoint",
     "rotation",
     "rotation from the shortest",
+    "number",
 ]
-Labels = Literal["fixed", "fresh", "plb", "reps"]
+Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap"]
 
 
 @dataclass(frozen=True)
@@ -49,4 +50,6 @@ SCHEMES = {
     "ofan": Scheme("rotation"),
     "ofan_fib": Scheme("rotation", weighted=False),
     "ofan_jsq_start": Scheme("rotation from the shortest", shuffled=False),
+    "themis": Scheme("number", shuffled=False),
+    "uet_bitmap": Scheme("hash", labels="bitmap", ecn_percent=10),
 }

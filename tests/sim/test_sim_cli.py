@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fattree.policies import POLICIES
+from fattree.policies import PAPER_POLICIES, POLICIES, Policy
 from ofan import main
 
 TINY = ("--k", "2", "--message-bytes", "8KiB")
@@ -62,10 +62,13 @@ def test_never_converging_routes_are_valid_json(capsys: pytest.CaptureFixture[st
     )
 
 
-def test_all_policies_make_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ofan("sim", "run", *TINY, "--policies", "all") == 0
+@pytest.mark.parametrize(("asked", "wanted"), [("all", PAPER_POLICIES), ("everything", POLICIES)])
+def test_sets_of_policies_make_a_table(
+    asked: str, wanted: dict[str, Policy], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ofan("sim", "run", *TINY, "--policies", asked) == 0
     table = capsys.readouterr().out
-    assert [policy.slug for policy in POLICIES.values() if policy.label not in table] == []
+    assert [row.slug for row in POLICIES.values() if row.label in table] == list(wanted)
 
 
 def test_an_experiment_file_of_the_emulation_runs_unchanged(
