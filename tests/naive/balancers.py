@@ -120,7 +120,7 @@ class Balancer:
         """
         tree = Tree.of(self.scenario)
         path = (self.flow_hash(packet) // 2**8 + packet.psn) % 2**24
-        return path if tree.is_edge(self.switch) else path // tree.half
+        return path if tree.is_edge(self.switch) else path // tree.uplinks(0)
 
     def shortest(self, weights: dict[int, int], queues: list[int]) -> int:
         """Return the uplink with the fewest bytes per weight, ties at random."""
