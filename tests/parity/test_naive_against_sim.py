@@ -35,20 +35,21 @@ def of_naive(network: naive.Network) -> dict[str, Any]:
     }
 
 
-def of_port(port: naive.Port, end_ps: int) -> tuple[int, ...]:
-    return (
-        port.max_bytes,
-        port.byte_ps(end_ps),
-        port.load_bytes,
-        len(port.log),
-        port.drops,
-        port.marks,
-        port.lost,
-    )
+def of_port(port: naive.Port, end_ps: int) -> dict[str, int]:
+    return {
+        "packets": len(port.log),
+        "bytes": port.load_bytes,
+        "dropped": port.drops,
+        "marked": port.marks,
+        "lost_to_failure": port.lost,
+        "max_queue_bytes": port.max_bytes,
+        "queue_byte_ps": port.byte_ps(end_ps),
+    }
 
 
 def of_sim(result: sim.Result) -> dict[str, Any]:
-    columns = [getattr(result.ports, field.name).tolist() for field in fields(Ports)]
+    names = [field.name for field in fields(Ports)]
+    columns = [getattr(result.ports, name).tolist() for name in names]
     return {
         "end": result.end_ps,
         "cct": result.cct_ps,
@@ -57,7 +58,7 @@ def of_sim(result: sim.Result) -> dict[str, Any]:
         "done": result.done_ps.tolist(),
         "transmissions": result.transmissions.tolist(),
         "freezes": result.freezes.tolist(),
-        "ports": list(zip(*columns, strict=True)),
+        "ports": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
         "hosts": list(zip(result.host_bytes.tolist(), result.host_packets.tolist(), strict=True)),
         "unroutable": result.unroutable,
     }
