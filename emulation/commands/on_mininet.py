@@ -56,14 +56,15 @@ def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
     scenario = only_scenario(experiment)
     with mininet_fabric(scenario, setup) as fabric:
         echo(f"the network is up: {_sizes(fabric)}")
-        echo(f"traffic {describe(fabric.run())}")
+        first = fabric.run()
+        echo(f"traffic {describe(first)}")
         echo(
             "commands from another terminal: ofan status, ofan link down NAME, ofan traffic start;"
             " Ctrl-C takes it down"
         )
 
         try:
-            hold(fabric, echo)
+            hold(fabric, echo, first)
         except KeyboardInterrupt:
             echo("taking the network down")
 

@@ -131,7 +131,8 @@ def status(as_json: bool, csv: Path | None) -> None:
         f"{state.name}: k = {state.k}, {state.policy}, seed {state.seed},"
         f" {state.switch} switches, process {state.process}"
     )
-    click.echo(f"traffic: {state.traffic}; failed links: {', '.join(state.failed) or 'none'}")
+    click.echo(f"traffic: {state.traffic}")
+    click.echo(f"failed links: {', '.join(state.failed) or 'none'}")
     click.echo(
         f"detection: {state.detection}; routes avoid: {', '.join(state.avoided) or 'nothing'}"
     )

@@ -60,13 +60,15 @@ def describe(outcome: Outcome) -> str:
 class Held:
     """The commands of a held network; every handler gets a function that takes its answer."""
 
-    def __init__(self, fabric: MininetFabric, echo: Echo) -> None:
+    def __init__(self, fabric: MininetFabric, echo: Echo, last: str = "none yet") -> None:
         self._fabric = fabric
         self._echo = echo
         self._run: Run | None = None
         self._scenario = fabric.scenario
         self._waiting: list[Answer[str]] = []
-        self._last = "none yet"
+        self._is_stopped = False
+        # What the last run came to, also one from before the network was held.
+        self._last = last
 
     @property
     def handlers(self) -> Handlers:
@@ -101,7 +103,7 @@ class Held:
         try:
             self._last = describe(run.outcome())
         except EmulationError as error:
-            self._last = f"{ENDED}{error}"
+            self._last = f"{ENDED}{'stopped, ' if self._is_stopped else ''}{error}"
 
         self._echo(f"traffic {self._last}")
         for answer in self._waiting:
@@ -166,7 +168,7 @@ class Held:
                 seed=scenario.seed,
                 switch=fabric.switches.target.name,
                 process=os.getpid(),
-                traffic="running" if self._run else self._last,
+                traffic=f"running (before: {self._last})" if self._run else self._last,
                 failed=_names(fabric.tree, fabric.failed),
                 detection=scenario.controller.detection,
                 avoided=_names(fabric.tree, fabric.routed),
@@ -251,6 +253,7 @@ class Held:
         run.start(with_events=False)
         self._scenario = scenario
         self._run = run
+        self._is_stopped = False
 
         if request.wait:
             self._waiting.append(answer)
@@ -263,6 +266,7 @@ class Held:
             raise EmulationError("no traffic is running")
 
         # Answered when the hosts have stopped, with what they report.
+        self._is_stopped = True
         self._fabric.agents.stop()
         self._waiting.append(answer)
 
@@ -336,9 +340,9 @@ def _in_ms(at_ps: int | None) -> float | None:
     return None if at_ps is None else at_ps / PS_PER_MS
 
 
-def hold(fabric: MininetFabric, echo: Echo) -> None:
-    """Serve commands until Ctrl-C."""
-    held = Held(fabric, echo)
+def hold(fabric: MininetFabric, echo: Echo, first: Outcome) -> None:
+    """Serve commands until Ctrl-C, after a first run."""
+    held = Held(fabric, echo, describe(first))
     # From here on a switch that ends is no reason to end: somebody may have wanted to see that.
     fabric.switches.may_restart = True
     fabric.on_news = echo

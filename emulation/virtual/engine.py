@@ -16,6 +16,7 @@ from emulation.virtual.machine import NativeMachine, why_not
 from emulation.virtual.native import NativeFabric
 from fattree import traffic
 from fattree.experiment import Scenario
+from fattree.horizon import HORIZON_BOUNDS
 from hostagent.own_packet import scenario_packets
 from sim.programmed import are_compiled
 
@@ -52,7 +53,7 @@ def fabric(
         say(f"on the Python engine: {reason}")
         return VirtualFabric(scenario, loaded)
 
-    if engine == "auto" and not are_compiled() and _hops(scenario) < FEW_HOPS:
+    if engine == "auto" and not are_compiled() and _most_hops(scenario) < FEW_HOPS:
         return VirtualFabric(scenario, loaded)
 
     # Hashing every event takes Python ten times as long as machine code takes for the packet.
@@ -67,6 +68,15 @@ def fabric(
 def _hops(scenario: Scenario) -> int:
     """Return about how many packets pass switches, ACKs included."""
     return 2 * MOST_SWITCHES * int(traffic.flows(scenario).packets.sum())
+
+
+def _most_hops(scenario: Scenario) -> int:
+    """Return the same of a run that may be given up: where no route ever leads around a dead link,
+    its flows are sent again and again up to the horizon.
+    """
+    failures = scenario.failures
+    is_endless = scenario.convergence_ps is None and (failures.rate > 0 or failures.events)
+    return _hops(scenario) * (HORIZON_BOUNDS if is_endless else 1)
 
 
 def only_python(scenario: Scenario, program: SwitchProgram) -> str:

@@ -189,7 +189,7 @@ def test_threads_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_flow_of_every_run_has_a_row_and_percentiles_are_of_these(tmp_path: Path) -> None:
     flows, rows, picture = (tmp_path / name for name in ("f.parquet", "r.csv", "cdf.svg"))
-    options = ("--policy", "ofan,flow", "--seeds", 2, "--flows", flows, "--csv", rows)
+    options = ("--policies", "ofan,flow", "--seeds", 2, "--flows", flows, "--csv", rows)
     assert ofan("sim", "run", *TINY, *options, "--cdf", picture) == 0
     frame = pl.read_parquet(flows)
     assert frame.group_by("policy", "seed").len()["len"].to_list() == [2] * 4

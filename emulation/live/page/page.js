@@ -78,7 +78,11 @@ function drawLink(group, link, index) {
 
 function focusLink(index) {
   links[focused].node.setAttribute("tabindex", "-1");
-  focused = (index + links.length) % links.length;
+  // Links of folded pods are passed over.
+  const step = index < focused ? links.length - 1 : 1;
+  let next = (index + links.length) % links.length;
+  for (let tries = links.length; tries && links[next].node.classList.contains("folded"); tries -= 1) next = (next + step) % links.length;
+  focused = next;
   links[focused].node.setAttribute("tabindex", "0");
   links[focused].node.focus({ preventScroll: true });
 }
@@ -98,6 +102,8 @@ function drawSwitch(group, place) {
   make("rect", { x: place.x - width / 2, y: place.y - height / 2, width, height, rx: Math.min(7, height / 3) }, node);
   if (isLabelled) make("text", { x: place.x, y: place.y }, node).textContent = place.name;
   make("title", {}, node).textContent = place.name;
+  node.dataset.name = place.name;
+  if (podOf(place.name) === null) node.classList.add("core");
 }
 
 function drawTree() {
@@ -107,13 +113,16 @@ function drawTree() {
   for (const row of layout.rows) make("text", { class: "row", x: 0, y: row.y }, group.nodes).textContent = row.name;
   layout.hosts.forEach((host, index) => {
     const edge = layout.switches[Math.floor(index / layout.hosts_per_edge)];
-    hosts.push(make("path", { class: "drop", d: strand(edge, host, 0) }, group.drops));
+    const drop = make("path", { class: "drop", d: strand(edge, host, 0), "data-name": host.name }, group.drops);
+    hosts.push(drop);
     const node = make("g", { class: "node" }, group.nodes);
     make("circle", { cx: host.x, cy: host.y, r: layout.k <= LABELLED_K ? 8 : Math.max(1.5, 300 / layout.hosts.length) }, node);
     make("title", {}, node).textContent = host.name;
+    node.dataset.name = host.name;
   });
   layout.links.forEach((link, index) => drawLink(group.links, link, index));
   for (const place of layout.switches) drawSwitch(group.nodes, place);
+  make("rect", { rx: 6 }, make("g", { class: "node band folded" }, group.nodes));
 }
 
 function drawTable() {
@@ -128,6 +137,93 @@ function drawTable() {
   });
 }
 
+// On a narrow page, and from k = 8 on, where links are too thin to tell apart, one pod is shown in full beside the cores,
+// which are a band then: every pod folds to a bar as dark as its links, and unfolds when it is chosen.
+const POD_K = 8, NARROW = 700;
+let openPod = 0;
+
+const podOf = (index) => { const match = /^(?:edge|agg|h)(\d+)_/.exec(index); return match ? Number(match[1]) : null; };
+
+function drawPods() {
+  const count = new Set(layout.switches.map((place) => podOf(place.name)).filter((pod) => pod !== null)).size;
+  for (let pod = 0; pod < count; pod += 1) {
+    const button = html("button", "", "pod");
+    button.type = "button";
+    button.append(html("span", `pod ${pod}`), html("i"), html("small"));
+    button.addEventListener("click", () => { openPod = openPod === pod ? null : pod; fold(); });
+    $("pods").append(button);
+  }
+  const narrow = matchMedia(`(max-width: ${NARROW}px)`);
+  narrow.addEventListener("change", fold);
+  fold();
+}
+
+function isFolding() { return $("pods").children.length > 1 && (layout.k >= POD_K || matchMedia(`(max-width: ${NARROW}px)`).matches); }
+
+function fold() {
+  const folding = isFolding(), tree = $("tree");
+  $("pods").hidden = !folding;
+  $("scroll").hidden = folding && openPod === null;
+  [...$("pods").children].forEach((button, pod) => button.setAttribute("aria-expanded", String(folding && pod === openPod)));
+  const shown = (name) => { const pod = podOf(name); return !folding || pod === null || pod === openPod; };
+  layout.links.forEach((link, index) => links[index].node.classList.toggle("folded", !shown(link.name)));
+  tree.querySelectorAll(".node, .drop").forEach((node) => node.classList.toggle("folded", !shown(node.dataset.name || "")));
+  tree.querySelector(".band").classList.toggle("folded", !folding);
+  tree.querySelectorAll(".core").forEach((node) => node.classList.toggle("folded", folding));
+  tree.classList.toggle("narrow", folding);
+  tree.setAttribute("viewBox", folding && openPod !== null ? podBox() : `0 0 ${layout.width} ${layout.height}`);
+  if (folding && openPod !== null) gather(); else { scatter(); setRows(0); }
+}
+
+// The pod's own box; links to cores end on the band above it.
+function podBox() {
+  const own = [...layout.hosts, ...layout.switches].filter((place) => podOf(place.name) === openPod);
+  const left = Math.min(...own.map((place) => place.x)), right = Math.max(...own.map((place) => place.x));
+  const room = Math.max(64, (right - left) * 0.2);
+  setRows(left - room);
+  return `${left - room} 0 ${right - left + 2 * room} ${layout.height}`;
+}
+
+function setRows(x) { $("tree").querySelectorAll("text.row").forEach((text) => text.setAttribute("x", x)); }
+
+function gather() {
+  const own = layout.switches.filter((place) => podOf(place.name) === openPod), gap = Math.min(3, 10 / layout.k);
+  const left = Math.min(...own.map((place) => place.x)), right = Math.max(...own.map((place) => place.x));
+  const band = $("tree").querySelector(".band rect"), top = layout.rows[0].y;
+  const ups = layout.links.map((link, index) => [link, index]).filter(([link]) => podOf(link.name) === openPod && podOf(layout.switches[link.upper].name) === null);
+  for (const [key, value] of Object.entries({ x: left - 10, y: top - 10, width: right - left + 20, height: 20 })) band.setAttribute(key, value);
+  const width = (right - left) / Math.max(1, ups.length - 1);
+  ups.forEach(([link, index], place) => move(index, layout.switches[link.lower], { x: left + place * width, y: top + 10 }, gap / 2));
+}
+
+function scatter() {
+  const gap = Math.min(3, 10 / layout.k);
+  layout.links.forEach((link, index) => move(index, layout.switches[link.lower], layout.switches[link.upper], gap));
+}
+
+function move(index, from, to, gap) {
+  const { node, up, down } = links[index], middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+  node.querySelector(".hit").setAttribute("d", strand(from, to, 0));
+  up.setAttribute("d", strand(from, to, gap));
+  down.setAttribute("d", strand(from, to, -gap));
+  node.querySelector(".cross").setAttribute("d", `M${middle.x - 6} ${middle.y - 6}l12 12m0-12l-12 12`);
+}
+
+function updatePods() {
+  const loads = [...$("pods").children].map(() => ({ sum: 0, count: 0, failed: 0 }));
+  latest.links.forEach(([isUp, up, down], index) => {
+    const pod = loads[podOf(layout.links[index].name)];
+    if (!pod) return;
+    pod.sum += up + down; pod.count += 2; pod.failed += isUp ? 0 : 1;
+  });
+  [...$("pods").children].forEach((button, pod) => {
+    const { sum, count, failed } = loads[pod], [, bar, words] = button.children;
+    bar.className = `l${level(sum / Math.max(1, count))}`;
+    words.textContent = failed ? `${failed} failed` : percent(sum / Math.max(1, count));
+    button.classList.toggle("bad", failed > 0);
+  });
+}
+
 function drawTiers() {
   for (const [layer, name] of Object.entries(NAMES)) {
     const row = html("div", "", "tier"), label = html("b", layer), output = html("output");
@@ -137,6 +233,7 @@ function drawTiers() {
     row.append(label, svg, output);
     $("tiers").append(row);
   }
+  $("tiers").append(html("p", "", "scale"));
 }
 
 function drawControls() {
@@ -164,7 +261,8 @@ function updateLinks() {
     title.textContent = isUp ? `${name}\nload up ${percent(up)}, down ${percent(down)}\nqueue up ${packets(queueUp)}, down ${packets(queueDown)} packets` : `${name} has failed, ${lost} packets lost`;
   });
   if ($("table").open) latest.links.forEach(updateRow);
-  latest.hosts.forEach((load, index) => hosts[index].setAttribute("class", `drop l${level(load)}`));
+  latest.hosts.forEach((load, index) => hosts[index].setAttribute("class", `drop l${level(load)}${hosts[index].classList.contains("folded") ? " folded" : ""}`));
+  updatePods();
 }
 
 function updateRow([isUp, up, down, queueUp, queueDown, lost], index) {
@@ -186,6 +284,8 @@ function updateTiers() {
   const most = Math.max(4, ...latest.tiers.map((tier) => tier.longest_queue)), start = trace.length ? trace[0][0] : 0;
   const span = Math.max(1, trace.length ? trace[trace.length - 1][0] - start : 1);
   const at = (time) => ((time - start) / span * HISTORY).toFixed(1);
+  const scale = $("tiers").querySelector(".scale");
+  scale.replaceChildren(html("span", `each line: 0 to ${packets(most)} packets`), html("span", trace.length ? `${duration(start)} to ${duration(start + span)}` : ""));
   const failures = latest.changes.filter((change) => change.at_ps >= start).map((change) => `M${at(change.at_ps)} 0V100`).join("");
   latest.tiers.forEach((tier, index) => {
     const { line, marks, output, svg } = tiers.get(tier.layer);
@@ -267,7 +367,7 @@ function show(snapshot) {
 
 async function begin() {
   layout = await (await fetch("layout")).json();
-  for (const draw of [drawTree, drawTable, drawTiers, drawControls]) draw();
+  for (const draw of [drawTree, drawPods, drawTable, drawTiers, drawControls]) draw();
   $("table").addEventListener("toggle", () => latest && latest.links.forEach(updateRow));
   const events = new EventSource("events");
   events.addEventListener("history", (event) => { trace.splice(0, trace.length, ...JSON.parse(event.data)); });

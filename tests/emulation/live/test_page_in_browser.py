@@ -159,3 +159,18 @@ def test_a_ring_shows_its_phases_as_they_go(browser: Any, serve: Callable[..., S
     ]
     assert all("complete in" in text for text in phases)
     assert page.run("document.querySelectorAll('.link.down').length") == 1
+
+
+def test_on_a_telephone_pods_fold_and_the_chosen_one_is_whole(page: Page) -> None:
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True},
+    )
+    page.wait("document.querySelectorAll('.pod[aria-expanded=true]').length === 1")
+    assert page.run("document.documentElement.scrollWidth") == 400
+    # Four links between edges and aggs, four to the cores' band.
+    shown = "[...document.querySelectorAll('.link:not(.folded)')].map(l => l.dataset.link)"
+    assert len(page.run(shown)) == 8
+    page.run("document.querySelectorAll('.pod')[2].click()")
+    assert {link.partition("_")[0] for link in page.run(shown)} == {"edge2", "agg2"}
+    assert page.run("document.querySelector('.scale').textContent").startswith("each line: 0 to ")

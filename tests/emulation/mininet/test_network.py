@@ -1,6 +1,7 @@
 """A fat-tree of switch processes over veths: one network, brought up once, and what it must do."""
 
 import os
+import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -58,7 +59,7 @@ def fabric(captured, tmp_path_factory):
 @pytest.fixture
 def commands(fabric, monkeypatch):
     """Return a function that runs one of our commands while this thread serves the held network."""
-    held = Held(fabric, lambda _line: None)
+    held = Held(fabric, lambda _line: None, "complete in 5.0 ms")
     monkeypatch.setattr(emulation.held.cli, "ask", lambda request: ask(request, fabric.folder))
     with (
         control_server(fabric.folder, fabric.loop.selector, held.handlers),
@@ -161,6 +162,8 @@ def test_commands_break_and_mend_links_while_traffic_runs(commands, fabric):
 def test_status_shows_every_switch(commands):
     shown = commands(ofan, "status")
     assert shown.count("ofan  ") >= 20
+    # The network was held after a run.
+    assert "traffic: complete in 5.0 ms" in shown
     assert "failed links: none" in shown
 
 
@@ -172,7 +175,15 @@ def test_traffic_can_be_stopped(commands):
     assert (
         commands(ofan, "traffic", "start", "--message-bytes", str(10**7)) == "traffic has started"
     )
-    assert "flows are not complete" in commands(ofan, "traffic", "stop")
+    said = commands(ofan, "traffic", "stop")
+    assert said.startswith("ended: stopped, 16 flows are not complete")
+    found = re.search(r"(\d+) packets sent, (\d+) received, .* (\d+) lost on links", said)
+    assert found, said
+    sent, received, lost = map(int, found.groups())
+    assert sent >= received > 0 == lost
+    assert said.endswith(" 0 unaccounted for")
+    # What happened last is what `status` tells.
+    assert f"traffic: {said}" in commands(ofan, "status")
 
 
 @pytest.mark.parametrize(

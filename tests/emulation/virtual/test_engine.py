@@ -11,7 +11,7 @@ from emulation.virtual import engine
 from emulation.virtual.engine import fabric
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.native import NativeFabric
-from fattree.experiment import Collective, Controller, Fabric, Scenario
+from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
 
 SMALL = Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=8 * 4096))
 PROBING = SMALL.model_copy(update={"controller": Controller(detection="probe")})
@@ -42,6 +42,19 @@ def test_machine_code_is_the_default_where_kernels_are_there(
     assert isinstance(fabric(SMALL, engine="native"), NativeFabric)
     monkeypatch.setattr(engine, "FEW_HOPS", 1)
     assert isinstance(fabric(SMALL), NativeFabric)
+
+
+def test_a_run_that_may_be_given_up_at_the_horizon_is_a_long_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "are_compiled", lambda: False)
+    small = SMALL.model_copy(update={"fabric": Fabric(k=4)})
+    monkeypatch.setattr(engine, "FEW_HOPS", 50 * engine._hops(small))
+    dead = LinkEvent(link="agg0_0-core0_0", down_ns=100)
+    for rtt, kind in ((2.0, VirtualFabric), (float("inf"), NativeFabric)):
+        failures = Failures(events=(dead,), convergence_rtt=rtt)
+        scenario = small.model_copy(update={"failures": failures})
+        assert isinstance(fabric(scenario), kind)
 
 
 def test_what_only_python_can_run_is_said_in_a_line() -> None:
