@@ -39,10 +39,21 @@ def examples() -> list[str]:
 
 
 EXAMPLES = [example for example in examples() if not ELSEWHERE.search(example)]
+QUICK = ("ofan experiments", "ofan p4", "ofan emulate demo_failure")
+# What an example goes on from.
+FIRST = {
+    "results/message_size.sqlite": ("ofan sim sweep sweep.toml --jobs 1",),
+    "p4 stf .": ("ofan experiments copy router.p4 router.stf",),
+    "results compare": (
+        "ofan emulate demo",
+        "ofan emulate demo",
+        "ofan emulate demo --set fabric.latency_ns=600 --output results/other",
+    ),
+}
 
 
 def words_of(example: str) -> list[str]:
-    words = shlex.split(example.partition(" | ")[0])[1:]
+    words = shlex.split(re.split(r" [|>] ", example)[0])[1:]
     name = words[1] if words[0] == "sim" else words[0]
     return [*words, *SHORTER.get(name, ())]
 
@@ -51,16 +62,16 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) > 30
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(each, marks=() if each.startswith(QUICK) else pytest.mark.slow)
+        for each in EXAMPLES
+    ],
+)
 def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    if "results/message_size.sqlite" in example:
-        few = words_of("ofan sim sweep sweep.toml --jobs 1")
-        assert CliRunner().invoke(ofan.cli, few).exit_code == 0
-
-    if "p4 stf ." in example:
-        copied = ["experiments", "copy", "router.p4", "router.stf"]
-        assert CliRunner().invoke(ofan.cli, copied).exit_code == 0
-
-    result = CliRunner().invoke(ofan.cli, words_of(example))
-    assert result.exit_code == 0, f"{example}\n{result.output}\n{result.exception}"
+    before = [first for part, firsts in FIRST.items() if part in example for first in firsts]
+    for command in (*before, example):
+        result = CliRunner().invoke(ofan.cli, words_of(command))
+        assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
