@@ -140,7 +140,7 @@ def test_a_wheel_serves_anybody_anywhere(installed: Path, desk: Path) -> None:
         run([installed, *command], desk)
 
     kept = (
-        "results/demo/cct.png",
+        "results/demo/demo.png",
         "results/demo_mine/comparison.png",
         "ofan.json",
         "mine.json",
