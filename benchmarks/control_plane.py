@@ -38,7 +38,7 @@ from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
 from emulation.virtual.fabric import VirtualFabric
 from fattree.addressing import device_id, switch_name
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.forwarding import NONE, Forwarding
 
 Answer = TypeVar("Answer")
@@ -303,7 +303,7 @@ def interruptions() -> Iterator[Row]:
     """Count the packets that a core link's failure and its return cost in virtual time, by G."""
     for rtts in (0, 0.5, 1, 2):
         lost, unrouted, sent = _virtual(
-            Failures(events=(LinkEvent(link=CORE_LINK, down_ns=5_000),), convergence_rtt=rtts)
+            Failures(events=(FailureEvent(link=CORE_LINK, down_ns=5_000),), convergence_rtt=rtts)
         )
         yield {
             "what": f"virtual: a core link fails, G = {rtts:g} RTT",
@@ -312,7 +312,7 @@ def interruptions() -> Iterator[Row]:
             "sent": sent,
         }
 
-    comes_back = Failures(events=(LinkEvent(link=CORE_LINK, down_ns=0, up_ns=5_000),))
+    comes_back = Failures(events=(FailureEvent(link=CORE_LINK, down_ns=0, up_ns=5_000),))
     lost, unrouted, sent = _virtual(comes_back)
     yield {
         "what": "virtual: it comes back under load",
@@ -329,7 +329,7 @@ def _virtual(failures: Failures) -> tuple[int, int, int]:
 
 def real_interruption() -> Row:
     """Fail a core link on Mininet with G = 0; raises EmulationError where there is no Mininet."""
-    failures = Failures(events=(LinkEvent(link=CORE_LINK, down_ns=1e9),))
+    failures = Failures(events=(FailureEvent(link=CORE_LINK, down_ns=1e9),))
     slow = Fabric(k=4, rate_gbps=0.001, latency_ns=10e6)
     chosen = Scenario(
         policy="ofan", fabric=slow, collective=Collective(message_bytes=1 << 18), failures=failures

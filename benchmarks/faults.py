@@ -36,7 +36,7 @@ from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
 from fattree import traffic
 from fattree.addressing import link_name, link_named, switch_named
-from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
 from fattree.failures import cut_off
 from fattree.topology import FatTree
 from fattree.units import PS_PER_MS
@@ -435,7 +435,7 @@ def measured(case: Case, fabric: MininetFabric) -> Sample:
         click.echo(f"{case.fault}: once more", err=True)
 
 
-def storm(tree: FatTree, count: int, seed: int) -> tuple[LinkEvent, ...]:
+def storm(tree: FatTree, count: int, seed: int) -> tuple[FailureEvent, ...]:
     """Return so many failures within a second that leave every pair of hosts a path."""
     rng = np.random.default_rng(seed)
     everybody = traffic.flows(
@@ -446,7 +446,7 @@ def storm(tree: FatTree, count: int, seed: int) -> tuple[LinkEvent, ...]:
         if not len(cut_off(tree, LinkState.without(tree, frozenset(chosen)), everybody)):
             times = rng.uniform(0.2e9, 1.2e9, count)
             return tuple(
-                LinkEvent(link=link_name(tree, link), down_ns=at)
+                FailureEvent(link=link_name(tree, link), down_ns=at)
                 for link, at in zip(chosen, times, strict=True)
             )
 

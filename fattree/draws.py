@@ -27,6 +27,7 @@ class Stream(IntEnum):
     LABEL = 9
     PLB = 10
     WAYPOINT = 11
+    LOSS = 12
 
 
 def component(stream: int, index: int) -> int:

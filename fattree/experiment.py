@@ -244,23 +244,64 @@ class Transport(Section):
     rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
-class LinkEvent(Section):
-    """A link that fails and perhaps comes back, at given times."""
+class Place(Section):
+    """A link between switches, a host's link, or a whole switch: all its links."""
 
-    link: str
+    link: str | None = None
+    host: str | None = None
+    switch: str | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Place":
+        if sum(name is not None for name in (self.link, self.host, self.switch)) != 1:
+            raise ValueError("name one of link, host, switch")
+
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what it is called."""
+        return self.link or self.host or self.switch or ""
+
+
+class FailureEvent(Place):
+    """Links that fail and perhaps come back, at given times; `times` over, every `every_ns`."""
+
     down_ns: Annotated[float, Field(ge=0, le=LATEST_NS)]
     up_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
+    times: Annotated[int, Field(ge=1, le=10_000)] = 1
+    every_ns: Annotated[float, Field(gt=0, le=LATEST_NS)] | None = None
+
+    @model_validator(mode="after")
+    def _flaps(self) -> "FailureEvent":
+        if (self.times > 1) != (self.every_ns is not None):
+            raise ValueError("times and every_ns go together: so often, and how long after another")
+
+        if self.every_ns is None:
+            return self
+
+        if self.up_ns is None or not 0 < self.up_ns - self.down_ns < self.every_ns:
+            raise ValueError("between two failures the link comes up: up_ns - down_ns < every_ns")
+
+        return self
+
+
+class Loss(Place):
+    """Links that lose this share of their packets, in either direction, at random."""
+
+    share: Annotated[float, Field(gt=0, le=1)]
 
 
 class Failures(Section):
-    """Failed links: drawn at a rate, named, or both.
+    """Failed links: drawn at a rate, named, or both; and links that lose packets all the time.
 
     `convergence_rtt` is G in zero-load RTTs (`inf`: routes never change).
     """
 
     rate: Annotated[float, Field(ge=0, le=1)] = 0
     at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
-    events: tuple[LinkEvent, ...] = ()
+    events: tuple[FailureEvent, ...] = ()
+    losses: tuple[Loss, ...] = ()
     convergence_rtt: Annotated[float, Field(ge=0, allow_inf_nan=True)] = 0
     local_repair: bool = False
 

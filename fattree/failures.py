@@ -1,7 +1,8 @@
 """Which links fail and when, drawn or named, and when the routes follow.
 
 A seed fixes the failures for all load balancers alike (design, decision 10). A draw that cuts a
-flow off from its destination is drawn again and counted; named failures that do so are an error.
+flow off from its destination for good is drawn again and counted; named failures that do so are an
+error.
 """
 
 from collections.abc import Iterator
@@ -11,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.addressing import host_name, link_named
+from fattree.addressing import host_name, host_named, link_named, switch_named
 from fattree.draws import MASK, Stream, component, mix
 from fattree.errors import FailureError
-from fattree.experiment import Scenario
+from fattree.experiment import Place, Scenario
 from fattree.flows import Flows
 from fattree.topology import FatTree
 from fattree.units import PS_PER_NS
@@ -60,13 +61,23 @@ class RouteChange:
 class Timeline:
     """All link events of a run, in order; the routes that hold at the start, and their changes.
 
-    `redraws`: how often the draw was repeated.
+    `redraws`: how often the draw was repeated. `hosts` are the outages of hosts' links, of which no
+    route knows, by host.
     """
 
     changes: tuple[LinkChange, ...]
     first_routes: Links
     routes: tuple[RouteChange, ...]
     redraws: int
+    hosts: tuple[Outage, ...] = ()
+
+    @property
+    def last_change_ps(self) -> int:
+        """Return when links or routes change for the last time."""
+        times = [change.time_ps for change in self.changes]
+        times += [change.time_ps for change in self.routes]
+        times += [outage.up_ps for outage in self.hosts if outage.up_ps != FOREVER]
+        return max(times, default=0)
 
     @property
     def down_at_start(self) -> Links:
@@ -83,10 +94,11 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
 
     An event at time 0 with G = 0 is in the first routes; with G infinite routes never change.
     """
-    named = named_outages(scenario)
+    named, hosts = named_outages(scenario)
     rate = scenario.failures.rate
     changes = _changes(named)
     _refuse_cut_off(scenario.tree, changes, flows)
+    _refuse_lost_hosts(scenario.tree, hosts, flows)
 
     # Each attempt draws all links anew, from a stream of its own: failures stay independent, given
     # that they cut nobody off.
@@ -103,7 +115,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
             )
 
     first, routes = _routes(changes, scenario.convergence_ps)
-    return Timeline(changes, first, routes, attempt)
+    return Timeline(changes, first, routes, attempt, tuple(_merged(hosts)))
 
 
 def draw(scenario: Scenario, attempt: int) -> list[Outage]:
@@ -116,21 +128,65 @@ def draw(scenario: Scenario, attempt: int) -> list[Outage]:
     ]
 
 
-def named_outages(scenario: Scenario) -> list[Outage]:
-    """Return the outages of `failures.events`; raises AddressError, FailureError."""
-    outages = []
+def named_outages(scenario: Scenario) -> tuple[list[Outage], list[Outage]]:
+    """Return the outages of `failures.events`: of links between switches, and of hosts' links.
+
+    The latter's `link` is the host. Raises AddressError, FailureError.
+    """
+    links: list[Outage] = []
+    hosts: list[Outage] = []
     for event in scenario.failures.events:
         down_ps = round(event.down_ns * PS_PER_NS)
         up_ps = FOREVER if event.up_ns is None else round(event.up_ns * PS_PER_NS)
         if up_ps <= down_ps:
             raise FailureError(
-                f"{event.link} comes up at {event.up_ns:g} ns, "
+                f"{event.name} comes up at {event.up_ns:g} ns, "
                 f"but it goes down at {event.down_ns:g} ns"
             )
 
-        outages.append(Outage(link_named(scenario.tree, event.link), down_ps, up_ps))
+        period_ps = round((event.every_ns or 0) * PS_PER_NS)
+        of_links, of_hosts = places(scenario.tree, event)
+        for shift in range(0, event.times * period_ps or 1, period_ps or 1):
+            end_ps = FOREVER if up_ps == FOREVER else up_ps + shift
+            links += [Outage(link, down_ps + shift, end_ps) for link in of_links]
+            hosts += [Outage(host, down_ps + shift, end_ps) for host in of_hosts]
 
-    return outages
+    return links, hosts
+
+
+def places(tree: FatTree, place: Place) -> tuple[list[int], list[int]]:
+    """Return the links between switches, and the hosts, that a place means; raises AddressError."""
+    if place.link is not None:
+        return [link_named(tree, place.link)], []
+
+    if place.host is not None:
+        return [], [host_named(tree, place.host)]
+
+    switch = switch_named(tree, place.switch or "")
+    links = [tree.link_at(switch, port) for port in tree.ports(switch)]
+    hosts = [
+        tree.host_at(switch, port)
+        for port, link in zip(tree.ports(switch), links, strict=True)
+        if link is None
+    ]
+    return [link for link in links if link is not None], hosts
+
+
+def loss_thresholds(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the loss thresholds of links between switches, and of hosts' links.
+
+    The n-th packet on a directed link (as `sim.state` numbers them) is lost where the n-th number
+    of `Stream.LOSS` for that link is below the threshold. Raises AddressError.
+    """
+    links: dict[int, int] = {}
+    hosts: dict[int, int] = {}
+    for loss in scenario.failures.losses:
+        of_links, of_hosts = places(scenario.tree, loss)
+        threshold = round(loss.share * (MASK + 1))
+        links |= dict.fromkeys(of_links, threshold)
+        hosts |= dict.fromkeys(of_hosts, threshold)
+
+    return links, hosts
 
 
 def _changes(outages: list[Outage]) -> tuple[LinkChange, ...]:
@@ -206,27 +262,37 @@ def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
     return np.flatnonzero((source != destination) & ~paths.any(axis=1))
 
 
+def _last_state(changes: tuple[LinkChange, ...]) -> Links:
+    *_, last = (frozenset(), *_states(changes))
+    return last
+
+
 def _cuts_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows) -> bool:
-    return any(
-        len(cut_off(tree, LinkState.without(tree, failed), flows)) for failed in _states(changes)
-    )
+    # What comes back is waited for.
+    return len(cut_off(tree, LinkState.without(tree, _last_state(changes)), flows)) > 0
 
 
 def _refuse_cut_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows) -> None:
-    for change, failed in zip(changes, _states(changes), strict=True):
-        lost = cut_off(tree, LinkState.without(tree, failed), flows)
-        if len(lost):
-            named = [
-                f"{host_name(tree, source)} to {host_name(tree, destination)}"
-                for source, destination in zip(
-                    flows.source[lost[:3]].tolist(),
-                    flows.destination[lost[:3]].tolist(),
-                    strict=True,
-                )
-            ]
+    lost = cut_off(tree, LinkState.without(tree, _last_state(changes)), flows)
+    if not len(lost):
+        return
 
-            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            down = f"the links that are down from {change.time_ps / PS_PER_NS:g} ns on"
-            raise FailureError(
-                f"{down} leave {len(lost)} flow(s) without a path: {', '.join(named)}{more}"
-            )
+    named = [
+        f"{host_name(tree, source)} to {host_name(tree, destination)}"
+        for source, destination in zip(
+            flows.source[lost[:3]].tolist(), flows.destination[lost[:3]].tolist(), strict=True
+        )
+    ]
+    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+    down = f"the links that are down from {changes[-1].time_ps / PS_PER_NS:g} ns on"
+    raise FailureError(f"{down} leave {len(lost)} flow(s) without a path: {', '.join(named)}{more}")
+
+
+def _refuse_lost_hosts(tree: FatTree, hosts: list[Outage], flows: Flows) -> None:
+    lost = {outage.link for outage in hosts if outage.up_ps == FOREVER}
+    needed = lost & {*flows.source.tolist(), *flows.destination.tolist()}
+    if needed:
+        raise FailureError(
+            f"the link of {host_name(tree, min(needed))} never comes up again, and its flows have "
+            "no other: say when (up_ns)"
+        )

@@ -18,8 +18,5 @@ def given_up_ps(scenario: Scenario, flows: Flows, events: Timeline, gaps: NDArra
 
     The last change is one of links or routes, and the last flow's given start is added to it.
     """
-    changes_ps = [change.time_ps for change in events.changes]
-    changes_ps += [change.time_ps for change in events.routes]
     starts_ps = int(flows.start_ps.max(initial=0))
-
-    return max(changes_ps, default=0) + starts_ps + HORIZON_BOUNDS * bound_ps(scenario, flows, gaps)
+    return events.last_change_ps + starts_ps + HORIZON_BOUNDS * bound_ps(scenario, flows, gaps)

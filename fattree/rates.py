@@ -24,8 +24,7 @@ def rho_max(tree: FatTree, links: LinkState, flows: Flows) -> Fraction:
     """Return the share of line rate, at most 1, at which no inter-switch link is overloaded.
 
     Without failures it is 1, whatever the traffic (the paper's "Decoupling Components"). Flows of
-    different generations do not meet. Every flow needs a path: `failures.cut_off` names those
-    without.
+    different generations do not meet. Those that have no path for the time being load none.
     """
     if links.edge_agg.all() and links.agg_core.all():
         return Fraction(1)
@@ -96,7 +95,8 @@ def _loads(
     uplinks).
     """
     pods = np.arange(tree.pods)
-    of_path = demand.flows / (demand.share * paths.sum(axis=1))
+    # Who has no path for the time being loads none.
+    of_path = demand.flows / (demand.share * np.maximum(paths.sum(axis=1), 1))
     of_agg = paths * of_path[:, None]
     up, down = np.zeros((2, tree.edges, tree.edge_uplinks))
     np.add.at(up, demand.source, of_agg)

@@ -283,6 +283,7 @@ def result_of(
         ),
         host_bytes=load[ports:],
         host_packets=(data + acks)[ports:],
+        host_lost=int(ledgers["lost"][ports:].sum()),
         unroutable=int(world.counters[UNROUTABLE]),
         redraws=network.events.redraws,
         series=series,

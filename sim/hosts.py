@@ -12,7 +12,7 @@ from sim.frames import is_own, note_arrival, note_holes, note_receipt, write_fra
 from sim.jit import at, inlined
 from sim.lb.hashing import label_hash
 from sim.lb.schedules import start_or_next
-from sim.queues import append, following, leave, occupy
+from sim.queues import append, following, is_gone, leave, occupy
 from sim.state import (
     ACK,
     CHUNK,
@@ -22,6 +22,7 @@ from sim.state import (
     LOST,
     MARKED,
     MISDELIVERED,
+    NOWHERE,
     RECEIVED,
     UNFINISHED,
 )
@@ -301,15 +302,19 @@ def send(world, routes, frames, number, now_ps):
 
 @inlined
 def put(world, number, is_ack, now_ps):
-    """Take the host's link for one packet; return its slot, in which only the time is set."""
+    """Take the host's link for one packet; return its slot, in which only the time is set.
+
+    Return also the status of one that never arrives (LOST, else 0).
+    """
     constants = world.constants
     link = world.links[at(constants.ports + number)]
-    _, departure_ps = occupy(link, constants, is_ack, now_ps)
+    start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
+    fate = LOST if is_gone(world, constants.ports + number, link, start_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps
     world.hosts[at(number)].free_ps = link.free_ps
 
-    return slot
+    return slot, fate
 
 
 @inlined
@@ -321,11 +326,12 @@ def send_ack(world, routes, frames, number, now_ps):
     waiting = host.taken
     host.taken = following(pool, waiting)
     host.acks -= 1
-    slot = put(world, number, ACK, now_ps)
+    slot, fate = put(world, number, ACK, now_ps)
     time_ps = pool.packets[at(slot)].time_ps
     pool.packets[at(slot)] = pool.packets[at(waiting)]
     ack = pool.packets[at(slot)]
     ack.time_ps = time_ps
+    ack.status |= fate
 
     if (waiting + 1) % CHUNK == 0:
         leave(pool, waiting, world.counters)
@@ -353,14 +359,14 @@ def send_data(world, routes, frames, number, now_ps):
     psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
     world.counters[LIVE] += 1
-    slot = put(world, number, DATA, now_ps)
+    slot, fate = put(world, number, DATA, now_ps)
     packet = world.pool.packets[at(slot)]
     packet.flow = flow
     packet.psn = psn
     packet.pod = constant.pod
     packet.edge = constant.edge
     packet.index = constant.index
-    packet.status = DATA
+    packet.status = DATA | fate
     packet.label = label
     packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
     is_routed = direct(world, routes, packet, DATA)
@@ -373,7 +379,9 @@ def direct(world, routes, packet, kind):
 
     Return whether there is one.
     """
-    # Other load balancers have no waypoints, nor have pairs under one edge, with nothing to choose.
+    # Other load balancers have no waypoints, nor have pairs under one edge, with nothing to choose,
+    # nor those that are cut off for the time being.
+    packet.route_agg = NOWHERE
     if len(routes.waypoints) == 0:
         return False
 

@@ -17,7 +17,7 @@ from fattree.addressing import host_ip
 from fattree.draws import Stream, component, mix
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
-from fattree.failures import Timeline, timeline
+from fattree.failures import Timeline, loss_thresholds, timeline
 from fattree.flows import Flows as Traffic
 from fattree.flows import offsets, path_links
 from fattree.forwarding import LEVELS, Forwarding, scenario_forwarding
@@ -244,6 +244,7 @@ def _world(
     links = _links(tree)
     hosts = _hosts(tree, flows)
     ledgers = records(len(links), LEDGER)
+    _place_losses(scenario, ledgers)
     place_lists(pool, links, hosts, ports)
     low, high = _label_hashes()
     shared = rules(scenario)
@@ -304,26 +305,50 @@ def _place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Rec
 
     A row ends with NEVER, where `sim.queues.is_lost` stops.
     """
-    rows: dict[int, list[list[int]]] = {}
+    rows: dict[tuple[int, ...], list[list[int]]] = {}
     for change in events.changes:
         for link in change.up:
-            rows[link][-1][1] = change.time_ps
+            rows[_of_link(tree, link)][-1][1] = change.time_ps
 
         for link in change.down:
-            rows.setdefault(link, []).append([change.time_ps, NEVER])
+            rows.setdefault(_of_link(tree, link), []).append([change.time_ps, NEVER])
+
+    for host, down_ps, up_ps in events.hosts:
+        rows.setdefault(_of_host(tree, host), []).append([down_ps, up_ps])
 
     # All links without an outage share row 0.
     table = [[NEVER, NEVER]]
     ledgers["up_ps"] = NEVER
-    for link, row in rows.items():
-        for end in tree.link_ends(link):
-            number = tree.first_port(end.switch) + end.port - 1
+    for numbers, row in rows.items():
+        for number in numbers:
             ledgers["outage"][number] = len(table)
             links["down_ps"][number], ledgers["up_ps"][number] = row[0]
 
         table += [*row, [NEVER, NEVER]]
 
     return np.array(table, dtype=np.int64)
+
+
+def _of_link(tree: FatTree, link: int) -> tuple[int, ...]:
+    """Return the two directed links of a link between switches."""
+    return tuple(tree.first_port(end.switch) + end.port - 1 for end in tree.link_ends(link))
+
+
+def _of_host(tree: FatTree, host: int) -> tuple[int, ...]:
+    """Return the two directed links between a host and its edge."""
+    edge, port = tree.access(host)
+    return tree.first_port(edge) + port - 1, tree.first_port(tree.switches) + host
+
+
+def _place_losses(scenario: Scenario, ledgers: Records) -> None:
+    """Tell links how many of their packets they lose at random."""
+    tree = scenario.tree
+    of_links, of_hosts = loss_thresholds(scenario)
+    for link, threshold in of_links.items():
+        ledgers["unlucky"][[*_of_link(tree, link)]] = threshold
+
+    for host, threshold in of_hosts.items():
+        ledgers["unlucky"][[*_of_host(tree, host)]] = threshold
 
 
 def _constants(scenario: Scenario) -> Constants:
@@ -369,6 +394,7 @@ def _constants(scenario: Scenario) -> Constants:
         is_sack=int(rules(scenario).recovery == Recovery.SACK),
         is_stale=int(scenario.load_balancer.queue_staleness_ns > 0),
         is_shared=int(scenario.load_balancer.rr_pointer == "shared"),
+        is_lossy=int(bool(scenario.failures.losses)),
     )
 
 

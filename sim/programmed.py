@@ -216,7 +216,7 @@ class Programmed:
             received=int(counters[RECEIVED]) - late,
             dropped=int(result.ports.dropped.sum()),
             unrouted=int(counters[UNROUTABLE]),
-            lost=int(result.ports.lost_to_failure.sum()),
+            lost=int(result.ports.lost_to_failure.sum()) + result.host_lost,
             in_flight=moving,
             hops=int(counters[HOPS]),
         )

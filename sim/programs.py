@@ -32,7 +32,7 @@ from sim.frames import (
 )
 from sim.hosts import serve_host
 from sim.jit import at, call, inlined, kernel
-from sim.queues import append, following, is_lost, leave, occupy
+from sim.queues import append, following, is_gone, leave, occupy
 from sim.state import ACK, CHUNK, CLOCK, HOPS, LIVE, LOST, SPARE, UNROUTABLE, UNSERVED
 from sim.switches import (
     PORT_BITS,
@@ -405,14 +405,13 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
 
     is_first = link.cursor == link.tail
     start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
-    is_gone = start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps)
+    gone = is_gone(world, number, link, start_ps)
     queued_at = append(pool, link, 2, counters)
     pool.packets[at(queued_at)] = packet
     queued = pool.packets[at(queued_at)]
     queued.time_ps = departure_ps + constants.latency_ps
-    if is_gone:
+    if gone:
         queued.status |= LOST
-        ledger.lost += 1
 
     words = frames.words
     here = block(frames, slot) >> 3

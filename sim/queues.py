@@ -12,8 +12,11 @@ in memory as those of a ring would.
 
 import numpy as np
 
+from fattree.draws import Stream, component, mix
 from sim.jit import at, inlined
 from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SPARE
+
+LOSS = int(Stream.LOSS)
 
 
 @inlined
@@ -94,6 +97,23 @@ def is_lost(link, ledger, outages, start_ps):
 
 
 @inlined
+def is_gone(world, number, link, start_ps):
+    """Return whether the transmission that starts now, the link's last one, never arrives."""
+    ledger = world.ledgers[at(number)]
+    gone = start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps)
+
+    # The ledger is another line of memory, and hardly any run has links that lose packets.
+    if world.constants.is_lossy and not gone:
+        count = np.int64(link.data_packets) + np.int64(link.ack_packets) - 1
+        gone = mix(world.constants.seed, component(LOSS, number), count) < ledger.unlucky
+
+    if gone:
+        ledger.lost += 1
+
+    return gone
+
+
+@inlined
 def offer(world, number, packet, now_ps):
     """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit."""
     pool = world.pool
@@ -126,9 +146,8 @@ def offer(world, number, packet, now_ps):
 
     # A FIFO at a constant rate: when a packet leaves is known as soon as it is queued.
     start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
-    if start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps):
+    if is_gone(world, number, link, start_ps):
         status |= LOST
-        ledger.lost += 1
 
     slot = append(pool, link, 2, counters)
     pool.packets[at(slot)] = packet

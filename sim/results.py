@@ -65,6 +65,7 @@ class Result:
     ports: Ports
     host_bytes: Int64
     host_packets: Int64
+    host_lost: int
     unroutable: int
     redraws: int
     series: Series | None
@@ -116,7 +117,7 @@ class Result:
         counts = Counts(
             dropped=int(ports.dropped.sum()) + self.unroutable,
             marked=int(ports.marked.sum()),
-            lost_to_failure=int(ports.lost_to_failure.sum()),
+            lost_to_failure=int(ports.lost_to_failure.sum()) + self.host_lost,
             transmissions=int(self.transmissions.sum()),
             packet_hops=self.packet_hops,
             redraws=self.redraws,

@@ -25,6 +25,8 @@ DATA = 0
 ACK = 1
 MARKED = 2
 LOST = 4
+# A packet's `route_agg` where Host DR has no waypoint for it; no switch has so many uplinks.
+NOWHERE = 255
 
 # Counters of a run: the height of the stack of spare chunks; packets that are neither delivered nor
 # dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
@@ -82,9 +84,13 @@ LINK = np.dtype(
 
 # What is rarely needed of a link, apart from it so that a link fits into a line: packets that did
 # not fit, that were marked, that went into a dead link; the occupancy that adaptive schemes with
-# stale queues see; its next outage is row `outage` and ends at `up_ps`.
+# stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of 2**32 draws
+# for packets, so many lose theirs.
 LEDGER = np.dtype(
-    [(name, np.int64) for name in ("dropped", "marked", "lost", "stale_bytes", "outage", "up_ps")],
+    [
+        (name, np.int64)
+        for name in ("dropped", "marked", "lost", "stale_bytes", "outage", "up_ps", "unlucky")
+    ],
     align=True,
 )
 
@@ -181,7 +187,8 @@ class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
     `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it. A `threshold` is
-    the least queue of its bin. `is_shared` says whether Simple RR's classes share a pointer.
+    the least queue of its bin. `is_shared` says whether Simple RR's classes share a pointer,
+    `is_lossy` whether any link loses packets at random.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -215,6 +222,7 @@ class Constants(NamedTuple):
     is_sack: int
     is_stale: int
     is_shared: int
+    is_lossy: int
 
 
 class Pool(NamedTuple):

@@ -17,6 +17,7 @@ from sim.state import (
     CLOCK,
     LAST_DONE,
     LIVE,
+    LOST,
     MISDELIVERED,
     SPARE,
     UNFINISHED,
@@ -232,5 +233,6 @@ def truncate(world, end_ps):
             elif departure_ps - (constants.ack_ps if is_ack else constants.data_ps) > end_ps:
                 link.ack_packets -= 1 if is_ack else 0
                 link.data_packets -= 0 if is_ack else 1
+                world.ledgers[number].lost -= 1 if packets[slot].status & LOST else 0
 
             slot = following(world.pool, slot)

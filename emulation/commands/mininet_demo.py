@@ -16,7 +16,7 @@ from emulation.mininet.building import mininet_fabric
 from emulation.mininet.fabric import MininetFabric, Run
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Failures, LinkEvent, Scenario
+from fattree.experiment import FailureEvent, Failures, Scenario
 from fattree.experiment_file import load_experiment
 from fattree.units import PS_PER_MS, PS_PER_NS
 from hostagent.isolation import clean_environment, python_command
@@ -61,7 +61,7 @@ def run_twins(file: Path) -> Twins:
 
 
 def _with_failure(scenario: Scenario, at_ps: int) -> Scenario:
-    event = LinkEvent(link=LINK, down_ns=at_ps / PS_PER_NS)
+    event = FailureEvent(link=LINK, down_ns=at_ps / PS_PER_NS)
     failures = Failures(events=(event,), convergence_rtt=scenario.failures.convergence_rtt)
     return scenario.model_copy(update={"failures": failures})
 

@@ -3,7 +3,7 @@
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree import traffic
-from fattree.experiment import Scenario
+from fattree.experiment import Failures, Scenario
 from fattree.flows import Flows, generations, longest_computation_ps
 from fattree.policies import Chooser
 from fattree.units import PS_PER_SECOND
@@ -30,6 +30,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " (--network virtual or sim)"
         )
 
+    _refuse_failures(scenario.failures)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
             "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"
@@ -50,6 +51,22 @@ def refuse_unsupported(scenario: Scenario) -> None:
             f"fabric.rate_gbps = {scenario.fabric.rate_gbps:g} offers {offered:.2g} packets/s"
             " to software switches, which carry some 10,000 a core:"
             f" try {_remedy(scenario, offered)}"
+        )
+
+
+def _refuse_failures(failures: Failures) -> None:
+    """Raise UnsupportedError for failures that only virtual links know."""
+    if failures.losses:
+        raise UnsupportedError(
+            "failures.losses: real links here lose packets as they like, not by a seed"
+            " (--network virtual or sim)"
+        )
+
+    hosts = [event for event in failures.events if event.host or (event.switch or "")[:4] == "edge"]
+    if hosts:
+        raise UnsupportedError(
+            f"failures.events: {hosts[0].name} takes hosts' links with it, which fail on virtual"
+            " networks only (--network virtual or sim)"
         )
 
 

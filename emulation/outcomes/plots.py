@@ -189,7 +189,10 @@ def mark_failures(axes: Axes, outcome: Outcome) -> None:
     # Only once everything else is drawn: marks stay within the limits that data has set.
     top = axes.get_ylim()[1]
     for event in scenario.failures.events:
-        name = link_name(scenario.tree, link_named(scenario.tree, event.link))
+        name = event.name
+        if event.link is not None:
+            name = link_name(scenario.tree, link_named(scenario.tree, event.link))
+
         down_us = event.down_ns / 1_000
         _mark(axes, down_us, f"{name} fails", top)
 

@@ -1,7 +1,7 @@
 """A virtual network of P4 switches, driven through P4Runtime by the real controller."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from controller.fabric_controller import LinkChange
 from controller.liveness import liveness
@@ -12,13 +12,12 @@ from emulation.softswitch.pipeline import Engine
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.network import Network
-from emulation.virtual.ports import Outage
 from emulation.virtual.probes import VirtualProbes
+from emulation.virtual.wires import Wires
 from fattree import failures, traffic
 from fattree.experiment import Scenario
 from fattree.horizon import given_up_ps
 from hostagent.build import paced_gaps
-from hostagent.state import NEVER
 
 
 class VirtualFabric(Control):
@@ -41,7 +40,7 @@ class VirtualFabric(Control):
             Clock(),
             engine,
         )
-        self.network = Network(scenario, self.switches, self.clock, outages(self.line.changes))
+        self.network = Network(scenario, self.switches, self.clock, Wires(scenario, self.line))
         self.network.on_drop = self.forget
         self.start(self.network.at, self.network.hosts.converge)
 
@@ -96,18 +95,3 @@ def default_horizon_ps(scenario: Scenario) -> int:
     flows = traffic.flows(scenario)
     events = failures.timeline(scenario, flows)
     return given_up_ps(scenario, flows, events, paced_gaps(scenario, flows))
-
-
-def outages(changes: Iterable[failures.LinkChange]) -> dict[int, list[Outage]]:
-    """Return when each link is down."""
-    down_since: dict[int, int] = {}
-    found: dict[int, list[Outage]] = {}
-    for change in changes:
-        down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
-        for link in change.up & down_since.keys():
-            found.setdefault(link, []).append((down_since.pop(link), change.time_ps))
-
-    for link, since_ps in down_since.items():
-        found.setdefault(link, []).append((since_ps, NEVER))
-
-    return found

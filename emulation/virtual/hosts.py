@@ -8,28 +8,31 @@ from collections.abc import Sequence
 
 from emulation.outcomes.outcome import FlowResult
 from emulation.virtual.events import ARRIVE, SEND, Push
+from emulation.virtual.wires import Wires
 from fattree import traffic
 from fattree.addressing import host_name
 from fattree.experiment import Scenario
 from fattree.failures import Links
 from fattree.topology import FatTree
 from hostagent.build import endpoints, plans
-from hostagent.endpoint import FlowPlan
+from hostagent.endpoint import Departure, FlowPlan
 from hostagent.state import NEVER
 
 
 class Hosts:
     """All hosts of a scenario; what they send and when they wake goes to `push` as events.
 
-    `done_ps` is when each flow's sender knew it complete; `sent` and `received` count packets.
+    `done_ps` is when each flow's sender knew it complete; `sent`, `received` and, on hosts' own
+    links, `lost` count packets.
     """
 
-    def __init__(self, scenario: Scenario, push: Push) -> None:
+    def __init__(self, scenario: Scenario, push: Push, wires: Wires) -> None:
         flows = traffic.flows(scenario)
         self.done_ps = [NEVER] * len(flows)
         self.unfinished = len(flows)
         self.sent = 0
         self.received = 0
+        self.lost = 0
         self._tree: FatTree = scenario.tree
         self._push = push
         self._plans = plans(scenario, flows)
@@ -41,6 +44,7 @@ class Hosts:
         self._tx_ps = tuple(scenario.tx_ps(size) for size in self._sizes)
         self._slot_ps = tuple(scenario.tx_ps(size + gap) for size in self._sizes)
         self._latency_ps = scenario.latency_ps
+        self._wires = [wires.of_host(host) for host in range(self._tree.hosts)]
 
         self._free_ps = [0] * self._tree.hosts
         self._wake_ps = [NEVER] * self._tree.hosts
@@ -94,19 +98,26 @@ class Hosts:
         departure = endpoint.send(time_ps) if self._sendable_ps(host) <= time_ps else None
         if departure is not None:
             self.sent += 1
-            edge, port = self._tree.access(host)
-            arrival_ps = time_ps + self._tx_ps[departure.is_ack] + self._latency_ps
-            self._push(
-                arrival_ps,
-                kind=ARRIVE,
-                node=edge,
-                port=port,
-                payload=(departure.frame, self._sizes[departure.is_ack]),
-            )
+            wire = self._wires[host]
+            # Both are asked: chance counts every packet, whatever else becomes of it.
+            is_lost = wire.loses_next() | wire.is_down(time_ps)
+            self.lost += is_lost
+            if not is_lost:
+                self._arrive(host, time_ps, departure)
 
             self._free_ps[host] = time_ps + self._slot_ps[departure.is_ack]
 
         self._wake(host, time_ps)
+
+    def _arrive(self, host: int, time_ps: int, departure: Departure) -> None:
+        edge, port = self._tree.access(host)
+        self._push(
+            time_ps + self._tx_ps[departure.is_ack] + self._latency_ps,
+            kind=ARRIVE,
+            node=edge,
+            port=port,
+            payload=(departure.frame, self._sizes[departure.is_ack]),
+        )
 
     def converge(self, failed: Links) -> None:
         """Let hosts that choose routes know which links to avoid from now on."""

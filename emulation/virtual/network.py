@@ -15,7 +15,8 @@ from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSampl
 from emulation.softswitch.switch import Pending, Transmit
 from emulation.virtual.events import ARRIVE, LEAVE, Clock, Event, Kind
 from emulation.virtual.hosts import Hosts
-from emulation.virtual.ports import Outage, Port, ports_of
+from emulation.virtual.ports import Port, ports_of
+from emulation.virtual.wires import Wires
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
 from fattree.topology import SWITCH_LAYERS
@@ -30,7 +31,7 @@ SAMPLES_PER_RTT = 64
 class Queued(NamedTuple):
     """A packet in an output queue.
 
-    `is_lost` where its transmission will start while the link is down.
+    `is_lost` where its transmission will start while the link is down, or where it `is_unlucky`.
     """
 
     pending: Pending
@@ -38,6 +39,7 @@ class Queued(NamedTuple):
     enqueued_ps: int
     is_marked: bool
     is_lost: bool
+    is_unlucky: bool
 
 
 class Node(Protocol):
@@ -77,7 +79,7 @@ class Network:
         scenario: Scenario,
         switches: Sequence[Node],
         clock: Clock,
-        outages: dict[int, list[Outage]] | None = None,
+        wires: Wires,
     ) -> None:
         self.scenario = scenario
         self.tree = scenario.tree
@@ -88,15 +90,13 @@ class Network:
         self.dropped = 0
         self.unrouted = 0
         self.lost = 0
-        self.ports = [
-            ports_of(scenario, switch, outages or {}) for switch in range(self.tree.switches)
-        ]
+        self.ports = [ports_of(scenario, switch, wires) for switch in range(self.tree.switches)]
         # Of IPv4: its version, then DSCP and ECN.
         self._ecn_at = scenario_packets(scenario).forms.data.ip_at + 1
         self._latency_ps = scenario.latency_ps
         self._events: list[Event] = []
         self._sequence = 0
-        self.hosts = Hosts(scenario, self._push)
+        self.hosts = Hosts(scenario, self._push, wires)
         self._samples: dict[int, tuple[int, ...]] = {}
         self._sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT
         self._next_sample_ps = 0
@@ -152,7 +152,7 @@ class Network:
         """Break or mend links now; what waits for them is judged anew (design, decision 8)."""
         ends = {end for link in links for end in self.tree.link_ends(link)}
         for end in ends:
-            self.ports[end.switch][end.port].set_link(self.clock.now_ps, up)
+            self.ports[end.switch][end.port].wire.set_link(self.clock.now_ps, up)
 
         # Whether a packet is lost is decided when it is enqueued, from what is foreseen. Only the
         # last field of an event changes, by which nothing is sorted: the heap stays one.
@@ -170,7 +170,8 @@ class Network:
     def _judged(self, node: int, number: int, departure_ps: int, queued: Queued) -> Queued:
         # It is the start of a transmission that counts, and its length is known (decision 8).
         port = self.ports[node][number]
-        is_lost = port.is_down(departure_ps - port.queue.tx_ps(queued.size))
+        start_ps = departure_ps - port.queue.tx_ps(queued.size)
+        is_lost = queued.is_unlucky or port.wire.is_down(start_ps)
         change = is_lost - queued.is_lost
         port.lost += change
         self.lost += change
@@ -236,7 +237,8 @@ class Network:
             return
 
         # Lost or not, it takes its room and its time: a dead port drains at line rate (decision 8).
-        is_lost = port.is_down(port.queue.last_start_ps)
+        is_unlucky = port.wire.loses_next()
+        is_lost = is_unlucky or port.wire.is_down(port.queue.last_start_ps)
         port.lost += is_lost
         self.lost += is_lost
         self._push(
@@ -245,7 +247,12 @@ class Network:
             node=node,
             port=pending.egress_port,
             payload=Queued(
-                pending, size, enqueued_ps=time_ps, is_marked=is_marked, is_lost=is_lost
+                pending,
+                size,
+                enqueued_ps=time_ps,
+                is_marked=is_marked,
+                is_lost=is_lost,
+                is_unlucky=is_unlucky,
             ),
         )
 
@@ -308,7 +315,7 @@ class Network:
             received=self.hosts.received,
             dropped=self.dropped,
             unrouted=self.unrouted,
-            lost=self.lost,
+            lost=self.lost + self.hosts.lost,
             in_flight=in_flight,
         )
 

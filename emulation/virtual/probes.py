@@ -63,7 +63,7 @@ class VirtualProbes:
         for pending in switch.take_requeued():
             port = self._network.ports[probe.switch][pending.egress_port]
             for sent in switch.egress(pending, port.queue.depth_packets(now_ps)):
-                if not port.is_down(now_ps):
+                if not port.wire.is_down(now_ps):
                     arrival_ps = now_ps + scenario.tx_ps(len(sent.frame)) + scenario.latency_ps
                     # Not ARRIVE: probes are not among the packets that are counted.
                     self._network.at(

@@ -62,7 +62,7 @@ class Soak:
     packets: int = 0
     flaps: int = 0
     frames: int = 0
-    samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
 
 
@@ -122,7 +122,7 @@ def sample(soak: Soak, processes: dict[str, psutil.Process], begun: float) -> No
     """Write down every process, and who is no more."""
     for name, process in processes.items():
         if seen := reading(process, begun):
-            soak.samples[name].append(seen)
+            soak.samples.setdefault(name, []).append(seen)
         else:
             soak.complaints.append(f"{name} is no more")
 

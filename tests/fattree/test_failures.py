@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from fattree.addressing import link_named
 from fattree.errors import AddressError, FailureError
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
-from fattree.failures import LinkChange, RouteChange, Timeline, cut_off, timeline
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.failures import LinkChange, Outage, RouteChange, Timeline, cut_off, timeline
 from fattree.topology import FatTree
 from fattree.traffic import flows
 from fattree.wecmp import LinkState
@@ -21,7 +21,7 @@ Failing = tuple[FatTree, frozenset[int]]
 
 
 def scenario(
-    *events: LinkEvent,
+    *events: FailureEvent,
     k: int = 4,
     seed: int = 1,
     policy: str = "ofan",
@@ -41,8 +41,8 @@ def timeline_of(case: Scenario) -> Timeline:
     return timeline(case, flows(case))
 
 
-def down(link: str = CORE_LINK, at_ns: float = 0, up_ns: float | None = None) -> LinkEvent:
-    return LinkEvent(link=link, down_ns=at_ns, up_ns=up_ns)
+def down(link: str = CORE_LINK, at_ns: float = 0, up_ns: float | None = None) -> FailureEvent:
+    return FailureEvent(link=link, down_ns=at_ns, up_ns=up_ns)
 
 
 def test_without_failures_nothing_happens() -> None:
@@ -180,3 +180,43 @@ def test_drawn_links_fail_at_their_time() -> None:
     assert found.down_at_start == frozenset()
     assert found.routes[0].failed == found.changes[0].down
     assert np.max(list(found.changes[0].down)) < FatTree(8).links
+
+
+def test_a_switch_takes_all_its_links_and_its_hosts_with_it() -> None:
+    edge = timeline_of(scenario(FailureEvent(switch="edge1_0", down_ns=1, up_ns=3)))
+    assert [sorted(change.down) for change in edge.changes] == [[4, 5], []]
+    assert [outage.link for outage in edge.hosts] == [4, 5]
+
+    core = timeline_of(scenario(FailureEvent(switch="core0_1", down_ns=1)))
+    names = {f"agg{pod}_0-core0_1" for pod in range(4)}
+    assert core.changes[0].down == {link_named(K4, name) for name in names}
+    assert core.hosts == ()
+
+
+def test_a_link_that_flaps_fails_so_often() -> None:
+    event = FailureEvent(host="h0_0_1", down_ns=10, up_ns=12, times=3, every_ns=5)
+    found = timeline_of(scenario(event))
+    assert found.hosts == tuple(Outage(1, at * 1000, at * 1000 + 2000) for at in (10, 15, 20))
+    assert found.last_change_ps == 22_000
+
+
+def test_what_comes_back_may_cut_flows_off_and_what_stays_away_may_not() -> None:
+    cut = [down(f"edge0_0-agg0_{agg}", at_ns=7, up_ns=9) for agg in range(2)]
+    assert timeline_of(scenario(*cut)).changes[0].down == {0, 1}
+    with pytest.raises(FailureError, match="the link of h0_0_0 never comes up again"):
+        timeline_of(scenario(FailureEvent(host="h0_0_0", down_ns=1)))
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"down_ns": 1}, "name one of link, host, switch"),
+        ({"link": CORE_LINK, "host": "h0_0_0", "down_ns": 1}, "name one of link, host, switch"),
+        ({"link": CORE_LINK, "down_ns": 1, "times": 2}, "go together"),
+        ({"link": CORE_LINK, "down_ns": 1, "times": 2, "every_ns": 9}, "the link comes up"),
+        ({"link": CORE_LINK, "down_ns": 1, "up_ns": 9, "times": 2, "every_ns": 8}, "comes up"),
+    ],
+)
+def test_events_that_say_nothing_clear_are_refused(event: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FailureEvent.model_validate(event)

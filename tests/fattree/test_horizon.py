@@ -4,7 +4,7 @@ import numpy as np
 
 from fattree import traffic
 from fattree.bounds import bound_ps
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.failures import timeline
 from fattree.horizon import HORIZON_BOUNDS, given_up_ps
 from fattree.units import PS_PER_NS
@@ -27,7 +27,7 @@ def test_without_failures_it_is_a_hundred_bounds() -> None:
 
 
 def test_routes_that_follow_late_put_it_off() -> None:
-    event = LinkEvent(link="edge0_0-agg0_0", down_ns=500)
+    event = FailureEvent(link="edge0_0-agg0_0", down_ns=500)
     at_once, bound = horizon(Failures(events=(event,)))
     late, _ = horizon(Failures(events=(event,), convergence_rtt=1000))
     assert at_once == bound + 500 * PS_PER_NS
@@ -35,6 +35,6 @@ def test_routes_that_follow_late_put_it_off() -> None:
 
 
 def test_without_new_routes_the_last_link_counts() -> None:
-    event = LinkEvent(link="edge0_0-agg0_0", down_ns=500, up_ns=900)
+    event = FailureEvent(link="edge0_0-agg0_0", down_ns=500, up_ns=900)
     found, bound = horizon(Failures(events=(event,), convergence_rtt=float("inf")))
     assert found == bound + 900 * PS_PER_NS

@@ -25,6 +25,7 @@ class Purpose(IntEnum):
     LABEL = 9
     PATIENCE = 10
     WAYPOINT = 11
+    LOSS = 12
 
 
 def number(seed: int, purpose: Purpose, index: int, count: int) -> int:

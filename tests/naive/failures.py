@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fattree.experiment import Scenario
+from fattree.experiment import FailureEvent, Place, Scenario
 from tests.naive.draws import WORD, Purpose, number
 from tests.naive.traffic import Message
 from tests.naive.tree import Down, Links, Tree
@@ -29,10 +29,10 @@ Outage = tuple[int, int, int]
 def changes(scenario: Scenario, flows: list[Message]) -> list[Change]:
     """Return the link changes in order; raises Refused.
 
-    Random failures that cut a flow off are drawn again, named ones are an error.
+    Random failures that cut a flow off for good are drawn again, named ones are an error.
     """
     named = named_outages(scenario)
-    if cuts_off(scenario, states(named), flows):
+    if cuts_off(scenario, states(named), flows) or strands(scenario, flows):
         raise Refused("named failures leave a flow without a path")
 
     for attempt in range(MOST_DRAWS):
@@ -52,16 +52,71 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
 
 
 def named_outages(scenario: Scenario) -> list[Outage]:
-    """Return (link, from, until) of every named failure."""
+    """Return (link, from, until) of every named failure of links between switches."""
     tree = Tree.of(scenario)
     return [
-        (
-            tree.link_named(event.link),
-            round(event.down_ns * PS_PER_NS),
-            NEVER if event.up_ns is None else round(event.up_ns * PS_PER_NS),
-        )
+        (link, since, until)
         for event in scenario.failures.events
+        for link in links_of(tree, event)
+        for since, until in spans(event)
     ]
+
+
+def host_outages(scenario: Scenario) -> list[Outage]:
+    """Return (host, from, until) of every named failure of hosts' links."""
+    tree = Tree.of(scenario)
+    return [
+        (host, since, until)
+        for event in scenario.failures.events
+        for host in hosts_of(tree, event)
+        for since, until in spans(event)
+    ]
+
+
+def spans(event: FailureEvent) -> list[tuple[int, int]]:
+    """Return from when until when an event's links are down, each time."""
+    found = []
+    for time in range(event.times):
+        later_ps = time * round((event.every_ns or 0) * PS_PER_NS)
+        since = round(event.down_ns * PS_PER_NS) + later_ps
+        until = NEVER if event.up_ns is None else round(event.up_ns * PS_PER_NS) + later_ps
+        found.append((since, until))
+    return found
+
+
+def links_of(tree: Tree, place: Place) -> list[int]:
+    """Return the links between switches that a place means: of a switch, all up and down."""
+    if place.link:
+        return [tree.link_named(place.link)]
+    if not place.switch:
+        return []
+    switch = tree.switch_named(place.switch)
+    return sorted(
+        {tree.link(near, far) for near, far in tree.cables().items() if near[0] == switch}
+    )
+
+
+def hosts_of(tree: Tree, place: Place) -> list[int]:
+    """Return the hosts whose links a place means: of an edge, all below it."""
+    if place.host:
+        return [tree.host_named(place.host)]
+    if not place.switch:
+        return []
+    switch = tree.switch_named(place.switch)
+    return [host for host in range(tree.hosts) if tree.edge_of(host) == switch]
+
+
+def losses(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]:
+    """Return below which draw a packet is lost, by link between switches and by host."""
+    tree = Tree.of(scenario)
+    of_links: dict[int, int] = {}
+    of_hosts: dict[int, int] = {}
+    for loss in scenario.failures.losses:
+        for link in links_of(tree, loss):
+            of_links[link] = round(loss.share * WORD)
+        for host in hosts_of(tree, loss):
+            of_hosts[host] = round(loss.share * WORD)
+    return of_links, of_hosts
 
 
 def drawn_outages(scenario: Scenario, attempt: int) -> list[Outage]:
@@ -89,11 +144,14 @@ def states(outages: list[Outage]) -> list[Change]:
 
 
 def cuts_off(scenario: Scenario, links: list[Change], flows: list[Message]) -> bool:
+    """Return whether a flow has no path in the end; what comes back is waited for."""
     tree = Tree.of(scenario)
     ends = {(tree.edge_of(flow.source), tree.edge_of(flow.destination)) for flow in flows}
-    return any(
-        not Links(tree, change.down).paths(*pair)
-        for change in links
-        for pair in ends
-        if pair[0] != pair[1]
-    )
+    last = links[-1].down if links else frozenset()
+    return any(not Links(tree, last).paths(*pair) for pair in ends if pair[0] != pair[1])
+
+
+def strands(scenario: Scenario, flows: list[Message]) -> bool:
+    """Return whether a host with flows is cut off for good."""
+    lost = {host for host, _, until in host_outages(scenario) if until == NEVER}
+    return bool(lost & {end for flow in flows for end in (flow.source, flow.destination)})

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from fattree.experiment import Scenario
-from tests.naive import failures, traffic
+from tests.naive import draws, failures, traffic
 from tests.naive.balancers import Balancer, HostPointers
 from tests.naive.host import Flow, Host
 from tests.naive.labels import label_rule
@@ -52,6 +52,8 @@ class Network:
             for port in range(1, self.tree.first_uplink(switch) + self.tree.uplinks(switch))
         }
 
+        self.host_outages = failures.host_outages(scenario)
+        self.link_losses, self.host_losses = failures.losses(scenario)
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, Kind, int, int, int, Any]] = []
         self.pushed = 0
@@ -168,11 +170,16 @@ class Network:
             return
 
         self.sent += 1
-        _, departure_ps = host.link.put(now_ps, self.size(packet))
+        start_ps, departure_ps = host.link.put(now_ps, self.size(packet))
         edge, index = divmod(host.number, self.tree.hosts_at_edge)
         waypoint = self.host_pointers.waypoint(self.plan.links, packet)
         packet = replace(packet, waypoint=waypoint)
-        self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, edge, index + 1, packet)
+        threshold = self.host_losses.get(host.number, 0)
+        unlucky = self.is_unlucky(host.link, threshold, self.uplink(host))
+        if unlucky or self.is_cut(host.number, start_ps):
+            host.link.lost += 1
+        else:
+            self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, edge, index + 1, packet)
         self.wake(host, now_ps)
 
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
@@ -220,21 +227,52 @@ class Network:
             port.marks += 1
             packet = replace(packet, marked=True)
         start_ps, departure_ps = port.put(now_ps, size)
-        if self.is_down(place, start_ps):
+        switch, number = place
+        directed = self.first_directed(switch) + number - 1
+        unlucky = self.is_unlucky(port, self.threshold(place), directed)
+        if unlucky or self.is_down(place, start_ps):
             port.lost += 1
             return
 
-        switch, number = place
-        host = self.tree.switches + switch * self.tree.hosts_at_edge + number - 1
-        far = self.cables.get(place, (host, 0))
+        far = self.cables.get(place, (self.tree.switches + self.host_at(place), 0))
         self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, *far, packet)
 
     def is_down(self, place: Place, start_ps: int) -> bool:
         """Return whether the link behind a port is down when a transmission starts."""
+        if place not in self.cables:
+            return self.is_cut(self.host_at(place), start_ps)
         before = [change.down for change in self.changes if change.time_ps <= start_ps]
-        if not before or place not in self.cables:
-            return False
-        return self.tree.link(place, self.cables[place]) in before[-1]
+        return bool(before) and self.tree.link(place, self.cables[place]) in before[-1]
+
+    def is_cut(self, host: int, start_ps: int) -> bool:
+        """Return whether a host's link is down when a transmission starts."""
+        return any(
+            of == host and since <= start_ps < until for of, since, until in self.host_outages
+        )
+
+    def host_at(self, place: Place) -> int:
+        switch, number = place
+        return switch * self.tree.hosts_at_edge + number - 1
+
+    def threshold(self, place: Place) -> int:
+        """Return of 2**32 packets how many the link behind a port loses."""
+        if place in self.cables:
+            return self.link_losses.get(self.tree.link(place, self.cables[place]), 0)
+        return self.host_losses.get(self.host_at(place), 0)
+
+    def is_unlucky(self, port: Port, threshold: int, directed: int) -> bool:
+        """Return whether chance loses the packet that a port has accepted last."""
+        count = len(port.log) - 1
+        drawn = draws.number(self.scenario.seed, draws.Purpose.LOSS, directed, count)
+        return drawn < threshold
+
+    def first_directed(self, switch: int) -> int:
+        """Return the number of a switch's first outgoing link among those of all switches."""
+        return sum(1 for place in self.ports if place[0] < switch)
+
+    def uplink(self, host: Host) -> int:
+        """Return the number of a host's outgoing link, after those of all switches."""
+        return len(self.ports) + host.number
 
 
 def run(scenario: Scenario, horizon_ps: int = NEVER) -> Network:

@@ -147,6 +147,11 @@ class Tree:
         uplinks = range(self.uplinks(lower))
         return next(self.link_of(lower, up) for up in uplinks if self.above(lower, up) == upper)
 
+    def host_named(self, name: str) -> int:
+        """Return the host of a name like h0_1_0."""
+        pod, edge, index = map(int, name[1:].split("_"))
+        return (pod * self.edges_in_pod + edge) * self.hosts_at_edge + index
+
     def switch_named(self, name: str) -> int:
         found = END.fullmatch(name)
         assert found, name

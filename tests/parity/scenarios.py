@@ -4,13 +4,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fattree.addressing import link_name
+from fattree.addressing import host_name, link_name, switch_name
 from fattree.experiment import (
     Collective,
     Fabric,
+    FailureEvent,
     Failures,
-    LinkEvent,
     LoadBalancer,
+    Loss,
     Packets,
     Scenario,
     Transport,
@@ -22,6 +23,22 @@ MOST_PACKETS = 400
 HORIZON_PS = 10**9
 FOREVER = float("inf")
 CHAINED = ("ring", "hierarchical_ring")
+
+
+# A switch with hosts, one without, a host's link that flaps, and links that lose packets.
+HOSTS_TOO = Failures(
+    events=(
+        FailureEvent(switch="edge1_0", down_ns=2_000, up_ns=4_000),
+        FailureEvent(switch="core0_0", down_ns=3_000),
+        FailureEvent(host="h0_0_1", down_ns=500, up_ns=900, times=5, every_ns=1_000),
+    ),
+    losses=(
+        Loss(link="edge2_0-agg2_1", share=0.05),
+        Loss(host="h3_0_0", share=0.05),
+        Loss(switch="core1_1", share=0.01),
+    ),
+    convergence_rtt=1,
+)
 
 
 @st.composite
@@ -144,16 +161,45 @@ def failures(draw: Any, tree: FatTree) -> Failures:
         rate=rate,
         at_ns=draw(st.sampled_from((0, 2_000, 7_123))),
         events=tuple(draw(st.lists(events(tree, convergence == FOREVER), max_size=3))),
+        losses=tuple(draw(st.one_of(st.just([]), st.lists(losses(tree), max_size=2)))),
         convergence_rtt=convergence,
         local_repair=draw(st.booleans()),
     )
 
 
 @st.composite
-def events(draw: Any, tree: FatTree, comes_back: bool) -> LinkEvent:
+def events(draw: Any, tree: FatTree, comes_back: bool) -> FailureEvent:
+    """Draw what fails, and when; what takes hosts with it comes back."""
+    place = draw(places(tree))
+    comes_back = comes_back or "link" not in place or draw(st.booleans())
     down_ns = draw(st.one_of(st.just(0), st.just(1_000), st.integers(0, 20_000)))
     outage_ns = draw(st.one_of(st.just(500), st.integers(1, 20_000)))
-    up_ns = down_ns + outage_ns if comes_back or draw(st.booleans()) else None
-    return LinkEvent(
-        link=link_name(tree, draw(st.integers(0, tree.links - 1))), down_ns=down_ns, up_ns=up_ns
+    flaps: dict[str, Any] = {}
+    if comes_back and draw(st.booleans()):
+        pause_ns = draw(st.integers(1, 5_000))
+        flaps = {"times": draw(st.integers(2, 4)), "every_ns": outage_ns + pause_ns}
+
+    return FailureEvent(
+        **place, down_ns=down_ns, up_ns=down_ns + outage_ns if comes_back else None, **flaps
     )
+
+
+@st.composite
+def places(draw: Any, tree: FatTree) -> dict[str, str]:
+    """Draw a link, a host's link, or a switch, by name."""
+    place: dict[str, str] = draw(
+        st.one_of(
+            st.integers(0, tree.links - 1).map(lambda link: {"link": link_name(tree, link)}),
+            st.integers(0, tree.hosts - 1).map(lambda host: {"host": host_name(tree, host)}),
+            st.integers(0, tree.switches - 1).map(
+                lambda switch: {"switch": switch_name(tree, switch)}
+            ),
+        )
+    )
+    return place
+
+
+@st.composite
+def losses(draw: Any, tree: FatTree) -> Loss:
+    """Draw links that lose packets all the time."""
+    return Loss(**draw(places(tree)), share=draw(st.sampled_from((0.01, 0.2))))

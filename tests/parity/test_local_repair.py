@@ -10,19 +10,19 @@ from controller.local_repair import repaired as without_dead_ports
 from controller.pipeline import Pipeline
 from controller.plan import Planner
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.forwarding import scenario_forwarding
 from fattree.local_repair import repaired
 from fattree.policies import POLICIES
 from fattree.wecmp import LinkState
 from tests.parity.test_virtual_equals_simulator import assert_same
 
-EDGE = LinkEvent(link="edge0_0-agg0_1", down_ns=2_000, up_ns=14_000)
-CORE = LinkEvent(link="agg1_0-core0_1", down_ns=3_500)
+EDGE = FailureEvent(link="edge0_0-agg0_1", down_ns=2_000, up_ns=14_000)
+CORE = FailureEvent(link="agg1_0-core0_1", down_ns=3_500)
 FOREVER = float("inf")
 
 
-def scenario(policy: str, convergence_rtt: float, events: tuple[LinkEvent, ...]) -> Scenario:
+def scenario(policy: str, convergence_rtt: float, events: tuple[FailureEvent, ...]) -> Scenario:
     failures = Failures(events=events, convergence_rtt=convergence_rtt, local_repair=True)
     return Scenario(
         policy=policy,

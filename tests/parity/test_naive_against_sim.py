@@ -31,6 +31,7 @@ def of_naive(network: naive.Network) -> dict[str, Any]:
         "freezes": [flow.freezes for flow in flows],
         "ports": [of_port(port, network.end_ps) for port in network.ports.values()],
         "hosts": [(port.load_bytes, len(port.log)) for port in links],
+        "host_lost": sum(port.lost for port in links),
         "unroutable": network.unrouted,
     }
 
@@ -60,6 +61,7 @@ def of_sim(result: sim.Result) -> dict[str, Any]:
         "freezes": result.freezes.tolist(),
         "ports": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
         "hosts": list(zip(result.host_bytes.tolist(), result.host_packets.tolist(), strict=True)),
+        "host_lost": result.host_lost,
         "unroutable": result.unroutable,
     }
 

@@ -17,8 +17,8 @@ from emulation.virtual.native import NativeFabric
 from fattree.experiment import (
     Collective,
     Fabric,
+    FailureEvent,
     Failures,
-    LinkEvent,
     LoadBalancer,
     Packets,
     Scenario,
@@ -26,11 +26,12 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from tests.emulation.virtual.python_machine import PythonMachine
+from tests.parity.scenarios import HOSTS_TOO
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
-    LinkEvent(link="agg0_0-core0_0", down_ns=1500),
-    LinkEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),
+    FailureEvent(link="agg0_0-core0_0", down_ns=1500),
+    FailureEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),
 )
 FAILING = {
     f"G = {rtts:g} RTT": Failures(events=BREAKS, convergence_rtt=rtts)
@@ -100,6 +101,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
             "load_balancer": LoadBalancer(ecn_percent=2),
             "collective": Collective(message_bytes=64 * 4096),
         },
+        {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
         {"packets": Packets(payload_bytes=256)},
         {"fabric": Fabric(k=2)},
         {"fabric": Fabric(k=4, latency_ns=10_000)},
@@ -113,6 +115,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
         "ring",
         "local repair",
         "REPS and marks",
+        "switches, hosts, losses and SACK",
         "tiny packets",
         "k = 2",
         "slow links",

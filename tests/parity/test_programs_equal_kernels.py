@@ -17,8 +17,8 @@ from fattree.experiment import (
     Collective,
     Controller,
     Fabric,
+    FailureEvent,
     Failures,
-    LinkEvent,
     Scenario,
     Transport,
 )
@@ -27,8 +27,8 @@ from sim import UnfinishedError
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
-    LinkEvent(link="agg0_0-core0_0", down_ns=1500),
-    LinkEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),
+    FailureEvent(link="agg0_0-core0_0", down_ns=1500),
+    FailureEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),
 )
 FAILING = {
     f"G = {rtts:g} RTT": Failures(events=BREAKS, convergence_rtt=rtts)

@@ -15,14 +15,15 @@ from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import (
     Collective,
     Fabric,
+    FailureEvent,
     Failures,
-    LinkEvent,
     LoadBalancer,
     Scenario,
     Transport,
 )
 from fattree.policies import POLICIES
 from sim.run_frames import flow_frame, port_frame
+from tests.parity.scenarios import HOSTS_TOO
 
 SMALL = Collective(message_bytes=24 * 4096)
 EXACT = (
@@ -72,7 +73,7 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
     [
         {
             "failures": Failures(
-                events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
+                events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
                 convergence_rtt=0.5,
             )
         },
@@ -83,6 +84,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
             "policy": "jsq",
         },
         {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
+        {"failures": HOSTS_TOO},
+        {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
         {"load_balancer": LoadBalancer(edge_pointers="pod")},
         {"load_balancer": LoadBalancer(agg_pointers="edge"), "failures": Failures(rate=0.05)},
     ],
@@ -91,6 +94,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "random failures",
         "drops and SACK",
         "ring",
+        "switches, hosts, losses",
+        "switches, hosts, losses and SACK",
         "coarser pointers",
         "finer pointers",
     ],
@@ -103,7 +108,7 @@ def test_other_settings_are_the_same_on_both_networks(settings: dict[str, Any]) 
 FIXED_PATHS = ("flow", "subflow")
 FAILING = {
     f"G = {rtts:g} RTT": Failures(
-        events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=rtts
+        events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=rtts
     )
     for rtts in (0, 2, float("inf"))
 }

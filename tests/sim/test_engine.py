@@ -14,8 +14,8 @@ import pytest
 from fattree.experiment import (
     Collective,
     Fabric,
+    FailureEvent,
     Failures,
-    LinkEvent,
     LoadBalancer,
     Scenario,
     Transport,
@@ -138,7 +138,7 @@ def test_flows_wait_for_those_they_follow() -> None:
 
 
 def test_packets_into_a_dead_link_are_lost_until_routes_follow() -> None:
-    link = LinkEvent(link="edge0_0-agg0_0", down_ns=0)
+    link = FailureEvent(link="edge0_0-agg0_0", down_ns=0)
     stale, prompt = (
         run(
             Scenario(
@@ -155,7 +155,7 @@ def test_packets_into_a_dead_link_are_lost_until_routes_follow() -> None:
 
 
 def test_link_that_comes_back_is_used_again() -> None:
-    flap = LinkEvent(link="edge0_0-agg0_0", down_ns=500, up_ns=1_500)
+    flap = FailureEvent(link="edge0_0-agg0_0", down_ns=500, up_ns=1_500)
     result = run(
         Scenario(
             policy="rsq",
@@ -169,7 +169,7 @@ def test_link_that_comes_back_is_used_again() -> None:
 
 
 def test_local_repair_loses_less() -> None:
-    link = LinkEvent(link="edge0_0-agg0_0", down_ns=1_000)
+    link = FailureEvent(link="edge0_0-agg0_0", down_ns=1_000)
     lost = [
         run(
             Scenario(
@@ -188,7 +188,7 @@ def test_local_repair_loses_less() -> None:
 
 
 def test_flow_that_cannot_finish_is_named() -> None:
-    down = tuple(LinkEvent(link=f"edge0_0-agg0_{agg}", down_ns=0, up_ns=10**8) for agg in (0,))
+    down = tuple(FailureEvent(link=f"edge0_0-agg0_{agg}", down_ns=0, up_ns=10**8) for agg in (0,))
     scenario = Scenario(
         policy="flow",
         seed=2,

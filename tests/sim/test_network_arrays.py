@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.addressing import host_ip
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario, Transport
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
 from fattree.policies import POLICIES
 from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
 from hostagent.state import NEVER
@@ -48,9 +48,9 @@ def test_product_is_that_of_32_bit_integers(left: int, right: int) -> None:
 
 def test_outages_are_in_order_on_both_directions_of_a_link() -> None:
     events = (
-        LinkEvent(link="agg0_0-core0_1", down_ns=3, up_ns=4),
-        LinkEvent(link="agg0_0-core0_1", down_ns=1, up_ns=2),
-        LinkEvent(link="edge1_0-agg1_1", down_ns=5),
+        FailureEvent(link="agg0_0-core0_1", down_ns=3, up_ns=4),
+        FailureEvent(link="agg0_0-core0_1", down_ns=1, up_ns=2),
+        FailureEvent(link="edge1_0-agg1_1", down_ns=5),
     )
     scenario = Scenario(
         fabric=Fabric(k=4), collective=Collective(message_bytes=1), failures=Failures(events=events)
@@ -66,7 +66,7 @@ def test_outages_are_in_order_on_both_directions_of_a_link() -> None:
 
 
 def test_routes_follow_each_change_after_g() -> None:
-    event = LinkEvent(link="agg0_0-core0_1", down_ns=100, up_ns=1_000)
+    event = FailureEvent(link="agg0_0-core0_1", down_ns=100, up_ns=1_000)
     scenario = Scenario(fabric=Fabric(k=4), failures=Failures(events=(event,), convergence_rtt=1))
     times = [epoch.time_ps for epoch in build(scenario).routes]
     assert times == [0, 100_000 + scenario.zero_load_rtt_ps, 1_000_000 + scenario.zero_load_rtt_ps]

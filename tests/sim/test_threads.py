@@ -9,8 +9,8 @@ import pytest
 from fattree.experiment import (
     Collective,
     Fabric,
+    FailureEvent,
     Failures,
-    LinkEvent,
     LoadBalancer,
     Scenario,
     Transport,
@@ -51,7 +51,7 @@ def test_two_threads_do_what_one_does(policy: str) -> None:
     [
         {
             "failures": Failures(
-                events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
+                events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
                 convergence_rtt=0.5,
             )
         },

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from tests.browser import browser, needs_browser  # noqa: F401
 from tests.emulation.live.conftest import Served
 
@@ -144,7 +144,7 @@ def test_a_ring_shows_its_phases_as_they_go(browser: Any, serve: Callable[..., S
     ring = Scenario(
         fabric=Fabric(k=4),
         collective=Collective(matrix="ring", message_bytes=16 * 4096, steps=4),
-        failures=Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=0),)),
+        failures=Failures(events=(FailureEvent(link="agg0_0-core0_0", down_ns=0),)),
     )
     page = Page(browser, serve(ring, 4e-6))
     page.wait("latest.state === 'complete'")

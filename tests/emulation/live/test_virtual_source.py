@@ -10,7 +10,7 @@ from emulation.live.source import LiveError
 from emulation.live.virtual_source import VirtualSource, default_speed
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import AddressError
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 
 CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
 IDLE_LINK = "agg2_0-core0_0"
@@ -82,7 +82,7 @@ def test_a_paced_run_is_the_run_itself(policy: str, hand: Hand) -> None:
 
 @pytest.mark.parametrize("policy", ["ofan", "host_dr"])
 def test_an_injected_failure_is_the_failure_of_a_file_to_the_byte(policy: str) -> None:
-    event = LinkEvent(link=CORE_LINK, down_ns=1500.001, up_ns=3000.001)
+    event = FailureEvent(link=CORE_LINK, down_ns=1500.001, up_ns=3000.001)
     filed = VirtualFabric(
         scenario(policy, failures=Failures(events=(event,), convergence_rtt=0.1))
     ).run()
@@ -176,7 +176,7 @@ def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_dow
 
 
 def test_events_of_the_file_and_clicks_share_a_link_and_the_last_word_counts(hand: Hand) -> None:
-    event = LinkEvent(link=CORE_LINK, down_ns=1000, up_ns=4000)
+    event = FailureEvent(link=CORE_LINK, down_ns=1000, up_ns=4000)
     source = VirtualSource(scenario(failures=Failures(events=(event,))), speed=1e-6, clock=hand)
     states = []
     for second in (2.0, 3.0, 5.0):
@@ -212,7 +212,7 @@ def test_what_cannot_be_done_is_one_line(command: Any, error: type[Exception], w
 
 
 def test_a_replay_without_an_end_is_given_up() -> None:
-    dead = (LinkEvent(link="edge0_0-agg0_0", down_ns=0),)
+    dead = (FailureEvent(link="edge0_0-agg0_0", down_ns=0),)
     failures, few = (
         Failures(events=dead, convergence_rtt=float("inf")),
         Collective(message_bytes=4096),

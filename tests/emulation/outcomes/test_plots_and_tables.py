@@ -21,9 +21,11 @@ from emulation.outcomes.plots import (
 )
 from emulation.outcomes.tables import results_table
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 
-FAILURES = Failures(events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=0.5)
+FAILURES = Failures(
+    events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=0.5
+)
 
 
 def run(policy: str, failures: Failures | None = None) -> Outcome:

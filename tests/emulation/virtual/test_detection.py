@@ -12,7 +12,7 @@ from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
 from fattree.addressing import link_name
 from fattree.errors import ExperimentError
-from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
 from fattree.topology import FatTree
 from fattree.units import PS_PER_US
 from sim.network import build
@@ -21,7 +21,7 @@ LINK = "agg0_0-core0_0"
 PROBING = Controller(detection="probe", probe_interval_us=1, probe_misses=3)
 
 
-def scenario(controller: Controller, *events: LinkEvent, **settings: Any) -> Scenario:
+def scenario(controller: Controller, *events: FailureEvent, **settings: Any) -> Scenario:
     failures = Failures(events=events, convergence_rtt=settings.pop("convergence_rtt", 0))
     collective = Collective(message_bytes=settings.pop("packets", 40) * 4096)
     fabric = Fabric(k=4, rate_gbps=settings.pop("rate_gbps", 800))
@@ -46,7 +46,7 @@ def test_probes_find_a_dead_link_after_as_many_intervals_as_may_miss(
 ) -> None:
     probing = Controller(detection="probe", probe_interval_us=interval_us, probe_misses=misses)
     fabric, outcome = ran(
-        scenario(probing, LinkEvent(link=LINK, down_ns=4_321), convergence_rtt=0.1)
+        scenario(probing, FailureEvent(link=LINK, down_ns=4_321), convergence_rtt=0.1)
     )
     (found,) = fabric.installations
     assert [link_name(FatTree(4), link) for link in found.change.down] == [LINK]
@@ -64,7 +64,7 @@ def test_probes_find_a_dead_link_after_as_many_intervals_as_may_miss(
 
 
 def test_probes_find_out_that_a_link_is_back() -> None:
-    fabric, _ = ran(scenario(PROBING, LinkEvent(link=LINK, down_ns=4_000, up_ns=12_000)))
+    fabric, _ = ran(scenario(PROBING, FailureEvent(link=LINK, down_ns=4_000, up_ns=12_000)))
     down, up = fabric.installations
     assert down.change.down == up.change.up
     assert 12_000_000 + 3 * PS_PER_US <= up.detected_ps <= 12_000_000 + 5 * PS_PER_US
@@ -79,7 +79,7 @@ def test_probes_disturb_no_data() -> None:
 
 def test_the_more_often_probes_are_sent_the_less_is_lost() -> None:
     # Long enough for packets to be sent all the while.
-    event = LinkEvent(link=LINK, down_ns=4_000)
+    event = FailureEvent(link=LINK, down_ns=4_000)
     lost = []
     for interval_us in (1, 3):
         probing = Controller(detection="probe", probe_interval_us=interval_us)
@@ -89,14 +89,14 @@ def test_the_more_often_probes_are_sent_the_less_is_lost() -> None:
 
 
 def test_a_link_that_fails_at_the_start_is_found_too() -> None:
-    fabric, _ = ran(scenario(PROBING, LinkEvent(link=LINK, down_ns=0)))
+    fabric, _ = ran(scenario(PROBING, FailureEvent(link=LINK, down_ns=0)))
     (found,) = fabric.installations
     assert found.failed_ps == 0 < found.detected_ps
 
 
 @pytest.mark.parametrize("policy", ["host_dr", "jsq"])
 def test_other_load_balancers_recover_by_probes(policy: str) -> None:
-    wanted = scenario(PROBING, LinkEvent(link="edge0_0-agg0_1", down_ns=4_000), policy=policy)
+    wanted = scenario(PROBING, FailureEvent(link="edge0_0-agg0_1", down_ns=4_000), policy=policy)
     fabric, outcome = ran(wanted)
     assert fabric.installations and outcome.accounts.unaccounted == 0
 
@@ -104,7 +104,7 @@ def test_other_load_balancers_recover_by_probes(policy: str) -> None:
 def flapping(controller: Controller, flaps: int = 8) -> VirtualFabric:
     """Run with a link that flaps every 2 us."""
     events = [
-        LinkEvent(link=LINK, down_ns=2_000 * n + 1_000, up_ns=2_000 * n + 2_000)
+        FailureEvent(link=LINK, down_ns=2_000 * n + 1_000, up_ns=2_000 * n + 2_000)
         for n in range(flaps)
     ]
     return ran(scenario(controller, *events, packets=80, rate_gbps=200))[0]

@@ -11,7 +11,7 @@ from emulation.virtual import engine
 from emulation.virtual.engine import fabric
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.native import NativeFabric
-from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
 
 SMALL = Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=8 * 4096))
 PROBING = SMALL.model_copy(update={"controller": Controller(detection="probe")})
@@ -50,7 +50,7 @@ def test_a_run_that_may_be_given_up_at_the_horizon_is_a_long_one(
     monkeypatch.setattr(engine, "are_compiled", lambda: False)
     small = SMALL.model_copy(update={"fabric": Fabric(k=4)})
     monkeypatch.setattr(engine, "FEW_HOPS", 50 * engine._hops(small))
-    dead = LinkEvent(link="agg0_0-core0_0", down_ns=100)
+    dead = FailureEvent(link="agg0_0-core0_0", down_ns=100)
     for rtt, kind in ((2.0, VirtualFabric), (float("inf"), NativeFabric)):
         failures = Failures(events=(dead,), convergence_rtt=rtt)
         scenario = small.model_copy(update={"failures": failures})

@@ -17,7 +17,7 @@ import pytest
 from emulation.virtual.fabric import VirtualFabric
 from fattree import traffic
 from fattree.addressing import link_name
-from fattree.experiment import Collective, Controller, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
 from fattree.failures import cut_off
 from fattree.topology import FatTree
 from fattree.units import NS_PER_SECOND
@@ -141,7 +141,7 @@ def test_an_interrupt_at_any_time_is_one_line_and_leaves_nothing(
         assert left in ([], sorted(os.listdir(tmp_path / "whole"))), "all of it, or nothing"
 
 
-def storm(tree: FatTree, links: int, seed: int) -> tuple[LinkEvent, ...]:
+def storm(tree: FatTree, links: int, seed: int) -> tuple[FailureEvent, ...]:
     """Return so many failures within a second of virtual time that leave every host a path."""
     rng = np.random.default_rng(seed)
     while True:
@@ -152,7 +152,7 @@ def storm(tree: FatTree, links: int, seed: int) -> tuple[LinkEvent, ...]:
         if not len(cut_off(tree, LinkState.without(tree, frozenset(chosen.tolist())), flows)):
             times = rng.uniform(0.2, 1.2, links) * NS_PER_SECOND
             return tuple(
-                LinkEvent(link=link_name(tree, int(link)), down_ns=at)
+                FailureEvent(link=link_name(tree, int(link)), down_ns=at)
                 for link, at in zip(chosen, times, strict=True)
             )
 
@@ -184,7 +184,8 @@ def test_30_links_that_fail_within_a_second_are_all_routed_around(controller: Co
 @pytest.mark.slow
 def test_a_link_that_flaps_at_10_hz_costs_little_when_it_is_damped() -> None:
     events = tuple(
-        LinkEvent(link="agg0_0-core0_0", down_ns=1e8 * n, up_ns=1e8 * n + 5e7) for n in range(2, 22)
+        FailureEvent(link="agg0_0-core0_0", down_ns=1e8 * n, up_ns=1e8 * n + 5e7)
+        for n in range(2, 22)
     )
     runs = []
     for controller in (Controller(), Controller(damping_half_life_us=10**6)):

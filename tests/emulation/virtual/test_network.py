@@ -13,9 +13,9 @@ from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.events import Kind
-from emulation.virtual.fabric import VirtualFabric, outages
+from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.network import SwitchDraws
-from emulation.virtual.ports import Port
+from emulation.virtual.wires import Wire, outages
 from fattree import failures
 from fattree.bounds import bound_ps
 from fattree.draws import Stream, component, mix
@@ -23,8 +23,8 @@ from fattree.experiment import (
     Collective,
     Controller,
     Fabric,
+    FailureEvent,
     Failures,
-    LinkEvent,
     LoadBalancer,
     Scenario,
 )
@@ -65,8 +65,8 @@ def test_two_opposite_flows_come_within_a_thousandth_of_the_bound(
 @pytest.mark.parametrize("policy", ["flow", "simple_rr", "ofan"])
 def test_every_packet_is_accounted_for_when_links_fail_and_queues_overflow(policy: str) -> None:
     events = (
-        LinkEvent(link="agg0_0-core0_0", down_ns=1500),
-        LinkEvent(link="edge1_0-agg1_1", down_ns=1600, up_ns=9000),
+        FailureEvent(link="agg0_0-core0_0", down_ns=1500),
+        FailureEvent(link="edge1_0-agg1_1", down_ns=1600, up_ns=9000),
     )
     outcome = run(
         policy,
@@ -96,7 +96,7 @@ def test_fifty_reinstallations_neither_lose_nor_misroute_a_packet() -> None:
 
 
 def test_a_flow_that_routes_never_lead_around_a_dead_link_is_named_at_the_horizon() -> None:
-    dead = (LinkEvent(link="edge0_0-agg0_0", down_ns=0),)
+    dead = (FailureEvent(link="edge0_0-agg0_0", down_ns=0),)
     stuck = scenario("flow", failures=Failures(events=dead, convergence_rtt=float("inf")))
     with pytest.raises(
         EmulationError, match=r"at 2\d\.\d+ us, \d flows are not complete: h0_0_1 to "
@@ -147,5 +147,6 @@ def test_a_port_is_down_between_failure_and_repair(times: list[int], probe: int)
         )
         for index, time in enumerate(sorted(times))
     ]
-    port = Port(scenario(), LAYERS[1], 8, 1, outages(changes)[3])
-    assert port.is_down(probe) == (sum(time <= probe for time in times) % 2 == 1)
+    events = failures.Timeline(tuple(changes), frozenset(), (), 0)
+    wire = Wire(outages(events)[0][3])
+    assert wire.is_down(probe) == (sum(time <= probe for time in times) % 2 == 1)

@@ -8,13 +8,13 @@ import pytest
 
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario, Transport
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
 from fattree.policies import POLICIES
 from tests import naive
 
 SMALL = Collective(message_bytes=24 * 4096)
 CORE_LINK_FAILS = Failures(
-    events=(LinkEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=20_000),), convergence_rtt=0.5
+    events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=20_000),), convergence_rtt=0.5
 )
 
 

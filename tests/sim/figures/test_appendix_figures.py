@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fattree.experiment import Collective, Fabric, Failures, LinkEvent, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.forwarding import Consolidation
 from fattree.topology import FatTree
 from sim import run
@@ -145,7 +145,7 @@ class TestMeasures:
             fabric=Fabric(k=4),
             collective=Collective(matrix="all_to_all", message_bytes=64 * 4096),
             failures=Failures(
-                events=(LinkEvent(link="agg0_0-core0_0", down_ns=10_000),), convergence_rtt=3
+                events=(FailureEvent(link="agg0_0-core0_0", down_ns=10_000),), convergence_rtt=3
             ),
         )
         lost = {

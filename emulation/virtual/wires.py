@@ -1,0 +1,109 @@
+"""What becomes of packets on a directed link: when it is down, and which it loses by chance."""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from fattree.draws import Stream, component, mix
+from fattree.experiment import Scenario
+from fattree.failures import Timeline, loss_thresholds
+from hostagent.state import NEVER
+
+Outage = tuple[int, int]
+# The end of an outage that has none: later than all times, and one more still fits into 64 bits.
+ALWAYS = 2**62
+
+
+class Wire:
+    """A directed link: its outages, and of 2**32 draws how many lose their packet.
+
+    `number` names its stream of draws, as the simulator numbers links (`sim.state`).
+    """
+
+    __slots__ = ("_count", "_outages", "_seed", "_stream", "_threshold")
+
+    def __init__(
+        self, outages: Iterable[Outage] = (), threshold: int = 0, seed: int = 0, number: int = 0
+    ) -> None:
+        self._outages = sorted(outages)
+        self._threshold = threshold
+        self._seed = seed
+        self._stream = component(Stream.LOSS, number)
+        self._count = 0
+
+    def loses_next(self) -> bool:
+        """Return whether the next packet is lost by chance; each packet is asked for once."""
+        if not self._threshold:
+            return False
+
+        self._count += 1
+        return bool(mix(self._seed, self._stream, self._count - 1) < self._threshold)
+
+    def set_link(self, now_ps: int, up: bool) -> None:
+        """Break the link from now on, or mend it, whatever was foreseen.
+
+        Nothing changes where it is in that state.
+        """
+        if up is not self.is_down(now_ps):
+            return
+
+        # What has been foreseen from now on is void; an outage that has begun ends now, if it ends.
+        past = [
+            (down_ps, min(up_ps, now_ps)) for down_ps, up_ps in self._outages if down_ps < now_ps
+        ]
+        self._outages = past if up else [*past, (now_ps, ALWAYS)]
+
+    def is_down(self, start_ps: int) -> bool:
+        """Return whether a packet whose transmission starts now is lost."""
+        # The last outage that began at or before the start: at the very instant of a failure a
+        # packet is lost, at that of a repair it is not.
+        index = bisect_right(self._outages, (start_ps, ALWAYS + 1))
+        return index > 0 and start_ps < self._outages[index - 1][1]
+
+
+class Wires:
+    """The directed links of a scenario, each with what its events and losses foresee."""
+
+    def __init__(self, scenario: Scenario, events: Timeline) -> None:
+        self._seed = scenario.seed
+        self._tree = scenario.tree
+        self._of_links, self._of_hosts = outages(events)
+        self._losses, self._host_losses = loss_thresholds(scenario)
+
+    def behind(self, switch: int, port: int) -> Wire:
+        """Return the link that a switch's port sends on."""
+        number = self._tree.first_port(switch) + port - 1
+        link = self._tree.link_at(switch, port)
+        if link is None:
+            return self._of_host(self._tree.host_at(switch, port), number)
+
+        return Wire(
+            self._of_links.get(link, ()), self._losses.get(link, 0), self._seed, number=number
+        )
+
+    def of_host(self, host: int) -> Wire:
+        """Return the link that a host sends on."""
+        return self._of_host(host, self._tree.first_port(self._tree.switches) + host)
+
+    def _of_host(self, host: int, number: int) -> Wire:
+        return Wire(
+            self._of_hosts.get(host, ()), self._host_losses.get(host, 0), self._seed, number=number
+        )
+
+
+def outages(events: Timeline) -> tuple[dict[int, list[Outage]], dict[int, list[Outage]]]:
+    """Return when each link between switches is down, and each host's."""
+    down_since: dict[int, int] = {}
+    found: dict[int, list[Outage]] = {}
+    for change in events.changes:
+        down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
+        for link in change.up & down_since.keys():
+            found.setdefault(link, []).append((down_since.pop(link), change.time_ps))
+
+    for link, since_ps in down_since.items():
+        found.setdefault(link, []).append((since_ps, NEVER))
+
+    of_hosts: dict[int, list[Outage]] = {}
+    for host, down_ps, up_ps in events.hosts:
+        of_hosts.setdefault(host, []).append((down_ps, up_ps))
+
+    return found, of_hosts
