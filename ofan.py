@@ -113,6 +113,20 @@ SIM_COMMANDS = {
     ),
     "results": Lazy("sim.cli", "results", "Show or export what a sweep has found so far."),
 }
+WORKLOAD_COMMANDS = {
+    "from-model": Lazy(
+        "emulation.commands.workload",
+        "from_model",
+        "One training step of a model (its config.json) on many GPUs.",
+    ),
+    "from-goal": Lazy(
+        "emulation.commands.workload", "from_goal", "A GOAL schedule, as text or binary."
+    ),
+    "from-chakra": Lazy(
+        "emulation.commands.workload", "from_chakra", "Chakra execution traces, a file a rank."
+    ),
+    "show": Lazy("emulation.commands.workload", "show", "Say what a workload is of."),
+}
 P4_COMMANDS = {
     "compile": Lazy(
         "emulation.commands.compile",
@@ -211,6 +225,14 @@ click.version_option(package_name="ofan", message="ofan %(version)s")(cli)
 cli.add_command(
     LazyGroup(
         SIM_COMMANDS, name="sim", help="The simulator: 2 to 524,288 hosts.", no_args_is_help=True
+    )
+)
+cli.add_command(
+    LazyGroup(
+        WORKLOAD_COMMANDS,
+        name="workload",
+        help="Workloads: files of transfers and computations.",
+        no_args_is_help=True,
     )
 )
 cli.add_command(LazyGroup(P4_COMMANDS, name="p4", help="The P4 compiler.", no_args_is_help=True))

@@ -3,15 +3,18 @@
     file        = { header | connection | trigger | comment }      one a line
     header      = ("Nodes" | "Connections" | "Triggers" | "Failures") COUNT
     connection  = SOURCE "->" DESTINATION { ("id" ID) | ("start" TIME) | ("trigger" ID)
-                                          | ("size" BYTES) | ("send_done_trigger" ID) }
+                                          | ("size" BYTES) | ("send_done_trigger" ID)
+                                          | ("recv_done_trigger" ID) }
     trigger     = "trigger" "id" ID ("oneshot" | "multishot" | "barrier" "count" COUNT)
     comment     = "#" anything | nothing
 
 Nodes and Connections are required, and of a connection exactly one of start and trigger.
 
 A trigger becomes `Flows.after`, so only those that a host can see by itself are possible: whoever
-fires it must begin or end where the connections that it starts begin. What else htsim knows
-(failures, recv_done_trigger, prio) is refused by name.
+fires it must begin or end where the connections that it starts begin. `send_done_trigger` fires
+when the sender has all acknowledged, or, where it starts connections of the receiver's, when that
+has all. `recv_done_trigger` is the latter by name, so what it starts must begin at the receiver.
+What else htsim knows (failures, prio) is refused by name.
 """
 
 import math
@@ -38,9 +41,8 @@ PS_PER_UNIT = {"ps": 1, "us": PS_PER_US}
 # 11 days; what is later is a slip of the unit, and must not overflow int64 with a run added to it.
 LONGEST_PS = 10**18
 HEADERS = ("Nodes", "Connections", "Triggers", "Failures")
-FIELDS = ("id", "start", "trigger", "size", "send_done_trigger")
+FIELDS = ("id", "start", "trigger", "size", "send_done_trigger", "recv_done_trigger")
 REFUSED = {
-    "recv_done_trigger": "recv_done_trigger is not supported (it never fires in htsim either)",
     "prio": "prio is not supported: there are no priorities among flows",
     "failure": "failure lines are not supported: "
     "name failed links in the experiment, under failures.events",
@@ -61,6 +63,7 @@ class Connection:
     start: float | None
     trigger: int | None
     fires: int | None
+    received_fires: int | None
     identity: int | None
 
 
@@ -185,6 +188,7 @@ def _parse_connection(matrix: ConnectionMatrix, line: int, words: list[str]) -> 
         start=_time(matrix, line, fields["start"]) if "start" in fields else None,
         trigger=numbers.get("trigger"),
         fires=numbers.get("send_done_trigger"),
+        received_fires=numbers.get("recv_done_trigger"),
         identity=numbers.get("id"),
     )
 
@@ -363,7 +367,11 @@ def _waits(matrix: ConnectionMatrix) -> list[tuple[int, ...]]:
     known = {trigger.identity for trigger in matrix.triggers}
 
     for index, connection in enumerate(matrix.connections):
-        for named, users in ((connection.trigger, started), (connection.fires, firing)):
+        for named, users in (
+            (connection.trigger, started),
+            (connection.fires, firing),
+            (connection.received_fires, firing),
+        ):
             if named is not None and named not in known:
                 raise matrix.error(
                     connection.line,
@@ -432,6 +440,14 @@ def _refuse_global(
     # Hosts know of a flow's end only at its ends (design, decision 9); htsim's triggers know all.
     connection = matrix.connections[index]
     for other in (matrix.connections[flow] for flow in awaited):
+        if other.received_fires == trigger.identity and connection.source != other.destination:
+            raise matrix.error(
+                connection.line,
+                f"trigger {trigger.identity} fires at host {other.destination}, "
+                f"which receives the connection of line {other.line}; "
+                f"host {connection.source} cannot know of that",
+            )
+
         if connection.source not in (other.source, other.destination):
             raise matrix.error(
                 connection.line,

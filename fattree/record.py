@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from fattree.experiment import Scenario
-from fattree.flows import Flows
+from fattree.flows import Flows, longest_computation_ps
 from fattree.topology import SWITCH_LAYERS
 from fattree.traffic import message_bytes
+from fattree.workloads.jobs import job_flows, scale_of
 
 KIB = 1024
 PERCENTILES = {"fct_p50_ps": 50, "fct_p99_ps": 99, "fct_p999_ps": 99.9}
@@ -31,7 +32,9 @@ class Record(BaseModel):
     `fct_*_ps` are percentiles of the flows' own times, each from when the flow could start.
 
     `*_layers` hold one value for each of `topology.SWITCH_LAYERS`. `packets` are data packets.
-    Counters count packets.
+    Counters count packets. Of a workload, `compute_ps` is how long its computations take alone, and
+    `scale` what bytes and computations were divided by; of several jobs, `jobs_ps` has each one's
+    completion time, NAME=PS.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,6 +73,9 @@ class Record(BaseModel):
     packet_hops: int
     redraws: int
     freezes: int = 0
+    compute_ps: int = 0
+    scale: int = 1
+    jobs_ps: str = ""
     cpu_s: float
     max_rss_bytes: int
 
@@ -110,6 +116,7 @@ def run_record(
     cct_ps: int,
     sending_cct_ps: int,
     fct_ps: NDArray[np.int64],
+    done_ps: NDArray[np.int64],
     bound_ps: int,
     queues: Queues,
     counts: Counts,
@@ -133,7 +140,10 @@ def run_record(
         increase=cct_ps / bound_ps - 1,
         sending_cct_ps=sending_cct_ps,
         sending_increase=sending_cct_ps / bound_ps - 1,
-        **percentiles(fct_ps),
+        **percentiles(fct_ps[flows.packets > 0]),
+        compute_ps=longest_computation_ps(scenario.tree, flows),
+        scale=scale_of(scenario),
+        jobs_ps=_jobs_ps(scenario, flows, done_ps),
         max_queue_bytes=max(longest, default=0),
         max_queue_packets=max(longest, default=0) / packet,
         mean_queue_packets=None if queues.mean_of_all is None else queues.mean_of_all / packet,
@@ -144,6 +154,16 @@ def run_record(
         max_rss_bytes=max_rss_bytes(),
         **asdict(counts),
     )
+
+
+def _jobs_ps(scenario: Scenario, flows: Flows, done_ps: NDArray[np.int64]) -> str:
+    if not scenario.jobs:
+        return ""
+
+    parts = job_flows(scenario)
+    ends = np.cumsum([len(part) for _, part in parts]) * scenario.scheme.subflows
+    times = np.split(done_ps - flows.start_ps, ends[:-1])
+    return " ".join(f"{name}={of.max()}" for (name, _), of in zip(parts, times, strict=True))
 
 
 def percentiles(fct_ps: NDArray[np.int64]) -> dict[str, Any]:

@@ -131,6 +131,7 @@ class Result:
             cct_ps=self.cct_ps,
             sending_cct_ps=self.sending_cct_ps,
             fct_ps=self.done_ps - self.start_ps,
+            done_ps=self.done_ps,
             bound_ps=self.bound_ps,
             queues=queues,
             counts=counts,

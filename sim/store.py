@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NO_MODEL = {
     "fattree": {"experiment_file", "sweep_file", "record"},
     # What makes workload files: a run depends on the files.
-    "workloads": {"building", "chakra", "chakra_messages", "goal", "goal_file", "training"},
+    "workloads": {"building", "chakra", "chakra_file", "goal", "goal_file", "model", "training"},
     "sim": {
         "cli",
         "cluster",

@@ -11,7 +11,7 @@ import polars as pl
 from fattree.experiment import Scenario
 from fattree.record import FLOW_TIMES, Record, flat, flow_times
 from fattree.tables import Folding
-from fattree.units import time_unit
+from fattree.units import PS_PER_US, time_unit
 from sim.store import plain
 
 Runs = Sequence[tuple[Scenario, Record]]
@@ -130,3 +130,27 @@ def _cells(records: Sequence[Record], unit_ps: int) -> list[str]:
 def _mean(values: Sequence[float], digits: int) -> str:
     deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
     return f"{mean(values):.{digits}f}{deviation}"
+
+
+def workload_lines(runs: Runs) -> list[str]:
+    """Return a line for each run of a training step or of several jobs: what took how long."""
+    lines: list[str] = []
+    for scenario, record in runs:
+        who = f"{scenario.balancer_label}, seed {record.seed}"
+        if record.compute_ps:
+            # Times of the whole step: what was divided is multiplied again, latencies with it.
+            unit_ps = 1000 * PS_PER_US / record.scale
+            step, computed = record.cct_ps / unit_ps, record.compute_ps / unit_ps
+            scaled = f" (a run of 1/{record.scale} of it)" if record.scale > 1 else ""
+            lines.append(
+                f"{who}: step {step:,.3f} ms{scaled}, computations alone {computed:,.3f} ms, "
+                f"exposed communication {step - computed:,.3f} ms ({1 - computed / step:.1%}); "
+                f"peak memory {record.max_rss_bytes / 1e9:.1f} GB"
+            )
+
+        if record.jobs_ps:
+            times = (one.rpartition("=") for one in record.jobs_ps.split())
+            each = ", ".join(f"{name} {int(time) / PS_PER_US:,.3f} us" for name, _, time in times)
+            lines.append(f"{who}: {each}")
+
+    return lines

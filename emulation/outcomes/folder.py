@@ -68,6 +68,7 @@ def record(outcome: Outcome, network: str) -> Record:
             np.array([flow.done_ps for flow in outcome.flows]),
         ),
         fct_ps=np.array([flow.fct_ps for flow in outcome.flows]),
+        done_ps=np.array([flow.done_ps for flow in outcome.flows]),
         bound_ps=bound_ps(scenario, flows, paced_gaps(scenario, flows)),
         queues=queues,
         counts=counts,

@@ -25,6 +25,7 @@ def job_flows(scenario: Scenario) -> list[tuple[str, Flows]]:
 
     A flow waits for flows by their numbers among all flows, job after job. Raises TrafficError.
     """
+    scale_of(scenario)
     if not scenario.jobs:
         return [("", _flows(scenario, scenario.collective, 0))]
 
@@ -47,6 +48,16 @@ def job_flows(scenario: Scenario) -> list[tuple[str, Flows]]:
         refuse_many(count)
 
     return list(found.items())
+
+
+def scale_of(scenario: Scenario) -> int:
+    """Return what a scenario's workloads were divided by, 1 without one; raises TrafficError."""
+    files = [one.file for one in scenario.collectives if one.matrix == "workload" and one.file]
+    scales = {read_workload(file)[1].scale for file in files}
+    if len(scales) > 1:
+        raise TrafficError(f"workloads of different scales ({sorted(scales)}) have no common time")
+
+    return scales.pop() if scales else 1
 
 
 def joined_flows(parts: Sequence[Flows]) -> Flows:

@@ -67,6 +67,15 @@ def test_messages_may_be_larger_than_theirs() -> None:
     assert flows_of("0->1 start 0 size 8589934592").packets.tolist() == [2**21]
 
 
+def test_what_has_arrived_fires_at_the_receiver() -> None:
+    found = flows_of(
+        "0->1 id 1 start 0 size 9 recv_done_trigger 1 send_done_trigger 2\n"
+        "1->2 id 2 trigger 1 size 9\n0->3 id 3 trigger 2 size 9\n"
+        "trigger id 1 oneshot\ntrigger id 2 oneshot"
+    )
+    assert [found.waits_for(flow).tolist() for flow in range(3)] == [[], [0], [0]]
+
+
 def test_a_barrier_waits_for_all_that_fire_it() -> None:
     body = "\n".join(
         [
@@ -117,10 +126,15 @@ FIRE, WAIT = "0->1 id 1 start 0 size 9 send_done_trigger 1\n", "0->2 id 2 trigge
         ("0->1 start nan size 9", "start: expected a time from 0 to 10.18, found 'nan'"),
         ("0->1 start -1 size 9", "start: expected a time"),
         ("0->1 start 0 size 9 prio 3", "prio is not supported"),
-        ("0->1 start 0 size 9 recv_done_trigger 3", "recv_done_trigger is not supported"),
+        ("0->1 start 0 size 9 recv_done_trigger 3", "there is no trigger 3"),
+        (
+            "0->1 id 1 start 0 size 9 recv_done_trigger 1\n0->2 id 2 trigger 1 size 9\n"
+            "trigger id 1 oneshot",
+            "trigger 1 fires at host 1, which receives the connection of line 4; host 0 cannot",
+        ),
         (
             "0->1 start 0 size 9 speed 3",
-            "expected one of id, start, trigger, size, send_done_trigger, found 'speed'",
+            "expected one of id, start, trigger, size, send_done_trigger, recv_done_trigger, found",
         ),
         ("0->1 start 0 size 9 size 8", "size is given twice"),
         ("0->1 start 0 size", "expected a value after size"),

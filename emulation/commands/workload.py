@@ -1,0 +1,184 @@
+"""`ofan workload`: files of transfers and computations, from models and from other people's traces.
+
+`[collective] matrix = "workload"` runs them.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from fattree.errors import TrafficError
+from fattree.text_file import read_bytes
+from fattree.workloads.chakra import chakra_graph
+from fattree.workloads.chakra_file import read_chakra
+from fattree.workloads.file import About, read_workload, write_workload
+from fattree.workloads.goal import goal_graph
+from fattree.workloads.goal_file import read_goal
+from fattree.workloads.graph import Graph
+from fattree.workloads.model import read_model
+from fattree.workloads.training import Step, computation_ps, training_graph
+from sim.cli import FilePath, in_a_folder, one_line_errors
+
+# What the simulator passes in about half a minute on two processors.
+MOST_PACKETS = 25_000_000
+PACKET_BYTES = 65_000
+MODEL_EXAMPLES = """
+\b
+Examples:
+  ofan workload from-model config.json step.parquet --gpus 1024 --tp 8 --pp 4 --batch 512
+  ofan workload from-model config.json step.parquet --gpus 1024 --tp 8 --ep 8 --batch 512
+  ofan sim run --k 16 --matrix workload --set collective.file=step.parquet --policy ofan,ecmp
+"""
+
+
+Command = Callable[..., None]
+
+
+def _output(function: Command) -> Command:
+    return click.argument("output", type=FilePath, callback=in_a_folder)(function)
+
+
+def _counted(name: str, default: int, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=text)
+
+
+@click.command("from-model", epilog=MODEL_EXAMPLES)
+@click.argument("config", type=FilePath)
+@_output
+@_counted("--gpus", 1024, "GPUs in all, a host each.")
+@_counted("--tp", 8, "Tensor parallelism, which is also the GPUs of a server.")
+@_counted("--pp", 1, "Pipeline stages.")
+@click.option("--dp", type=click.IntRange(1), help="Data parallelism.  [the rest of the GPUs]")
+@_counted("--ep", 1, "Over how many replicas experts are spread.")
+@_counted("--batch", 512, "Sequences of a step, of all replicas.")
+@_counted("--microbatch", 1, "Sequences of a microbatch.")
+@_counted("--sequence", 4096, "Tokens of a sequence.")
+@click.option(
+    "--teraflops",
+    type=click.FloatRange(min=0.001),
+    default=400,
+    show_default=True,
+    help="What a GPU makes of its peak.",
+)
+@click.option(
+    "--nvlink-gbs",
+    type=click.FloatRange(min=0.001),
+    default=450,
+    show_default=True,
+    help="GB/s of NVLink in one direction.",
+)
+@_counted("--buckets", 4, "In how many parts gradients leave during the last backward pass.")
+@click.option(
+    "--scale",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Divide bytes and computations by N.  [the least power of two that leaves 25 million "
+    "packets of 65,000 bytes]",
+)
+def from_model(
+    config: Path, output: Path, gpus: int, dp: int | None, scale: int | None, **options: Any
+) -> None:
+    """Write one training step of the model of CONFIG, a published config.json, to OUTPUT.
+
+    Formulas and their sources: docs/workloads.md. Computations and bytes are of the model; what is
+    assumed of GPUs are --teraflops and --nvlink-gbs.
+    """
+    with one_line_errors():
+        model = read_model(str(config))
+        tp, pp = options.pop("tp"), options.pop("pp")
+        step = Step(
+            tensor=tp,
+            pipeline=pp,
+            data=dp or max(gpus // (tp * pp), 1),
+            experts=options.pop("ep"),
+            scale=scale or 1,
+            **options,
+        )
+        if step.ranks != gpus:
+            raise TrafficError(f"tp {tp} x pp {pp} x dp {step.data} are not {gpus} GPUs")
+
+        graph = training_graph(model, step)
+        if scale is None:
+            step = replace(step, scale=_scale(graph))
+            graph = training_graph(model, step)
+
+        said = (
+            f"one step of {model.name} ({model.parameters / 1e9:.1f} billion parameters), tp {tp} "
+            f"x pp {pp} x dp {step.data}, ep {step.experts}, {step.batch} sequences of "
+            f"{step.sequence} tokens"
+        )
+        _keep(output, graph, About(said, gpus, gpus_per_server=tp, scale=step.scale))
+
+
+def _scale(graph: Graph) -> int:
+    """Return the least power of two that leaves no more than MOST_PACKETS."""
+    packets = int(np.ceil(graph.size / PACKET_BYTES).sum())
+    return 1 << max(-(-packets // MOST_PACKETS) - 1, 0).bit_length()
+
+
+@click.command("from-goal")
+@click.argument("schedule", type=FilePath)
+@_output
+def from_goal(schedule: Path, output: Path) -> None:
+    """Write the GOAL schedule in SCHEDULE, text or LogGOPSim's binary form, to OUTPUT."""
+    with one_line_errors():
+        read = read_goal(read_bytes(schedule, TrafficError), str(schedule))
+        said = (
+            f"GOAL schedule {schedule.name}: {sum(map(len, read.ranks)):,} operations, "
+            f"{read.dependencies:,} dependencies, {read.total_bytes:,} bytes"
+        )
+        _keep(output, goal_graph(read), About(said, len(read.ranks)))
+
+
+@click.command("from-chakra")
+@click.argument("prefix", type=str)
+@_output
+@click.option(
+    "--algorithm",
+    type=click.Choice(["ring", "double_tree", "recursive"]),
+    default="ring",
+    show_default=True,
+    help="Of the collectives in the traces.",
+)
+def from_chakra(prefix: str, output: Path, algorithm: str) -> None:
+    """Write the Chakra traces PREFIX.0.et, PREFIX.1.et, ... to OUTPUT."""
+    with one_line_errors():
+        trace = read_chakra(prefix)
+        said = (
+            f"Chakra traces {Path(prefix).name}: {sum(map(len, trace.ranks)):,} nodes, "
+            f"{trace.dependencies:,} dependencies, {trace.total_bytes:,} bytes"
+        )
+        _keep(output, chakra_graph(trace, algorithm), About(said, len(trace.ranks)))
+
+
+@click.command("show")
+@click.argument("file", type=FilePath)
+def show(file: Path) -> None:
+    """Say what the workload in FILE is of."""
+    with one_line_errors():
+        _say(*read_workload(str(file)))
+
+
+def _keep(output: Path, graph: Graph, about: About) -> None:
+    write_workload(output, graph, about)
+    # As it will be read: what no network can run is told now.
+    _say(*read_workload(str(output)))
+
+
+def _say(graph: Graph, about: About) -> None:
+    sent = int((graph.size > 0).sum())
+    click.echo(about.about)
+    click.echo(
+        f"{about.ranks:,} ranks, {sent:,} transfers of {int(graph.size.sum()):,} bytes, "
+        f"{len(graph) - sent:,} computations, {len(graph.waiting):,} dependencies"
+    )
+    click.echo(f"computations alone: {computation_ps(graph) / 1e9:,.3f} ms")
+    if about.scale > 1:
+        click.echo(
+            f"scale: bytes and computations are divided by {about.scale}, latencies are not; "
+            f"times of the whole step are {about.scale} times those of a run"
+        )
