@@ -55,7 +55,7 @@ def counter_reset(session: Session, words: list[str]) -> Lines:
 
 @command("meter_array_set_rates <meter> <rate:burst> <rate:burst>")
 def meter_array_set_rates(session: Session, words: list[str]) -> Lines:
-    """Set the rates of all cells of a meter."""
+    """Set the rates of all cells of a meter, of a direct one those of all entries there are."""
     meter = find(session.names.meters, words[0], "meter")
     session.standard(
         "bm_meter_array_set_rates", meter_array_name=meter.name, rates=values.rates(words[1:])

@@ -199,9 +199,19 @@ def _for_in(node: t.ForIn, frame: Frame) -> None:
     out = ir.Label("break")
     with frame.collect(bindings=dict(frame.bindings)) as inner:
         values = [freeze(value, node.span, inner) for value in lower_all(node.values, inner)]
+        if _assigns(node.body, node.variable):
+            values = [_place(value, node.variable, inner) for value in values]
+
         _unroll(node.body, counter=node.variable, values=values, out=out, frame=inner)
 
     frame.emit(*ir.close(out, inner.out))
+
+
+def _place(value: ir.Operand, variable: t.Variable, frame: Frame) -> ir.Operand:
+    """Return a place of its own for what one turn may change."""
+    place = frame.temporary(variable.type, variable.span, variable.name)
+    assign(place, value, variable.span, frame)
+    return place
 
 
 def _counter(node: t.For) -> t.Variable | None:

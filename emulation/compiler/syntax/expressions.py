@@ -102,8 +102,12 @@ def _sized_type(cursor: Cursor) -> n.TypeExpression:
 
 
 def type_args(cursor: Cursor) -> tuple[n.TypeExpression, ...]:
-    """`< type (, type)* >`."""
+    """`< [type (, type)*] >`."""
     cursor.expect("<")
+    # `tuple<>` has no elements; whatever else needs arguments says so.
+    if cursor.accept(">"):
+        return ()
+
     args = [type_expression(cursor)]
     while cursor.accept(","):
         args.append(type_expression(cursor))

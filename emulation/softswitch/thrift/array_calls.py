@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any
 
 from emulation.softswitch.meters import Meter, Rates
+from emulation.softswitch.tables import Record
 from emulation.softswitch.thrift import interface
 from emulation.softswitch.thrift import messages as m
 from emulation.softswitch.thrift.messages import (
@@ -102,8 +103,13 @@ class MeterCalls(interface.Meters):
 
     def bm_meter_array_set_rates(self, meter_array_name: str, rates: list[m.MeterRate]) -> None:
         wanted = decode_rates(rates)
-        for meter in self._cells(meter_array_name):
-            meter.configure(wanted)
+        for record in self._direct(meter_array_name):
+            record.meter = record.meter or Meter(self._by_bytes(meter_array_name))
+            record.meter.configure(wanted)
+
+        if meter_array_name not in self._runtime.loaded.direct_meters:
+            for meter in self._cells(meter_array_name):
+                meter.configure(wanted)
 
     def bm_meter_set_rates(
         self, meter_array_name: str, index: int, rates: list[m.MeterRate]
@@ -113,6 +119,15 @@ class MeterCalls(interface.Meters):
 
     def bm_meter_get_rates(self, meter_array_name: str, index: int) -> list[m.MeterRate]:
         return encode_rates(cell(self._cells(meter_array_name), index, MeterError.INVALID_INDEX))
+
+    def _direct(self, name: str) -> Iterator[Record]:
+        """Yield the entries of the table that a direct meter belongs to."""
+        for state in self._runtime.loaded.tables.values():
+            if state.table.spec.direct_meter == name:
+                yield from (entry[2] for entry in (*state.table, state.table.default))
+
+    def _by_bytes(self, name: str) -> bool:
+        return self._runtime.loaded.direct_meters[name].kind == "bytes"
 
     def _cells(self, name: str) -> Sequence[Any]:
         return found(self._runtime.loaded.meters, name, MeterError.INVALID_METER_NAME)[1]

@@ -21,12 +21,13 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) 
     register<bit<16>>(4) memory;
     register<bit<72>>(1) wide;
     direct_counter(CounterType.packets_and_bytes) hits;
+    direct_meter<bit<8>>(MeterType.bytes) flow;
 
     action send(bit<9> port) { sm.egress_spec = port; }
     action drop() { mark_to_drop(sm); }
     action flood(bit<16> group) { sm.mcast_grp = group; }
     action mirror(bit<9> port) { clone(CloneType.I2E, 7); sm.egress_spec = port; }
-    action rewrite(bit<48> dst, bit<9> port) { hdr.ethernet.dst = dst; sm.egress_spec = port; }
+    action rewrite(bit<48> dst, bit<9> port) { flow.read(meta.color); hdr.ethernet.dst = dst; sm.egress_spec = port; }
 
     table l2 {
         key = { hdr.ethernet.dst: exact; }
@@ -39,6 +40,7 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) 
         key = { hdr.ipv4.dst: lpm; }
         actions = { rewrite; drop; NoAction; }
         default_action = NoAction();
+        meters = flow;
     }
     table acl {
         key = { hdr.ipv4.src: ternary; hdr.ipv4.small: range; hdr.ipv4.isValid(): exact; }

@@ -256,3 +256,23 @@ def test_queues_take_rates_and_depths_while_packets_flow(wired: Any, hosts: Host
         left.send(frame(1, 64))
         assert right.recv(2000) == frame(1, 64)
     assert time.monotonic() - began < 4
+
+
+def test_direct_meters_have_the_rates_of_one_entry_or_of_all(running: Any) -> None:
+    status, said = running.script(
+        "table_add routes rewrite 10.0.1.0/24 => 1 1",
+        "table_add routes rewrite 10.0.2.0/24 => 1 1",
+        "meter_set_rates flow 1 0.001:10 0.002:20",
+        "meter_get_rates flow 0",
+        "meter_get_rates flow 1",
+        "meter_array_set_rates flow 0.5:1 0.5:2",
+        "meter_get_rates I.flow 0",
+        "meter_get_rates flow 7",
+    )
+    assert status == 1
+    assert said[3:5] == [
+        "",
+        "0: info rate = 0.001, burst size = 10\n1: info rate = 0.002, burst size = 20",
+    ]
+    assert said[6] == "0: info rate = 0.5, burst size = 1\n1: info rate = 0.5, burst size = 2"
+    assert said[7] == "Invalid table operation (INVALID_HANDLE)"

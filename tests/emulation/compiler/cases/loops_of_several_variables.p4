@@ -9,6 +9,11 @@ control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         }
         for (@name("value") bit<16> x in (list<bit<16>>) { 1, hdr.data.c, 0x100 }) {
             hdr.data.d = hdr.data.d + (bit<32>) x;
+            x = 0;
+        }
+        for (bit<8> y in 1 .. 3) {
+            y = y + hdr.data.a;
+            hdr.data.c = hdr.data.c + (bit<16>) y;
         }
     }
 }
