@@ -141,7 +141,7 @@ def test_the_rule_of_a_file_lies_beside_it(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--host-rule", "none.py"), "Invalid value for '--host-rule': File 'none.py' does not"),
+        (("--host-rule", "none.py"), "'none.py': No such file"),
         (("--host-rule", "wrong.py"), "wrong.py:2: next_label: it must return a number"),
         (("--like", "ofan"), "--like needs --host-rule"),
         (("--host-rule", "fixed.py", "--like", "host_dr"), "Invalid value for '--like'"),
