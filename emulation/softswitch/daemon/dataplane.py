@@ -141,7 +141,9 @@ class Dataplane:
 
     def rates_changed(self, port: Port) -> None:
         """Let a port's packets wait in its queues, or leave at once, as the queues now say."""
-        port.is_immediate = not any(queue.has_rate for queue in port.queues)
+        now = self._clock()
+        # Packets that still wait are not overtaken: with them the port goes on having queues.
+        port.is_immediate = not any(q.has_rate or q.depth_packets(now) for q in port.queues)
         self._bursts.hold(port, held=not port.is_immediate)
 
     def close(self) -> None:

@@ -258,6 +258,17 @@ def test_queues_take_rates_and_depths_while_packets_flow(wired: Any, hosts: Host
     assert time.monotonic() - began < 4
 
 
+@pytest.mark.root
+def test_no_packet_overtakes_those_that_wait_when_a_rate_goes(wired: Any, hosts: Hosts) -> None:
+    assert wired.script("table_add l2 send 1 => 2", "set_queue_rate 1 2")[0] == 0
+    left, right = hosts[1], hosts[2]
+    left.send(frame(1, 70))
+    left.send(frame(1, 71))
+    assert wired.script("set_queue_rate 0")[0] == 0
+    left.send(frame(1, 72))
+    assert [len(right.recv(2000)) for _ in range(3)] == [70, 71, 72]
+
+
 def test_direct_meters_have_the_rates_of_one_entry_or_of_all(running: Any) -> None:
     status, said = running.script(
         "table_add routes rewrite 10.0.1.0/24 => 1 1",
