@@ -33,7 +33,7 @@ from emulation.errors import EmulationError
 from emulation.mininet.building import mininet_fabric
 from emulation.mininet.children import SOFTSWITCH_PROGRAM, children
 from emulation.mininet.switch_processes import listens
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
 from emulation.virtual.fabric import VirtualFabric
@@ -57,7 +57,7 @@ def scenario(k: int, **settings: Any) -> Scenario:
 
 def program_for(chosen: Scenario) -> SwitchProgram:
     """Return the program for switches of this size."""
-    return built_in(chosen.scheme.program, chosen.tree.most_uplinks)
+    return built_in(chosen.scheme.program, size_of(chosen.tree))
 
 
 def timed(

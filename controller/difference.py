@@ -5,7 +5,7 @@ are two ways because at k = 64 the arrays of a failed core link are compared in 
 make the 13 million entries of one plan takes 13 (docs/control-plane.md).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -13,7 +13,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.entries import Change, Entry, Kind
+from controller.entries import Change, Entry, Kind, Prefix
 from controller.parts import Part, Piece, Turn, in_order
 from controller.plan import Block, SwitchPlan
 from fattree.forwarding import NONE
@@ -118,14 +118,25 @@ def _settings(old: Placed | None, new: Placed) -> Iterator[Piece]:
 
 
 def _ports(old: Placed | None, new: Placed) -> Iterator[Piece]:
-    """Yield the southbound routes of an empty switch: no failure changes them."""
+    """Yield the southbound routes that are new: only those over parallel links ever change."""
     if old is None:
-        yield Piece(Turn.ADD_ROUTE, new.plan.port_count, partial(_port_routes, new.plan))
+        count = new.plan.port_count
+        yield Piece(Turn.ADD_ROUTE, count, partial(_port_routes, Kind.INSERT, new.plan))
+    elif new.plan.has_moving_ports:
+        held = old.plan.ports
+        moved = {prefix: port for prefix, port in new.plan.ports.items() if held[prefix] != port}
+        changes = list(_to_ports(Kind.MODIFY, moved))
+        yield Piece(Turn.of(Kind.MODIFY, "routes"), len(changes), partial(iter, changes))
 
 
-def _port_routes(plan: SwitchPlan) -> Iterator[Change]:
-    for prefix, port in plan.ports.items():
-        yield Change(Kind.INSERT, Entry("routes", (prefix,), "to_port", (port,)))
+def _port_routes(kind: Kind, plan: SwitchPlan) -> Iterator[Change]:
+    # Made when they are sent: all switches' at once are many.
+    yield from _to_ports(kind, plan.ports)
+
+
+def _to_ports(kind: Kind, ports: Mapping[Prefix, int]) -> Iterator[Change]:
+    for prefix, port in ports.items():
+        yield Change(kind, Entry("routes", (prefix,), "to_port", (port,)))
 
 
 def _routes(kind: Kind, placed: Placed, chosen: NDArray[np.bool_]) -> Iterator[Piece]:

@@ -20,7 +20,7 @@ from controller.plan import PROBE_ETHERTYPE
 from fattree.addressing import switch_mac
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
-from fattree.topology import FatTree, LinkEnd
+from fattree.topology import FatTree, Level, LinkEnd
 from fattree.units import PS_PER_SECOND, PS_PER_US
 
 # The group address that no bridge forwards.
@@ -187,7 +187,9 @@ def liveness(scenario: Scenario, now_ps: int = 0, down: Iterable[int] = ()) -> L
     misses = settings.probe_misses or DEFAULT_MISSES
 
     # A probe is heard a latency and its own length after it was sent, and must be before it counts.
-    flight_ps = scenario.latency_ps + scenario.tx_ps(LEAST_FRAME)
+    flight_ps = max(
+        scenario.latencies_ps[level] + scenario.tx_ps(LEAST_FRAME, level) for level in Level
+    )
 
     if misses * interval_ps <= flight_ps:
         raise ExperimentError(

@@ -18,11 +18,20 @@ from numpy.typing import NDArray
 from controller.entries import Call, Entries, Key, Prefix
 from controller.errors import PlanError
 from controller.pipeline import Pipeline
-from fattree.addressing import NETWORK, host_ip, switch_ip, switch_name
+from fattree.addressing import (
+    NETWORK,
+    agg_waypoint,
+    core_waypoint,
+    host_ip,
+    switch_name,
+    waypoint_addresses,
+)
 from fattree.experiment import Scenario
 from fattree.forwarding import NONE, Forwarding, PointerLevel, destinations, hash_multiplier
 from fattree.policies import RESHUFFLE_WRAPS, Chooser
+from fattree.southbound import has_choice, host_ports
 from fattree.topology import FatTree, Tier
+from fattree.wecmp import LinkState
 
 # Prefix lengths of 10.pod.edge.host; a core is 10.pods.(1 + agg).(1 + index) (design, decision 5).
 HOST = 32
@@ -65,8 +74,10 @@ class SwitchPlan:
             and (self.planner.scenario is other.planner.scenario and self.switch == other.switch)
             and (
                 self.forwarding is other.forwarding
-                or not self.is_balancing
-                or _same_rows(self, other)
+                or (
+                    (not self.is_balancing or _same_rows(self, other))
+                    and (not self.has_moving_ports or self.ports == other.ports)
+                )
             )
         )
 
@@ -83,10 +94,15 @@ class SwitchPlan:
         )
 
     @property
+    def has_moving_ports(self) -> bool:
+        """Return whether failures change `ports`: those of parallel links down."""
+        return has_choice(self.planner.tree, self.switch)
+
+    @property
     def ports(self) -> Mapping[Prefix, int]:
         """Return the routes that lead to a port: south, and to waypoints."""
         tree = self.planner.tree
-        ports = dict(_southbound(tree, self.switch))
+        ports = dict(_southbound(tree, self.forwarding.links, self.switch))
         if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT:
             ports.update(_ways_to_waypoints(tree, self.switch))
 
@@ -97,13 +113,15 @@ class SwitchPlan:
         """Return how many `ports` there are."""
         # Counted, not made: whether a plan fits is asked for every switch at every re-plan.
         tree = self.planner.tree
-        south = tree.downlinks(self.switch)
+        south = _southbound_count(tree, self.switch)
         if self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT:
             return south
 
         # `_ways_to_waypoints`: an edge has two routes an uplink where there are cores.
-        is_edge = tree.tier(self.switch) is Tier.EDGE and tree.cores > 0
-        return south + tree.uplinks(self.switch) * (2 if is_edge else 1)
+        if tree.tier(self.switch) is Tier.EDGE:
+            return south + tree.edge_uplinks * (2 if tree.cores else 1)
+
+        return south + tree.uplinks(self.switch) * tree.edge_agg_links
 
     @property
     def groups(self) -> Mapping[Prefix, Group]:
@@ -280,7 +298,8 @@ class Planner:
             self.scenario.scheme.chooser is Chooser.WAYPOINT
             and self.tree.tier(switch) is not Tier.EDGE
         ):
-            wanted["waypoint", (switch_ip(self.tree, switch),)] = "unwrap", ()
+            for address in waypoint_addresses(self.tree, switch):
+                wanted["waypoint", (address,)] = "unwrap", ()
 
         # A program of the user's has the tables that it needs, and gets entries for no others.
         return {place: call for place, call in wanted.items() if place[0] in self._tables}
@@ -363,7 +382,15 @@ def _share(scenario: Scenario, percent: float) -> Fraction:
     return scenario.threshold_bytes * Fraction(str(percent)) / 100
 
 
-def _southbound(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
+def _southbound(tree: FatTree, links: LinkState, switch: int) -> Iterator[tuple[Prefix, int]]:
+    if has_choice(tree, switch):
+        ports = host_ports(tree, links, switch)
+        yield from (((host_ip(tree, host), HOST), port) for host, port in ports.items())
+    else:
+        yield from _below(tree, switch)
+
+
+def _below(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
     pod, _ = tree.position(switch)
     match tree.tier(switch):
         case Tier.EDGE:
@@ -377,22 +404,32 @@ def _southbound(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
                 yield pod_prefix(far), far + 1
 
 
+def _southbound_count(tree: FatTree, switch: int) -> int:
+    if not has_choice(tree, switch):
+        return tree.downlinks(switch)
+
+    return tree.hosts_per_pod if tree.tier(switch) is Tier.AGG else tree.hosts
+
+
 def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
     """Yield the routes of packets that a host has wrapped: to an agg, or through it to a core."""
     major, minor = tree.position(switch)
     match tree.tier(switch):
         case Tier.EDGE:
-            for agg in range(tree.aggs_per_pod):
-                port = tree.uplink_port(switch, agg)
-                yield (switch_ip(tree, tree.agg(major, agg)), HOST), port
-                # All cores above an agg share a /24.
+            for uplink in range(tree.edge_uplinks):
+                port = tree.uplink_port(switch, uplink)
+                yield (agg_waypoint(tree, major, uplink), HOST), port
+                # All cores through one uplink share a /24.
                 if tree.cores:
-                    core = switch_ip(tree, tree.core(agg, 0))
+                    core = core_waypoint(tree, uplink, 0)
                     yield (core & ~0xFF, SWITCH_NETWORK), port
         case Tier.AGG:
-            for index in range(tree.cores_per_agg):
-                port = tree.uplink_port(switch, index)
-                yield (switch_ip(tree, tree.core(minor, index)), HOST), port
+            # Whichever of the parallel links a packet has come by.
+            first = minor * tree.edge_agg_links
+            for came_by in range(first, first + tree.edge_agg_links):
+                for uplink in range(tree.agg_uplinks):
+                    port = tree.uplink_port(switch, uplink)
+                    yield (core_waypoint(tree, came_by, uplink), HOST), port
         case Tier.CORE:
             return
 

@@ -94,9 +94,18 @@ def switch_named(tree: FatTree, name: str) -> int:
 
 
 def link_name(tree: FatTree, link: int) -> str:
-    """Return for example `edge0_1-agg0_0` or `agg0_0-core0_1`, the lower end first."""
+    """Return for example `edge0_1-agg0_0` or `agg0_0-core0_1`, the lower end first.
+
+    Of parallel links each has its number behind it: `edge0_1-agg0_0/1`.
+    """
     lower, upper = tree.link_ends(link)
-    return f"{switch_name(tree, lower.switch)}-{switch_name(tree, upper.switch)}"
+    parallel = _parallel(tree, lower.switch)
+    number = f"/{(link - tree.first_link(lower.switch)) % parallel}" if parallel > 1 else ""
+    return f"{switch_name(tree, lower.switch)}-{switch_name(tree, upper.switch)}{number}"
+
+
+def _parallel(tree: FatTree, lower: int) -> int:
+    return tree.edge_agg_links if tree.tier(lower) is Tier.EDGE else tree.agg_core_links
 
 
 def link_named(tree: FatTree, name: str) -> int:
@@ -104,7 +113,8 @@ def link_named(tree: FatTree, name: str) -> int:
 
     Raises AddressError.
     """
-    ends = name.split("-")
+    whole, slash, member = name.partition("/")
+    ends = whole.split("-")
     if len(ends) != 2:
         raise AddressError(
             f"{name!r} is not a link's name: expected SWITCH-SWITCH, "
@@ -114,9 +124,12 @@ def link_named(tree: FatTree, name: str) -> int:
     # Switches are numbered from the bottom up, and a link belongs to its lower end (`topology`).
     lower, upper = sorted(switch_named(tree, end.strip()) for end in ends)
     first = tree.first_link(lower)
-    for link in range(first, first + tree.uplinks(lower)):
-        if tree.link_ends(link)[1].switch == upper:
-            return link
+    uplinks = range(first, first + tree.uplinks(lower))
+    links = [link for link in uplinks if tree.link_ends(link)[1].switch == upper]
+    if len(links) > 1 and (not member.isdecimal() or int(member) >= len(links)):
+        raise AddressError(f"{name} has {len(links)} links: {whole}/0 to {whole}/{len(links) - 1}")
+    if links and not (slash and len(links) == 1):
+        return links[int(member or 0)]
 
     raise AddressError(f"there is no link {name}: {_neighbours_above(tree, lower)}")
 
@@ -162,24 +175,39 @@ def host_of_ip(tree: FatTree, ip: int) -> int | None:
 def switch_ip(tree: FatTree, switch: int) -> int:
     """Return a switch's address as an integer.
 
-    Edges have 10.pod.edge.1, aggs 10.pod.(edges_per_pod + agg).1, cores
-    10.pods.(1 + agg).(1 + index).
+    Edges have 10.pod.edge.1, aggs 10.pod.(edges_per_pod + uplink).1, cores
+    10.pods.(1 + edge's uplink).(1 + agg's uplink), of parallel uplinks the first.
     """
-    major, minor = tree.position(switch)
-    match tree.tier(switch):
-        case Tier.EDGE:
-            third = minor
-            fourth = 1
-        case Tier.AGG:
-            third = tree.edges_per_pod + minor
-            fourth = 1
-        case Tier.CORE:
-            # No pod has this number, so no core looks like a host's network.
-            third = 1 + major
-            fourth = 1 + minor
-            major = tree.pods
+    if tree.tier(switch) is not Tier.EDGE:
+        return waypoint_addresses(tree, switch)[0]
 
-    return NETWORK << 24 | major << 16 | third << 8 | fourth
+    pod, position = tree.position(switch)
+    return NETWORK << 24 | pod << 16 | position << 8 | 1
+
+
+def agg_waypoint(tree: FatTree, pod: int, uplink: int) -> int:
+    """Return the address of the agg behind an uplink of a pod's edges."""
+    return NETWORK << 24 | pod << 16 | (tree.edges_per_pod + uplink) << 8 | 1
+
+
+def core_waypoint(tree: FatTree, edge_uplink: int, agg_uplink: int) -> int:
+    """Return the address of the core behind an edge's and an agg's uplink, whatever the pod."""
+    # No pod has the number of pods, so no core looks like a host's network.
+    return NETWORK << 24 | tree.pods << 16 | (1 + edge_uplink) << 8 | (1 + agg_uplink)
+
+
+def waypoint_addresses(tree: FatTree, switch: int) -> list[int]:
+    """Return all addresses of an agg or core: one for each way up to it, the first its own."""
+    major, minor = tree.position(switch)
+    if tree.tier(switch) is Tier.AGG:
+        first = minor * tree.edge_agg_links
+        return [agg_waypoint(tree, major, first + way) for way in range(tree.edge_agg_links)]
+
+    return [
+        core_waypoint(tree, major * tree.edge_agg_links + way, minor * tree.agg_core_links + last)
+        for way in range(tree.edge_agg_links)
+        for last in range(tree.agg_core_links)
+    ]
 
 
 def dotted(ip: int) -> str:

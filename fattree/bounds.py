@@ -21,14 +21,19 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The times of appendix B in ps, for paths of `hops` links."""
+    """The times of appendix B in ps, for paths of so many links.
+
+    `*_path_ps` is what a packet takes to be sent on all links of a path, one after the other; the
+    rest is of the host's link.
+    """
 
     data_ps: int
     ack_ps: int
     data_slot_ps: int
     ack_slot_ps: int
     propagation_ps: int
-    hops: int
+    data_path_ps: int
+    ack_path_ps: int
 
     @classmethod
     def of(cls, scenario: Scenario, hops: int = 6, data_slot_ps: int | None = None) -> "Timing":
@@ -36,20 +41,22 @@ class Timing:
 
         `data_slot_ps` replaces T'_d by the paced gap under failures.
         """
+        levels = scenario.tree.levels(hops)
         return cls(
             data_ps=scenario.tx_ps(scenario.data_bytes),
             ack_ps=scenario.tx_ps(scenario.ack_bytes),
             data_slot_ps=data_slot_ps or scenario.slot_ps,
             ack_slot_ps=scenario.ack_slot_ps,
-            propagation_ps=hops * scenario.latency_ps,
-            hops=hops,
+            propagation_ps=sum(scenario.latencies_ps[level] for level in levels),
+            data_path_ps=sum(scenario.tx_ps(scenario.data_bytes, level) for level in levels),
+            ack_path_ps=sum(scenario.tx_ps(scenario.ack_bytes, level) for level in levels),
         )
 
 
 def data_only_packets(timing: Timing) -> int:
     """Return i_1: how many data packets a host has begun when the first arrives (78 by default)."""
     # -(-a // b) is a divided by b, rounded up, in integers.
-    travelled_ps = timing.propagation_ps + (timing.hops - 1) * timing.data_ps
+    travelled_ps = timing.propagation_ps + timing.data_path_ps - timing.data_ps
     return -(-travelled_ps // timing.data_slot_ps) + 1
 
 
@@ -85,7 +92,7 @@ def ack_times_ps(timing: Timing, packets: int) -> list[int]:
             # that it prints beside it, 17.05694 us, is without.
             after_data = (
                 arrivals[index - (i1 - 1)]
-                + (timing.hops - 1) * timing.ack_ps
+                + (timing.ack_path_ps - timing.ack_ps)
                 + timing.propagation_ps
             )
 
@@ -96,12 +103,12 @@ def ack_times_ps(timing: Timing, packets: int) -> list[int]:
 
 def return_ps(timing: Timing) -> int:
     """Return how long an ACK travels on an empty path."""
-    return timing.propagation_ps + timing.hops * timing.ack_ps
+    return timing.propagation_ps + timing.ack_path_ps
 
 
 def arrival_ps(timing: Timing) -> int:
     """Return when the last bit of a first data packet arrives on an empty path."""
-    return timing.propagation_ps + timing.hops * timing.data_ps
+    return timing.propagation_ps + timing.data_path_ps
 
 
 def plain_sum_ps(timing: Timing, packets: int) -> int:

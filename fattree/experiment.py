@@ -7,6 +7,7 @@ which each of the three networks runs as it is.
 """
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -16,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from fattree.errors import ExperimentError
 from fattree.policies import POLICIES, Chooser, Policy
 from fattree.text_file import read_text
-from fattree.topology import FatTree
+from fattree.topology import FatTree, Level, Speeds, refuse_unaddressable
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 
 # The paper's setting: 200 data packets of 4 KB or so.
@@ -83,17 +84,84 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Fabric(Section):
-    """The fat-tree and its links. `queue_bytes` 0 means unlimited.
+Rate = Annotated[float, Field(ge=0.001, le=10_000)]
+Latency = Annotated[float, Field(ge=0.001, le=10**9)]
+Count = Annotated[int, Field(ge=1, le=255)]
 
+
+class Fabric(Section):
+    """The fabric's counts (`fattree.topology`), and its links. `queue_bytes` 0 means unlimited.
+
+    `k` is short for the k-ary fat-tree, and 0 beside counts.
     Thresholds are fractions of `threshold_bytes`.
     """
 
-    k: Annotated[int, Field(ge=2, le=128, multiple_of=2)] = 8
-    rate_gbps: Annotated[float, Field(ge=0.001, le=10_000)] = 800
-    latency_ns: Annotated[float, Field(ge=0.001, le=10**9)] = 500
+    k: Annotated[int, Field(ge=0, le=128, multiple_of=2)] = 8
+    pods: Count | None = None
+    edges_per_pod: Count | None = None
+    hosts_per_edge: Count | None = None
+    aggs_per_pod: Count | None = None
+    cores_per_agg: Annotated[int, Field(ge=0, le=255)] | None = None
+    edge_agg_links: Count | None = None
+    agg_core_links: Count | None = None
+    rate_gbps: Rate = 800
+    latency_ns: Latency = 500
+    # Those of links between switches, where they are others than the hosts'.
+    edge_agg_gbps: Rate | None = None
+    agg_core_gbps: Rate | None = None
+    edge_agg_latency_ns: Latency | None = None
+    agg_core_latency_ns: Latency | None = None
     queue_bytes: Annotated[int, Field(ge=0, le=MOST_BYTES)] = DEFAULT_QUEUE_BYTES
     threshold_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_k_beside_counts(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "k" in values:
+            return values
+
+        return {**values, "k": 0} if any(values.get(key) is not None for key in COUNTS) else values
+
+    @model_validator(mode="after")
+    def _counts_make_a_fabric(self) -> "Fabric":
+        given = [key for key in COUNTS if getattr(self, key) is not None]
+        if self.k and given:
+            raise _wrong(given[0], f"fabric.{given[0]} is for other fabrics than k = {self.k}")
+
+        for key in () if self.k else NEEDED:
+            if getattr(self, key) is None:
+                first = given[0] if given else "k"
+                raise _wrong(first, f"fabric.{first} = {getattr(self, first)} needs fabric.{key}")
+
+        if self.pods and self.pods > 1 and not self.cores_per_agg:
+            raise _wrong("pods", f"fabric.pods = {self.pods} needs fabric.cores_per_agg")
+
+        try:
+            refuse_unaddressable(self.tree)
+        except ValueError as error:
+            raise _wrong(given[0] if given else "k", f"fabric: {error}") from None
+
+        return self
+
+    @property
+    def tree(self) -> FatTree:
+        """Return who is connected to whom."""
+        if self.k:
+            return FatTree(self.k)
+
+        counts = {key: getattr(self, key) for key in COUNTS if getattr(self, key) is not None}
+        return FatTree(**{"pods": 1, **counts})
+
+
+SHAPE = ("pods", "edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg")
+COUNTS = (*SHAPE, "edge_agg_links", "agg_core_links")
+# The others have a default: one pod without cores, a leaf-spine.
+NEEDED = ("edges_per_pod", "hosts_per_edge", "aggs_per_pod")
+
+
+def _wrong(key: str, problem: str) -> PydanticCustomError:
+    """Return the error of a key that does not go with the others of its table."""
+    return PydanticCustomError(WITHOUT_EFFECT, "{problem}", {"key": key, "problem": problem})
 
 
 class Packets(Section):
@@ -188,9 +256,7 @@ class Collective(Section):
         # Defaults pass: whoever copies a collective gives every key.
         for key in self.unheeded:
             if getattr(self, key) != type(self).model_fields[key].default:
-                raise PydanticCustomError(
-                    WITHOUT_EFFECT, "{problem}", {"key": key, "problem": no_such_key(self, key)}
-                )
+                raise _wrong(key, no_such_key(self, key))
 
         return self
 
@@ -511,8 +577,8 @@ class Scenario(Settings):
 
     @property
     def tree(self) -> FatTree:
-        """Return the fat-tree."""
-        return FatTree(self.fabric.k)
+        """Return who is connected to whom."""
+        return self.fabric.tree
 
     @property
     def scheme(self) -> Policy:
@@ -539,13 +605,35 @@ class Scenario(Settings):
 
     @property
     def rate_bps(self) -> int:
-        """Return the rate of every link in bit/s."""
-        return round(self.fabric.rate_gbps * 10**9)
+        """Return the rate of hosts' links in bit/s."""
+        return self.rates_bps[Level.HOST]
+
+    @property
+    def rates_bps(self) -> tuple[int, int, int]:
+        """Return the rate of the links of each level in bit/s."""
+        fabric = self.fabric
+        rates = (fabric.rate_gbps, fabric.edge_agg_gbps, fabric.agg_core_gbps)
+        host, edge_agg, agg_core = (round((rate or fabric.rate_gbps) * 10**9) for rate in rates)
+        return host, edge_agg, agg_core
 
     @property
     def latency_ps(self) -> int:
-        """Return the latency of every link."""
-        return round(self.fabric.latency_ns * PS_PER_NS)
+        """Return the latency of hosts' links."""
+        return self.latencies_ps[Level.HOST]
+
+    @property
+    def latencies_ps(self) -> tuple[int, int, int]:
+        """Return the latency of the links of each level."""
+        fabric = self.fabric
+        given = (fabric.latency_ns, fabric.edge_agg_latency_ns, fabric.agg_core_latency_ns)
+        host, edge_agg, agg_core = (round((ns or fabric.latency_ns) * PS_PER_NS) for ns in given)
+        return host, edge_agg, agg_core
+
+    @property
+    def speeds(self) -> Speeds:
+        """Return how fast links between switches are, hosts' links being 1."""
+        host, edge_agg, agg_core = self.rates_bps
+        return Speeds(Fraction(edge_agg, host), Fraction(agg_core, host))
 
     @property
     def data_bytes(self) -> int:
@@ -565,10 +653,15 @@ class Scenario(Settings):
         """Return the buffer that ECN and queue bins are fractions of."""
         return self.fabric.threshold_bytes or self.fabric.queue_bytes or DEFAULT_QUEUE_BYTES
 
-    def tx_ps(self, size: int) -> int:
+    def tx_ps(self, size: int, level: Level = Level.HOST) -> int:
         """Return how long `size` bytes occupy a link."""
         # Rounded up to whole ps: no link is ever faster than its rate.
-        return -(-size * 8 * PS_PER_SECOND // self.rate_bps)
+        return -(-size * 8 * PS_PER_SECOND // self.rates_bps[level])
+
+    def path_ps(self, hops: int, size: int) -> int:
+        """Return how long a packet of `size` bytes travels an empty path of so many links."""
+        levels = self.tree.levels(hops)
+        return sum(self.tx_ps(size, level) + self.latencies_ps[level] for level in levels)
 
     @property
     def slot_ps(self) -> int:
@@ -582,8 +675,9 @@ class Scenario(Settings):
 
     @property
     def zero_load_rtt_ps(self) -> int:
-        """Return 2 T_p + 6 (T_d + T_a), 6.253 us by default (design, decision 4)."""
-        return 12 * self.latency_ps + 6 * (self.tx_ps(self.data_bytes) + self.tx_ps(self.ack_bytes))
+        """Return 2 T_p + H (T_d + T_a) of the longest path, 6.253 us by default (decision 4)."""
+        hops = self.tree.most_hops
+        return self.path_ps(hops, self.data_bytes) + self.path_ps(hops, self.ack_bytes)
 
     @property
     def bdp_packets(self) -> int:

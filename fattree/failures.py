@@ -19,7 +19,7 @@ from fattree.experiment import Place, Scenario
 from fattree.flows import Flows
 from fattree.topology import FatTree
 from fattree.units import PS_PER_NS
-from fattree.wecmp import LinkState, agg_weights
+from fattree.wecmp import LinkState, agg_weights, reach
 
 Links = frozenset[int]
 # At a rate at which a thousand draws cut a flow off, the draws that do not are no fair sample.
@@ -253,11 +253,9 @@ def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
 
     # Inside a pod no core is needed: the agg itself joins the two edges.
     joined[np.arange(tree.pods), :, np.arange(tree.pods)] = True
-    paths = (
-        links.edge_agg[source]
-        & links.edge_agg[destination]
-        & joined[source // tree.edges_per_pod, :, destination // tree.edges_per_pod]
-    )
+    pods = source // tree.edges_per_pod, destination // tree.edges_per_pod
+    through = np.repeat(joined[pods[0], :, pods[1]], tree.edge_agg_links, axis=1)
+    paths = links.edge_agg[source] & reach(tree, links)[destination] & through
 
     return np.flatnonzero((source != destination) & ~paths.any(axis=1))
 

@@ -20,7 +20,7 @@ from fattree.flows import offsets
 from fattree.iwrr import interleave, simplify
 from fattree.policies import RESHUFFLE_ORDERS, Chooser, Policy
 from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights, pod_weights
+from fattree.wecmp import LinkState, agg_weights, pod_weights, reach
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -53,7 +53,8 @@ OFAN = Consolidation()
 class Forwarding:
     """The northbound state of all edges and aggs, the first switches.
 
-    Southbound routes follow from the addresses.
+    Southbound routes follow from the addresses, and from `links` where there are parallel ones
+    (`fattree.southbound`).
 
     edge_group (edges, edges) and agg_group (aggs, pods): local group of a destination edge or pod,
     NONE without a path; with a finer consolidation a column is what `columns` says (edges', aggs'),
@@ -65,6 +66,7 @@ class Forwarding:
     """
 
     tree: FatTree
+    links: LinkState
     policy: Policy
     orders: int
     edge_group: Int32
@@ -176,7 +178,7 @@ def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _
     used = np.arange(len(weights))
     if reach is not None:
         skipping, used = _skipping(rows, reach)
-        pods = skipping // reach.shape[1]
+        pods = skipping * len(weights) // len(reach)
 
         # Filtered after the division: the same sequence as the pod's with slots left out.
         rows = np.concatenate([rows, rows[pods] * reach[skipping]])
@@ -198,13 +200,14 @@ def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _
 def _skipping(rows: Slots, reach: Bools) -> tuple[Int64, Int64]:
     """Return the destination edges that some uplink in use does not reach, and each one's row.
 
-    rows (pods, h) are the weights towards pods, reach (destinations, h); rows of their own follow
-    the pods' in that order.
+    rows (pods, uplinks) are the weights towards pods, reach (destinations, uplinks); rows of their
+    own follow the pods' in that order.
     """
     # Where no path to the pod leads through an agg, losing the link to it makes nobody skip.
-    of_destination = np.repeat(np.arange(len(rows)), reach.shape[1])
+    in_pod = len(reach) // len(rows)
+    of_destination = np.repeat(np.arange(len(rows)), in_pod)
     missing = np.flatnonzero(~reach.all(axis=1))
-    skipping = missing[((rows[missing // reach.shape[1]] > 0) & ~reach[missing]).any(axis=1)]
+    skipping = missing[((rows[missing // in_pod] > 0) & ~reach[missing]).any(axis=1)]
     of_destination[skipping] = len(rows) + np.arange(len(skipping))
 
     return skipping, of_destination
@@ -255,7 +258,10 @@ def destinations(tree: FatTree, level: PointerLevel) -> int:
 
 
 def _of_destinations(weights: Slots, reach: Bools | None) -> Slots:
-    return weights if reach is None else np.repeat(weights, reach.shape[1], axis=0) * reach
+    if reach is None:
+        return weights
+
+    return np.repeat(weights, len(reach) // len(weights), axis=0) * reach
 
 
 def _next_hop_sets(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
@@ -264,7 +270,8 @@ def _next_hop_sets(weights: Slots, reach: Bools | None, orders: Int64, own: int)
     of_destination = np.arange(len(weights))
     if reach is not None:
         skipping, of_destination = _skipping(rows, reach)
-        rows = np.concatenate([rows, rows[skipping // reach.shape[1]] * reach[skipping]])
+        pods = skipping * len(weights) // len(reach)
+        rows = np.concatenate([rows, rows[pods] * reach[skipping]])
 
     # Simplified after the filter, unlike a rotation's: sets are equal when their shares are.
     of_destination[own] = NONE
@@ -325,9 +332,10 @@ def _switches(
     through_cores = _weights_of(policy, agg_weights(tree, links)).reshape(
         tree.aggs, tree.pods, tree.agg_uplinks
     )
+    reaches = reach(tree, links)
     edges, aggs = np.arange(tree.edges), np.arange(tree.first_agg, tree.first_core)
     for edge, orders in _orders_of(policy, seed, edges, tree.edge_uplinks, edge_blocks, drawn):
-        state = build(to_pods[edge], links.edge_agg, orders, edge)
+        state = build(to_pods[edge], reaches, orders, edge)
         yield _consolidated(tree, state, "edge", wanted.edge)
 
     for agg, orders in _orders_of(policy, seed, aggs, tree.agg_uplinks, agg_blocks, drawn):
@@ -392,6 +400,7 @@ def forwarding(
 
     return Forwarding(
         tree=tree,
+        links=links,
         policy=policy,
         orders=order_count(policy),
         edge_group=np.stack([state.groups for state in states[: tree.edges]]),

@@ -18,7 +18,13 @@ def repaired(table: Forwarding, links: LinkState) -> Forwarding:
     """Return the forwarding of routes that may be stale, without each switch's dead uplinks."""
     # Switches are edges, then aggs, and the rows of both arrays of links follow their lower ends.
     switches = len(table.first_schedule) - 1
-    up = np.concatenate([links.edge_agg, links.agg_core])
+    most = table.tree.most_uplinks
+    up = np.concatenate(
+        [
+            np.pad(rows, ((0, 0), (0, most - rows.shape[1])))
+            for rows in (links.edge_agg, links.agg_core)
+        ]
+    )
     schedule = np.repeat(np.arange(len(table.schedule_offset) - 1), np.diff(table.schedule_offset))
     owner = np.repeat(np.arange(switches), np.diff(table.first_schedule))
     kept = up[owner[schedule], table.slots]

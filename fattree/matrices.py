@@ -57,6 +57,7 @@ def inter_pod_permutation(tree: FatTree, seed: int) -> Int64:
     Pairs inside a pod swap destinations with random others where both then leave their pods; some
     other always does.
     """
+    refuse_one_pod(tree)
     order = shuffle(seed, 0, tree.hosts)
     pod = tree.hosts_per_pod
     draws = 0
@@ -69,6 +70,12 @@ def inter_pod_permutation(tree: FatTree, seed: int) -> Int64:
                 order[host], order[other] = order[other], order[host]
 
     return order
+
+
+def refuse_one_pod(tree: FatTree) -> None:
+    """Raise TrafficError where there is no other pod to send to."""
+    if tree.pods == 1:
+        raise TrafficError(f"an inter-pod permutation needs pods: {tree.label} has one")
 
 
 def all_to_all(hosts: int) -> tuple[Int64, Int64]:

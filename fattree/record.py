@@ -31,6 +31,7 @@ class Record(BaseModel):
     random phase before it; `increase` and `sending_increase` are (CCT - bound) / bound of either.
     `fct_*_ps` are percentiles of the flows' own times, each from when the flow could start.
 
+    `k` is 0 where `fabric` has other counts than a k-ary fat-tree.
     `*_layers` hold one value for each of `topology.SWITCH_LAYERS`. `packets` are data packets.
     Counters count packets. Of a workload, `compute_ps` is how long its computations take alone, and
     `scale` what bytes and computations were divided by; of several jobs, `jobs_ps` has each one's
@@ -43,6 +44,7 @@ class Record(BaseModel):
     network: str
     policy: str
     k: int
+    fabric: str = ""
     hosts: int
     matrix: str
     message_bytes: int
@@ -207,7 +209,8 @@ def described(scenario: Scenario, network: str, message_bytes: int, packets: int
         "name": scenario.name,
         "network": network,
         "policy": scenario.balancer,
-        "k": scenario.fabric.k,
+        "k": scenario.tree.k,
+        "fabric": scenario.tree.label,
         "hosts": scenario.tree.hosts,
         "matrix": scenario.matrix,
         "message_bytes": message_bytes,

@@ -16,6 +16,7 @@ A leaf-spine is one pod without cores: edges are its leaves, aggs its spines.
 
 from dataclasses import dataclass
 from enum import IntEnum
+from fractions import Fraction
 from typing import NamedTuple
 
 
@@ -25,6 +26,14 @@ class Tier(IntEnum):
     EDGE = 0
     AGG = 1
     CORE = 2
+
+
+class Level(IntEnum):
+    """Which tiers a link joins: rates and latencies are those of a level."""
+
+    HOST = 0
+    EDGE_AGG = 1
+    AGG_CORE = 2
 
 
 class LinkEnd(NamedTuple):
@@ -37,6 +46,28 @@ class LinkEnd(NamedTuple):
 # The queues that a packet between pods meets, in order; the first is the host's own.
 LAYERS = ("H>E", "E>A", "A>C", "C>A", "A>E", "E>H")
 SWITCH_LAYERS = LAYERS[1:]
+LEVEL_OF = dict(
+    zip(
+        LAYERS,
+        (Level.HOST, Level.EDGE_AGG, Level.AGG_CORE, Level.AGG_CORE, Level.EDGE_AGG, Level.HOST),
+        strict=True,
+    )
+)
+
+
+class Speeds(NamedTuple):
+    """How fast a link of a level is, a host's link being 1."""
+
+    edge_agg: Fraction = Fraction(1)
+    agg_core: Fraction = Fraction(1)
+
+
+EQUAL = Speeds()
+
+# A switch's ports below the P4 programs' own two, of 9 bits (p4src/include/sizes.p4).
+MOST_PORTS = 509
+# Of an address 10.pod.edge.host: .1 is the edge switch's, .255 every host's.
+MOST_HOSTS = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +307,10 @@ class FatTree:
             case Tier.CORE:
                 return LAYERS[3]
 
+    def level_of(self, switch: int, port: int) -> Level:
+        """Return the level of the link behind a switch's port."""
+        return Level(self.tier(switch) - (port <= self.downlinks(switch)) + 1)
+
     def neighbour(self, switch: int, port: int) -> LinkEnd | None:
         """Return what a switch's port leads to, None where it is a host (`host_at`)."""
         tier = self.tier(switch)
@@ -317,6 +352,10 @@ class FatTree:
 
         return 4 if self.pod_of_host(source) == self.pod_of_host(destination) else 6
 
+    def levels(self, hops: int) -> list[Level]:
+        """Return the levels of the links of a path of so many."""
+        return [Level(level) for level in range(hops // 2) for _ in range(2)]
+
     @property
     def most_hops(self) -> int:
         """Return the links of the longest path."""
@@ -324,3 +363,24 @@ class FatTree:
             return 6
 
         return 4 if self.edges > 1 else 2
+
+
+def refuse_unaddressable(tree: FatTree) -> None:
+    """Raise ValueError for a fabric whose addresses (`fattree.addressing`) or ports do not suffice.
+
+    An address has a byte for the pod, one for the edge or agg in it and one for the host; a weight
+    of a schedule is a byte, too.
+    """
+    counted = (
+        (tree.pods, 255, "pods"),
+        (tree.edges_per_pod + tree.edge_uplinks, 256, "edges and links to aggs in a pod"),
+        (tree.hosts_per_edge, MOST_HOSTS, "hosts at an edge"),
+        (tree.agg_uplinks, 255, "links of an agg to cores"),
+        (tree.most_ports, MOST_PORTS, "ports of a switch"),
+    )
+    if tree.hosts < 2:
+        raise ValueError("one host has nobody to send to")
+
+    for count, most, name in counted:
+        if count > most:
+            raise ValueError(f"{count} {name} are more than the {most} that can be told apart")

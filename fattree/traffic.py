@@ -22,6 +22,7 @@ from fattree.matrices import (
     hierarchical_ring,
     inter_pod_permutation,
     pairs,
+    refuse_one_pod,
     refuse_too_many,
     ring,
     shard_bytes,
@@ -105,7 +106,7 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
             assert_never(collective.matrix)
 
 
-def check_collective(scenario: Scenario) -> None:
+def check_collective(scenario: Scenario) -> None:  # one case a matrix
     """Raise the error that `flows` would raise, without building what is large and always fits."""
     tree = scenario.tree
     collective = scenario.collective
@@ -114,8 +115,10 @@ def check_collective(scenario: Scenario) -> None:
         return
 
     match collective.matrix:
-        case "permutation" | "inter_pod_permutation":
+        case "permutation":
             pass
+        case "inter_pod_permutation":
+            refuse_one_pod(tree)
         case "all_to_all":
             refuse_too_many(tree.hosts * (tree.hosts - 1))
         case "ring":

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fattree.draws import Stream, below, component, mix
 from fattree.topology import FatTree
-from fattree.wecmp import LinkState
+from fattree.wecmp import LinkState, reached
 
 Int64 = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -25,21 +25,21 @@ Bytes = NDArray[np.uint8]
 class Waypoints:
     """Sequences of pairs of edges: steps[offset[row] : offset[row + 1]] are a row's steps.
 
-    A step is (agg position, core index), the index 0 in a pod.
+    A step is (uplink of the edge, uplink of the agg), the latter 0 in a pod.
     """
 
     offset: Int64
     steps: Bytes
 
     def sequence(self, row: int) -> Bytes:
-        """Return the (agg position, core index) of a row's steps, shape (steps, 2)."""
+        """Return the (edge's uplink, agg's uplink) of a row's steps, shape (steps, 2)."""
         return self.steps[self.offset[row] : self.offset[row + 1]]
 
 
 def waypoints(
     tree: FatTree, links: LinkState, source_edges: Int64, destination_edges: Int64
 ) -> Waypoints:
-    """Return one row per pair of edges; the way back is the same row."""
+    """Return one row per pair of edges."""
     rows = [
         _steps(tree, links, *pair)
         for pair in zip(source_edges.tolist(), destination_edges.tolist(), strict=True)
@@ -56,7 +56,7 @@ def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> By
 
     # An agg that either edge has lost is of no use, whichever cores it has.
     pods = (source // tree.edges_per_pod, destination // tree.edges_per_pod)
-    reaches = links.edge_agg[source] & links.edge_agg[destination]
+    reaches = links.edge_agg[source] & reached(links.edge_agg[destination], tree.edge_agg_links)
 
     if pods[0] == pods[1]:
         aggs = np.flatnonzero(reaches)
@@ -65,7 +65,8 @@ def _steps(tree: FatTree, links: LinkState, source: int, destination: int) -> By
     # Rows of the transposed array are core indices, and argwhere goes row by row: the agg changes
     # fastest, which is the reversal of the digits.
     up = links.agg_core.reshape(tree.pods, tree.aggs_per_pod, tree.agg_uplinks)
-    through = (up[pods[0]] & up[pods[1]] & reaches[:, None]).T
+    joined = up[pods[0]] & reached(up[pods[1]], tree.agg_core_links)
+    through = (np.repeat(joined, tree.edge_agg_links, axis=0) & reaches[:, None]).T
     return np.ascontiguousarray(np.argwhere(through)[:, ::-1], dtype=np.uint8)
 
 

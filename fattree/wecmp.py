@@ -37,11 +37,28 @@ class LinkState:
 
 
 def agg_weights(tree: FatTree, links: LinkState) -> Ints:
-    """Return weights[pod, agg position, destination pod, core]: 1 where it joins both pods."""
-    # A core joins the aggs of one position: both of them must have their link to it.
+    """Return weights[pod, agg position, destination pod, uplink]: 1 where it leads to that pod."""
+    # A core joins the aggs of one position: both of them must have a link to it. What comes down
+    # has no choice but between parallel links, so paths are counted on the way up.
     up = links.agg_core.reshape(tree.pods, tree.aggs_per_pod, tree.agg_uplinks)
-    joined: Ints = (up[:, :, None, :] & up.transpose(1, 0, 2)[None, :, :, :]).astype(np.int64)
+    down = reached(up, tree.agg_core_links)
+    joined: Ints = (up[:, :, None, :] & down.transpose(1, 0, 2)[None, :, :, :]).astype(np.int64)
     return joined
+
+
+def reach(tree: FatTree, links: LinkState) -> Bools:
+    """Return reach[edge, uplink]: whether an edge is below the agg of that uplink of any edge."""
+    return reached(links.edge_agg, tree.edge_agg_links)
+
+
+def reached(up: Bools, parallel: int) -> Bools:
+    """Return for every link, on the last axis, whether any of its bundle is up."""
+    if parallel == 1:
+        return up
+
+    bundles = up.reshape(*up.shape[:-1], -1, parallel).any(axis=-1)
+    found: Bools = np.repeat(bundles, parallel, axis=-1)
+    return found
 
 
 def pod_weights(tree: FatTree, links: LinkState) -> Ints:
@@ -52,8 +69,7 @@ def pod_weights(tree: FatTree, links: LinkState) -> Ints:
     cores = agg_weights(tree, links).sum(axis=3)
     own = np.arange(tree.pods)
     cores[own, :, own] = 1
-    weights: Ints = (
-        np.repeat(cores.transpose(0, 2, 1), tree.edges_per_pod, axis=0) * links.edge_agg[:, None, :]
-    )
+    of_pods = np.repeat(cores.transpose(0, 2, 1), tree.edge_agg_links, axis=2)
+    weights: Ints = np.repeat(of_pods, tree.edges_per_pod, axis=0) * links.edge_agg[:, None, :]
 
     return weights

@@ -31,7 +31,7 @@ def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
     # The paper's rho_max is of one state of the links. Here it is that of time 0: what fails or
     # comes back later does not change a pace (a choice).
     links = LinkState.without(scenario.tree, timeline(scenario, flows).down_at_start)
-    return traffic.gaps(scenario, flows, rho_max(scenario.tree, links, flows))
+    return traffic.gaps(scenario, flows, rho_max(scenario.tree, links, flows, scenario.speeds))
 
 
 def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:

@@ -37,6 +37,7 @@ def rules(scenario: Scenario) -> Rules:
         congestion=int(congestion),
         label_rule=int(LabelRule.OWN if scenario.host_rule else scenario.scheme.label_rule),
         zero_load_rtt_ps=scenario.zero_load_rtt_ps,
+        longest_path=scenario.tree.most_hops,
         explore_packets=options.reps_explore_packets,
         sack_threshold=transport.sack_threshold,
         jitter_permille=round(transport.pacing_jitter * 1000),

@@ -6,7 +6,7 @@ A pointer per (destination host, class) walks `fattree.waypoints`, a step a pack
 
 import numpy as np
 
-from fattree.addressing import switch_ip
+from fattree.addressing import agg_waypoint, core_waypoint
 from fattree.experiment import Scenario
 from fattree.failures import Links
 from fattree.topology import FatTree
@@ -71,6 +71,6 @@ def waypoint_addresses(
     steps = waypoints(tree, links, np.array([source]), np.array([destination])).sequence(0).tolist()
     pod = source // tree.edges_per_pod
     if pod == destination // tree.edges_per_pod:
-        return tuple(switch_ip(tree, tree.agg(pod, agg)) for agg, _ in steps)
+        return tuple(agg_waypoint(tree, pod, uplink) for uplink, _ in steps)
 
-    return tuple(switch_ip(tree, tree.core(agg, index)) for agg, index in steps)
+    return tuple(core_waypoint(tree, *uplinks) for uplinks in steps)

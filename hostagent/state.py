@@ -25,9 +25,6 @@ MOST_PENALTY = 15
 # The most packet numbers between a hole and the newest packet: as many as an ACK's bitmap has bits.
 PSN_WINDOW = 1024
 
-# Links between hosts of two pods: up to a core and down again.
-LONGEST_PATH = 6
-
 
 class Recovery(IntEnum):
     """How losses are repaired."""
@@ -56,7 +53,8 @@ class PacketState(IntFlag):
 class Rules(NamedTuple):
     """What holds for all flows of a run.
 
-    Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over six links. Swift's window
+    Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over the longest path, which
+    has `longest_path` links. Swift's window
     is cut at the `late_holes`th late hole in a row, by the median of `most_delays` delays at most.
     """
 
@@ -65,6 +63,7 @@ class Rules(NamedTuple):
     congestion: int
     label_rule: int
     zero_load_rtt_ps: int
+    longest_path: int
     explore_packets: int
     sack_threshold: int
     jitter_permille: int

@@ -11,7 +11,7 @@ networks agree.
 from numba.extending import register_jitable
 
 from fattree.units import PS_PER_NS
-from hostagent.state import LONGEST_PATH, PSN_WINDOW
+from hostagent.state import PSN_WINDOW
 
 ONE = 1 << 16
 
@@ -21,7 +21,7 @@ def start(sender, rules, hops):
     """Give a flow its path's target delay, and that target's worth of packets as its window."""
     # Appendix H: "proportional to the number of hops", "the initial congestion window is set to
     # this target". A window beyond PSN_WINDOW would never fill, as SACK sends no more.
-    sender.target_ps = rules.target_ps * hops // LONGEST_PATH
+    sender.target_ps = rules.target_ps * hops // rules.longest_path
     sender.window = min(max(sender.target_ps * ONE // sender.gap_ps, ONE), PSN_WINDOW * ONE)
 
 

@@ -12,7 +12,6 @@ from numba.extending import register_jitable
 from fattree.draws import Stream, below, component, mix, scramble
 from hostagent import swift
 from hostagent.state import (
-    LONGEST_PATH,
     NEVER,
     PSN_WINDOW,
     Congestion,
@@ -58,7 +57,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
     sender.highest = -1
     sender.srtt_ps = -1
     sender.good_ps = -1
-    sender.base_ps = rules.zero_load_rtt_ps * hops // LONGEST_PATH
+    sender.base_ps = rules.zero_load_rtt_ps * hops // rules.longest_path
 
     if rules.congestion != FIXED:
         swift.start(sender, rules, hops)

@@ -220,7 +220,7 @@ def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[Wor
 def buffers_of(constants: Constants, most_ports: int) -> Buffers:
     """Return room for the keys of a node's packets in one window, with so many ports at most."""
     # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
-    shortest_ps = min(constants.data_slot_ps, constants.ack_slot_ps)
+    shortest_ps = min(*constants.data_slot_ps, *constants.ack_slot_ps)
     most = most_ports * (constants.window_ps // shortest_ps + 2)
 
     return Buffers(
@@ -239,7 +239,7 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
     return Series(
         times_ps=np.array([time_ps for time_ps, _ in samples], dtype=np.int64),
         longest=np.array(
-            [[layer.max() for layer in row] for row in layers], dtype=np.int64
+            [[layer.max(initial=0) for layer in row] for row in layers], dtype=np.int64
         ).reshape(shape),
         total=np.array([[layer.sum() for layer in row] for row in layers], dtype=np.int64).reshape(
             shape

@@ -5,6 +5,7 @@ has been ready longest when the link is free (simulator model, "Hosts"; decision
 """
 
 from fattree.policies import LabelRule
+from fattree.topology import Level
 from hostagent import labels, transport
 from hostagent.state import NEVER
 from sim import host_rule
@@ -30,6 +31,7 @@ from sim.state import (
 # Nobody measures the queue of a host's link, so its lists have no cursor, only the far end.
 ONE_READER = 1
 OWN = int(LabelRule.OWN)
+HOST_LEVEL = int(Level.HOST)
 
 
 @inlined
@@ -308,10 +310,10 @@ def put(world, number, is_ack, now_ps):
     """
     constants = world.constants
     link = world.links[at(constants.ports + number)]
-    start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
+    start_ps, departure_ps = occupy(link, constants, HOST_LEVEL, is_ack, now_ps)
     fate = LOST if is_gone(world, constants.ports + number, link, start_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
-    world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps
+    world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps[HOST_LEVEL]
     world.hosts[at(number)].free_ps = link.free_ps
 
     return slot, fate
@@ -387,7 +389,7 @@ def direct(world, routes, packet, kind):
 
     # An ACK belongs to its flow's pair too, with a cell of its own.
     pair = world.flows.table[int(packet.flow)].pair
-    row = routes.waypoint_row[pair]
+    row = routes.waypoint_row[pair, kind]
     first = routes.waypoint_offset[row]
     length = routes.waypoint_offset[row + 1] - first
 

@@ -24,7 +24,8 @@ from fattree.forwarding import LEVELS, Forwarding, scenario_forwarding
 from fattree.local_repair import repaired
 from fattree.policies import Chooser
 from fattree.rates import rho_max
-from fattree.topology import FatTree, Tier
+from fattree.southbound import agg_bundles, core_bundles
+from fattree.topology import FatTree, Level, Tier
 from fattree.waypoints import starts, waypoints
 from fattree.wecmp import LinkState
 from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
@@ -129,7 +130,7 @@ def build_for_program(scenario: Scenario) -> Network:
     pairs = _Pairs.of(scenario.tree, flows)
     # A packet's departure is an event at its switch, so only the link's latency lies between two.
     constants = _constants(scenario)
-    constants = constants._replace(window_ps=min(scenario.latency_ps, LONGEST_WINDOW_PS))
+    constants = constants._replace(window_ps=min(*scenario.latencies_ps, LONGEST_WINDOW_PS))
     switches = placed_switches(scenario.tree)
     links = LinkState.without(scenario.tree, events.first_routes)
     routes = waypoint_routes(scenario, flows, links)
@@ -160,6 +161,10 @@ def waypoint_routes(scenario: Scenario, flows: Traffic, links: LinkState) -> Rou
         waypoint_start=start,
         waypoint_offset=offset,
         waypoints=steps,
+        agg_members=np.zeros((0, 1), dtype=np.uint8),
+        agg_counts=empty.astype(np.int32),
+        core_members=np.zeros((0, 1), dtype=np.uint8),
+        core_counts=empty.astype(np.int32),
     )
 
 
@@ -250,7 +255,7 @@ def _world(
     shared = rules(scenario)
 
     # Hosts know the failures there are at the start; timed ones do not change their pace.
-    rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows)
+    rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows, scenario.speeds)
 
     columns = _flows(scenario, flows, traffic.gaps(scenario, flows, rho), pairs)
 
@@ -355,8 +360,10 @@ def _constants(scenario: Scenario) -> Constants:
     tree = scenario.tree
     gap = scenario.packets.gap_bytes
     size = scenario.threshold_bytes
-    data_ps = scenario.tx_ps(scenario.data_bytes)
-    ack_ps = scenario.tx_ps(scenario.ack_bytes)
+    data_ps = _by_level(scenario, scenario.data_bytes)
+    ack_ps = _by_level(scenario, scenario.ack_bytes)
+    # The shortest packet on one hop: nothing that is handled in a window arrives in it.
+    hops_ps = map(sum, zip(scenario.latencies_ps, map(min, data_ps, ack_ps), strict=True))
     percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
     # Percentages are decimals: exact in fractions, so that thresholds do not depend on rounding. A
     # queue reaches a bin at its threshold, hence the ceiling; it is marked above, hence the floor.
@@ -367,23 +374,26 @@ def _constants(scenario: Scenario) -> Constants:
     return Constants(
         hosts_per_edge=tree.hosts_per_edge,
         edges_per_pod=tree.edges_per_pod,
+        pods=tree.pods,
         edge_uplinks=tree.edge_uplinks,
         agg_uplinks=tree.agg_uplinks,
+        edge_agg_links=tree.edge_agg_links,
+        agg_core_links=tree.agg_core_links,
         first_agg=tree.first_agg,
         first_core=tree.first_core,
         edge_ports=len(tree.ports(0)),
+        agg_ports=len(tree.ports(tree.first_agg)),
         ports=tree.first_port(tree.switches),
         switches=tree.switches,
         hosts=tree.hosts,
-        latency_ps=scenario.latency_ps,
-        # The shortest packet on one hop: nothing that is handled in a window arrives in it.
-        window_ps=min(scenario.latency_ps + min(data_ps, ack_ps), LONGEST_WINDOW_PS),
+        latency_ps=scenario.latencies_ps,
+        window_ps=min(*hops_ps, LONGEST_WINDOW_PS),
         data_bytes=scenario.data_bytes,
         data_ps=data_ps,
-        data_slot_ps=scenario.tx_ps(scenario.data_bytes + gap),
+        data_slot_ps=_by_level(scenario, scenario.data_bytes + gap),
         ack_bytes=scenario.ack_bytes,
         ack_ps=ack_ps,
-        ack_slot_ps=scenario.tx_ps(scenario.ack_bytes + gap),
+        ack_slot_ps=_by_level(scenario, scenario.ack_bytes + gap),
         capacity=scenario.fabric.queue_bytes,
         ecn_bytes=NEVER if percent is None else floor(size * Fraction(str(percent)) / 100),
         threshold_1=thresholds[0],
@@ -395,6 +405,15 @@ def _constants(scenario: Scenario) -> Constants:
         is_stale=int(scenario.load_balancer.queue_staleness_ns > 0),
         is_shared=int(scenario.load_balancer.rr_pointer == "shared"),
         is_lossy=int(bool(scenario.failures.losses)),
+    )
+
+
+def _by_level(scenario: Scenario, size: int) -> tuple[int, int, int]:
+    """Return how long so many bytes hold a link of each level."""
+    return (
+        scenario.tx_ps(size, Level.HOST),
+        scenario.tx_ps(size, Level.EDGE_AGG),
+        scenario.tx_ps(size, Level.AGG_CORE),
     )
 
 
@@ -651,6 +670,8 @@ def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pai
     tree = scenario.tree
     switch = np.repeat(np.arange(tree.first_core), np.diff(table.first_group))
     row, start, offset, steps = _waypoints(scenario, links, pairs)
+    below_aggs = agg_bundles(tree, links)
+    below_cores = core_bundles(tree, links)
 
     return Routes(
         groups=np.concatenate([table.edge_group.ravel(), table.agg_group.ravel()]),
@@ -665,6 +686,10 @@ def _routes(scenario: Scenario, table: Forwarding, links: LinkState, pairs: _Pai
         waypoint_start=start,
         waypoint_offset=offset,
         waypoints=steps,
+        agg_members=below_aggs.members,
+        agg_counts=below_aggs.counts,
+        core_members=below_cores.members,
+        core_counts=below_cores.counts,
     )
 
 
@@ -686,12 +711,16 @@ def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:
 def _waypoints(
     scenario: Scenario, links: LinkState, pairs: _Pairs
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Int64, NDArray[np.uint8]]:
-    """Return every pair's row of waypoints and the starts of its pointers, and the rows (CSR)."""
+    """Return every pair's rows of waypoints and the starts of its pointers, and the rows (CSR).
+
+    Both have a column for data and one for ACKs, whose way is another one: uplinks that have failed
+    are an edge's own.
+    """
     tree = scenario.tree
     if scenario.scheme.chooser is not Chooser.WAYPOINT:
         nothing = np.zeros(0, dtype=np.int32)
         return (
-            nothing,
+            nothing.reshape(0, 2),
             nothing.reshape(0, 2),
             np.zeros(1, dtype=np.int64),
             np.zeros((0, 2), dtype=np.uint8),
@@ -699,11 +728,15 @@ def _waypoints(
 
     here = pairs.source // tree.hosts_per_edge
     there = pairs.destination // tree.hosts_per_edge
-    keys, row = np.unique(_canonical(tree, links, here, there), return_inverse=True)
+    both = np.stack(
+        [_canonical(tree, links, here, there), _canonical(tree, links, there, here)], axis=1
+    )
+    keys, found = np.unique(both, return_inverse=True)
+    row = found.reshape(both.shape)
     ways = waypoints(tree, links, *np.divmod(keys, tree.edges))
     length = np.diff(ways.offset)[row]
-    data, _ = starts(scenario.seed, pairs.source, pairs.destination, length)
-    _, ack = starts(scenario.seed, pairs.destination, pairs.source, length)
+    data, _ = starts(scenario.seed, pairs.source, pairs.destination, length[:, 0])
+    _, ack = starts(scenario.seed, pairs.destination, pairs.source, length[:, 1])
 
     return (
         row.astype(np.int32),

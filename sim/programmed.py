@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.addressing import host_ip, switch_ip
+from fattree.addressing import agg_waypoint, core_waypoint, host_ip
 from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.topology import SWITCH_LAYERS
@@ -293,7 +293,7 @@ class Programmed:
     def _make_room_for_events(self) -> None:
         desk = self.desks[0]
         constants = self.world.constants
-        new = constants.hosts * (constants.window_ps // constants.data_slot_ps + 2)
+        new = constants.hosts * (constants.window_ps // constants.data_slot_ps[0] + 2)
         most = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
         if len(desk.log) < most:
             log = np.zeros((2 * most, desk.log.shape[1]), dtype=np.int64)
@@ -317,7 +317,7 @@ class Programmed:
         out = np.zeros((kept + layout.growth + 15) // 8, dtype=np.int64)
         state = np.zeros(-(-layout.state_bytes // 8), dtype=np.int64)
         # What hosts may receive in a window; memory that is not used costs nothing.
-        receipts = constants.hosts * (constants.window_ps // constants.ack_slot_ps + 2)
+        receipts = constants.hosts * (constants.window_ps // min(constants.ack_slot_ps) + 2)
         rows = int(is_logging)
         samples = 1024 if self.frames.sample_ps else 0
 
@@ -348,8 +348,6 @@ def _frames(
     state_at = FRAME_AT + kept
     state_bytes = -(-layout.state_bytes // 8) * 8
     receivers = len(world.flows.table) if world.rules.recovery == Recovery.SACK else 0
-    aggs = range(tree.first_agg, tree.first_core)
-    cores = range(tree.first_core, tree.switches)
     frames = Frames(
         words=np.zeros(0, dtype=np.int64),
         octets=np.zeros(0, dtype=np.uint8),
@@ -365,8 +363,22 @@ def _frames(
         ip_at=forms.data.ip_at,
         tunnel=0 if forms.data.is_tunnel else IPV4,
         **_tables(forms),
-        agg_ips=np.array([switch_ip(tree, agg) for agg in aggs], dtype=np.int64),
-        core_ips=np.array([switch_ip(tree, core) for core in cores], dtype=np.int64),
+        agg_ips=np.array(
+            [
+                agg_waypoint(tree, pod, uplink)
+                for pod in range(tree.pods)
+                for uplink in range(tree.edge_uplinks)
+            ],
+            dtype=np.int64,
+        ),
+        core_ips=np.array(
+            [
+                core_waypoint(tree, uplink, last)
+                for uplink in range(tree.edge_uplinks)
+                for last in range(tree.agg_uplinks)
+            ],
+            dtype=np.int64,
+        ),
         host_ips=host_ip(tree, np.arange(tree.hosts)),
         lowest=np.zeros(receivers, dtype=np.int32),
         highest=np.full(receivers, -1, dtype=np.int32),

@@ -272,16 +272,29 @@ def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, 
 
 
 @inlined
+def level(node, port):
+    """Return the level of the link behind a port (from 0) of a switch."""
+    return np.int64(node.tier) + (1 if port >= node.south else 0)
+
+
+@inlined
+def latency_ps(world, node, port):
+    """Return the latency of the link behind a port (from 0) of a switch."""
+    return world.constants.latency_ps[at(level(node, port))]
+
+
+@inlined
 def departures(world, frames, desk, switch, start_ps, end_ps):
     """Put the first departure of each port before `end_ps` on the heap; return how many."""
-    constants = world.constants
     node = world.switches[at(switch)]
     first = np.int64(node.first_port)
     waiting = 0
     for port in range(np.int64(node.ports)):
         link = world.links[at(first + port)]
         if link.cursor != link.tail:
-            departure_ps = world.pool.packets[at(link.cursor)].time_ps - constants.latency_ps
+            departure_ps = world.pool.packets[at(link.cursor)].time_ps - latency_ps(
+                world, node, port
+            )
             if departure_ps < end_ps:
                 prefetch_at(frames.address + block(frames, link.cursor))
                 prefetch_at(frames.address + block(frames, link.cursor) + frames.state_at)
@@ -387,7 +400,8 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     pool = world.pool
     constants = world.constants
     counters = world.counters
-    number = np.int64(world.switches[at(switch)].first_port) + port
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
     link = world.links[at(number)]
     ledger = world.ledgers[at(number)]
     packet = pool.packets[at(slot)]
@@ -404,12 +418,12 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
         return FAR
 
     is_first = link.cursor == link.tail
-    start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
+    start_ps, departure_ps = occupy(link, constants, level(node, port), is_ack, now_ps)
     gone = is_gone(world, number, link, start_ps)
     queued_at = append(pool, link, 2, counters)
     pool.packets[at(queued_at)] = packet
     queued = pool.packets[at(queued_at)]
-    queued.time_ps = departure_ps + constants.latency_ps
+    queued.time_ps = departure_ps + latency_ps(world, node, port)
     if gone:
         queued.status |= LOST
 
@@ -463,7 +477,8 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     """
     pool = world.pool
     constants = world.constants
-    number = np.int64(world.switches[at(switch)].first_port) + port
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
     link = world.links[at(number)]
     slot = np.int64(link.cursor)
     packet = pool.packets[at(slot)]
@@ -523,7 +538,7 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     if link.cursor == link.tail:
         return FAR
 
-    return pool.packets[at(link.cursor)].time_ps - constants.latency_ps
+    return pool.packets[at(link.cursor)].time_ps - latency_ps(world, node, port)
 
 
 @inlined
@@ -552,8 +567,9 @@ def in_flight(world, end_ps):
         slot = np.int64(link.taken)
         while slot != link.tail:
             packet = packets[at(slot)]
-            sent_ps = packet.time_ps - constants.latency_ps
-            sent_ps -= constants.ack_ps if packet.status & ACK else constants.data_ps
+            # Only of hosts' links does it matter when.
+            sent_ps = packet.time_ps - constants.latency_ps[0]
+            sent_ps -= constants.ack_ps[0] if packet.status & ACK else constants.data_ps[0]
             # What a host has sent after the end has not been sent.
             if not packet.status & LOST and (number < ports or sent_ps <= end_ps):
                 count += 1
@@ -573,7 +589,8 @@ def depart_now(world, frames, program, desk, now_ps):
         for port in range(np.int64(node.ports)):
             link = world.links[at(first + port)]
             if link.cursor != link.tail:
-                departure_ps = world.pool.packets[at(link.cursor)].time_ps - constants.latency_ps
+                packet = world.pool.packets[at(link.cursor)]
+                departure_ps = packet.time_ps - latency_ps(world, node, port)
                 if departure_ps <= now_ps:
                     depart(world, frames, program, desk, switch, port, departure_ps, now_ps)
 

@@ -65,12 +65,30 @@ def leave(pool, slot, counters):
 
 
 @inlined
-def settle(pool, link, constants, now_ps, counters):
+def level_of(constants, number):
+    """Return the level of a link: where it is not known, as its tier and direction are not."""
+    if number >= constants.ports:
+        return 0
+
+    edges = constants.first_agg * constants.edge_ports
+    if number < edges:
+        return 1 if number % constants.edge_ports >= constants.hosts_per_edge else 0
+
+    aggs = (constants.first_core - constants.first_agg) * constants.agg_ports
+    if number - edges < aggs:
+        down = constants.agg_ports - constants.agg_uplinks
+        return 2 if (number - edges) % constants.agg_ports >= down else 1
+
+    return 2
+
+
+@inlined
+def settle(pool, link, constants, level, now_ps, counters):
     """Let the packets go whose last bit has left a port by `now_ps`."""
     # Departures need no events: a packet's arrival says when it left, one latency before.
     while link.cursor != link.tail:
         packet = pool.packets[at(link.cursor)]
-        if packet.time_ps - constants.latency_ps > now_ps:
+        if packet.time_ps - constants.latency_ps[at(level)] > now_ps:
             return
 
         link.occupancy -= constants.ack_bytes if packet.status & ACK else constants.data_bytes
@@ -114,8 +132,11 @@ def is_gone(world, number, link, start_ps):
 
 
 @inlined
-def offer(world, number, packet, now_ps):
-    """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit."""
+def offer(world, number, level, packet, now_ps):
+    """Queue a copy of `packet` at a switch's port at `now_ps`, or drop it where it does not fit.
+
+    `level` is that of the port's link.
+    """
     pool = world.pool
     constants = world.constants
     counters = world.counters
@@ -131,7 +152,7 @@ def offer(world, number, packet, now_ps):
     # queues settle them first.) Many at once are cheaper than one by one; with every new chunk
     # at the latest, so that those that are through go back to the pool.
     if link.tail % CHUNK == 1 or link.occupancy + size > min(link.max_bytes, constants.ecn_bytes):
-        settle(pool, link, constants, now_ps=now_ps, counters=counters)
+        settle(pool, link, constants, level, now_ps=now_ps, counters=counters)
 
     occupancy = link.occupancy + size
     if constants.capacity > 0 and occupancy > constants.capacity:
@@ -145,14 +166,14 @@ def offer(world, number, packet, now_ps):
         ledger.marked += 1
 
     # A FIFO at a constant rate: when a packet leaves is known as soon as it is queued.
-    start_ps, departure_ps = occupy(link, constants, is_ack, now_ps)
+    start_ps, departure_ps = occupy(link, constants, level, is_ack, now_ps)
     if is_gone(world, number, link, start_ps):
         status |= LOST
 
     slot = append(pool, link, 2, counters)
     pool.packets[at(slot)] = packet
     queued = pool.packets[at(slot)]
-    queued.time_ps = departure_ps + constants.latency_ps
+    queued.time_ps = departure_ps + constants.latency_ps[at(level)]
     queued.status = status
     link.occupancy = occupancy
     link.max_bytes = max(link.max_bytes, occupancy)
@@ -161,8 +182,8 @@ def offer(world, number, packet, now_ps):
 
 
 @inlined
-def occupy(link, constants, is_ack, now_ps):
-    """Take a link as soon as it is free.
+def occupy(link, constants, level, is_ack, now_ps):
+    """Take a link of a level as soon as it is free.
 
     Return when a packet of this class starts and when its last bit leaves: the gap that follows
     keeps the link busy, but the packet is out.
@@ -170,9 +191,9 @@ def occupy(link, constants, is_ack, now_ps):
     start_ps = max(link.free_ps, now_ps)
     if is_ack:
         link.ack_packets += 1
-        link.free_ps = start_ps + constants.ack_slot_ps
-        return start_ps, start_ps + constants.ack_ps
+        link.free_ps = start_ps + constants.ack_slot_ps[at(level)]
+        return start_ps, start_ps + constants.ack_ps[at(level)]
 
     link.data_packets += 1
-    link.free_ps = start_ps + constants.data_slot_ps
-    return start_ps, start_ps + constants.data_ps
+    link.free_ps = start_ps + constants.data_slot_ps[at(level)]
+    return start_ps, start_ps + constants.data_ps[at(level)]

@@ -10,7 +10,7 @@ from fattree.bounds import bound_ps
 from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.record import Counts, Queues, Record, run_record
-from fattree.topology import FatTree
+from fattree.topology import LEVEL_OF, SWITCH_LAYERS, FatTree
 from fattree.units import PS_PER_SECOND
 
 Int64 = NDArray[np.int64]
@@ -101,16 +101,15 @@ class Result:
         """Return the run's row."""
         tree = self.scenario.tree
         ports = self.ports
-        bytes_of_run = self.scenario.rate_bps * self.end_ps / (8 * PS_PER_SECOND)
         # Means over a layer's ports: each link of a layer could carry as much as any other.
-        loads = [layer.mean() for layer in by_layer(tree, ports.bytes)]
+        loads = [_mean(layer) for layer in by_layer(tree, ports.bytes)]
+        run_s = self.end_ps / PS_PER_SECOND
+        most = [self.scenario.rates_bps[LEVEL_OF[layer]] * run_s / 8 for layer in SWITCH_LAYERS]
         queues = Queues(
             longest=[int(layer.max(initial=0)) for layer in by_layer(tree, ports.max_queue_bytes)],
-            mean=[
-                float(layer.mean() / self.end_ps) for layer in by_layer(tree, ports.queue_byte_ps)
-            ],
+            mean=[_mean(layer) / self.end_ps for layer in by_layer(tree, ports.queue_byte_ps)],
             mean_of_all=float(ports.queue_byte_ps.mean() / self.end_ps),
-            utilisation=[float(load / bytes_of_run) for load in loads],
+            utilisation=[load / bytes_ for load, bytes_ in zip(loads, most, strict=True)],
         )
 
         # A packet that a switch has no path for is dropped too, but at no port.
@@ -137,6 +136,11 @@ class Result:
             counts=counts,
             cpu_s=self.cpu_s,
         )
+
+
+def _mean(layer: Int64) -> float:
+    """Return the mean of a layer's ports, 0 where the fabric has no such layer."""
+    return float(layer.mean()) if layer.size else 0.0
 
 
 def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:

@@ -167,6 +167,7 @@ Records = np.recarray[Any, Any]
 Bytes = NDArray[np.uint8]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+ByLevel = tuple[int, int, int]
 
 
 def records(count: int, dtype: np.dtype[np.void]) -> Records:
@@ -186,9 +187,9 @@ class Buffers(NamedTuple):
 class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
-    `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it. A `threshold` is
-    the least queue of its bin. `is_shared` says whether Simple RR's classes share a pointer,
-    `is_lossy` whether any link loses packets at random.
+    `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it; they and latencies
+    are by `topology.Level`. A `threshold` is the least queue of its bin. `is_shared` says whether
+    Simple RR's classes share a pointer, `is_lossy` whether any link loses packets at random.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -196,22 +197,26 @@ class Constants(NamedTuple):
 
     hosts_per_edge: int
     edges_per_pod: int
+    pods: int
     edge_uplinks: int
     agg_uplinks: int
+    edge_agg_links: int
+    agg_core_links: int
     first_agg: int
     first_core: int
     edge_ports: int
+    agg_ports: int
     ports: int
     switches: int
     hosts: int
-    latency_ps: int
+    latency_ps: ByLevel
     window_ps: int
     data_bytes: int
-    data_ps: int
-    data_slot_ps: int
+    data_ps: ByLevel
+    data_slot_ps: ByLevel
     ack_bytes: int
-    ack_ps: int
-    ack_slot_ps: int
+    ack_ps: ByLevel
+    ack_slot_ps: ByLevel
     capacity: int
     ecn_bytes: int
     threshold_1: int
@@ -243,7 +248,9 @@ class Routes(NamedTuple):
     Group -> schedule -> slots, from `schedule_offset[i]` to `schedule_offset[i + 1]`.
     """
 
-    # Local to a switch: a pointer belongs to (switch, local group), whatever the routes are.
+    # Parallel links down (`fattree.southbound`): at aggs, a row for each edge below; at cores, for
+    # each pod. Groups are local to a switch: a pointer belongs to (switch, local group),
+    # whatever the routes are.
     groups: Int32
     first_group: Int64
     group_schedule: Int64
@@ -255,6 +262,10 @@ class Routes(NamedTuple):
     waypoint_start: Int32
     waypoint_offset: Int64
     waypoints: Bytes
+    agg_members: Bytes
+    agg_counts: Int32
+    core_members: Bytes
+    core_counts: Int32
 
 
 class Pointers(NamedTuple):

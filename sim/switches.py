@@ -210,7 +210,7 @@ def forward(world, routes, switch, now_ps, slot):
     """Send one packet down to its destination, or up by the load balancer's choice."""
     node = world.switches[at(switch)]
     packet = world.pool.packets[at(slot)]
-    port = southbound(node, packet)
+    port = southbound(world, routes, switch, packet)
 
     if port < 0:
         uplink = northbound(world, routes, switch, packet=packet, now_ps=now_ps)
@@ -222,21 +222,40 @@ def forward(world, routes, switch, now_ps, slot):
 
         port = np.int64(node.south) + uplink
 
-    offer(world, np.int64(node.first_port) + port, packet, now_ps)
+    # Edges, aggs and cores are 0, 1 and 2, as levels are.
+    is_up = port >= node.south
+    level = np.int64(node.tier) + (1 if is_up else 0)
+    offer(world, np.int64(node.first_port) + port, level, packet, now_ps)
 
 
 @inlined
-def southbound(node, packet):
+def southbound(world, routes, switch, packet):
     """Return the port (from 0) below which the destination is, -1 if it is not below the switch."""
     # Addresses are 10.pod.edge.host, so each tier looks at the one field that it decides.
+    node = world.switches[at(switch)]
+    constants = world.constants
     if node.tier == CORE:
-        return int(packet.pod)
+        pod = int(packet.pod)
+        if constants.agg_core_links == 1:
+            return pod
+
+        row = at((switch - constants.first_core) * constants.pods + pod)
+        number = int(packet.edge) * constants.hosts_per_edge + int(packet.index)
+        member = int(routes.core_members[row, at(number % routes.core_counts[row])])
+        return pod * constants.agg_core_links + member
+
     if packet.pod != node.pod:
         return -1
     if node.tier == EDGE:
         return int(packet.index) if packet.edge == node.position else -1
 
-    return int(packet.edge)
+    edge = int(packet.edge)
+    if constants.edge_agg_links == 1:
+        return edge
+
+    row = at((switch - constants.first_agg) * constants.edges_per_pod + edge)
+    member = int(routes.agg_members[row, at(int(packet.index) % routes.agg_counts[row])])
+    return edge * constants.edge_agg_links + member
 
 
 @inlined

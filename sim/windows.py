@@ -9,8 +9,8 @@ import numpy as np
 
 from hostagent.state import NEVER
 from sim.hosts import serve_host, start_flow
-from sim.jit import inlined, kernel
-from sim.queues import following, settle
+from sim.jit import at, inlined, kernel
+from sim.queues import following, level_of, settle
 from sim.state import (
     ACK,
     CHUNK,
@@ -167,7 +167,7 @@ def chunks_needed(world):
 
     # A live packet is appended at most twice in a window: as an ACK to its host's list, from there
     # to the link. What switches append arrives after the window. New packets are one a slot a host.
-    sends = constants.hosts * (constants.window_ps // constants.data_slot_ps + 1)
+    sends = constants.hosts * (constants.window_ps // constants.data_slot_ps[0] + 1)
     moves = 2 * (world.counters[LIVE] + sends)
 
     # A list takes a chunk whenever one is full, and one more at most as its last was partly full.
@@ -202,7 +202,8 @@ def settle_all(world, now_ps, refresh):
     # Links are numbered ports first: those of hosts, behind them, have no queue.
     for number in range(world.constants.ports):
         link = world.links[number]
-        settle(world.pool, link, constants=world.constants, now_ps=now_ps, counters=world.counters)
+        level = level_of(world.constants, number)
+        settle(world.pool, link, world.constants, level, now_ps=now_ps, counters=world.counters)
         if refresh:
             world.ledgers[number].stale_bytes = link.occupancy
 
@@ -220,17 +221,18 @@ def truncate(world, end_ps):
 
     for number in range(len(world.links)):
         link = world.links[number]
+        level = level_of(constants, number)
         # At a port, what had not left by the end; on a host's link, what no switch has taken, since
         # whatever was sent after the end is under way.
         slot = link.cursor if number < ports else link.taken
         while slot != link.tail:
             is_ack = packets[slot].status & ACK
             size = constants.ack_bytes if is_ack else constants.data_bytes
-            departure_ps = packets[slot].time_ps - constants.latency_ps
+            departure_ps = packets[slot].time_ps - constants.latency_ps[at(level)]
 
             if number < ports:
                 link.byte_ps -= size * (departure_ps - end_ps)
-            elif departure_ps - (constants.ack_ps if is_ack else constants.data_ps) > end_ps:
+            elif departure_ps - (constants.ack_ps if is_ack else constants.data_ps)[0] > end_ps:
                 link.ack_packets -= 1 if is_ack else 0
                 link.data_packets -= 0 if is_ack else 1
                 world.ledgers[number].lost -= 1 if packets[slot].status & LOST else 0

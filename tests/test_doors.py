@@ -26,7 +26,7 @@ from emulation.errors import NetworkError
 from emulation.held.messages import SOCKET
 from emulation.held.server import LONGEST_REQUEST, control_server
 from emulation.mininet.run_folder import run_folder
-from emulation.programs.switch_program import built_in
+from emulation.programs.switch_program import Size, built_in
 from emulation.softswitch.codegen.assembly import assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.daemon.options import parse
@@ -387,7 +387,7 @@ def test_no_text_of_a_foreign_program_becomes_code() -> None:
 
     The Python that it becomes has none of them.
     """
-    program = json.loads(built_in("ofan", 2).bmv2_json)
+    program = json.loads(built_in("ofan", Size(2)).bmv2_json)
     places = list(leaves(program))
     text, refused = '"); __import__("os").abort() #', 0
     for path in places[:: max(1, len(places) // 60)]:

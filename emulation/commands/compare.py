@@ -215,7 +215,7 @@ def compare(
         # Compiled before anything runs.
         owned = [
             own_program(
-                OwnProgram(file=str(program), like=like or DEFAULT_LIKE), experiment.fabric.k // 2
+                OwnProgram(file=str(program), like=like or DEFAULT_LIKE), experiment.fabric.tree
             )
             for program in programs
         ]

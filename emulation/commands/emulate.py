@@ -291,9 +291,7 @@ def emulate(
 
         # Compiled before anything is built or written: a program with errors leaves nothing behind.
         own = (
-            own_program(experiment.program, experiment.fabric.k // 2)
-            if experiment.program
-            else None
+            own_program(experiment.program, experiment.fabric.tree) if experiment.program else None
         )
 
         name = "_".join([experiment.name, *folder_suffixes(experiment, own)])

@@ -174,7 +174,7 @@ def write_flows(
 
 def _needed(scenario: Scenario) -> tuple[object, ...]:
     """Return what a program and its packets depend on."""
-    return scenario.program, scenario.fabric.k, scenario.agent_packet, scenario.packets
+    return scenario.program, scenario.tree, scenario.agent_packet, scenario.packets
 
 
 def refuse_packets_without_bytes(

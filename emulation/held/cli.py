@@ -128,7 +128,7 @@ def status(as_json: bool, csv: Path | None) -> None:
         return
 
     click.echo(
-        f"{state.name}: k = {state.k}, {state.policy}, seed {state.seed},"
+        f"{state.name}: {state.fabric}, {state.policy}, seed {state.seed},"
         f" {state.switch} switches, process {state.process}"
     )
     click.echo(f"traffic: {state.traffic}")

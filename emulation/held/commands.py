@@ -163,7 +163,7 @@ class Held:
         answer(
             Status(
                 name=scenario.name,
-                k=scenario.fabric.k,
+                fabric=scenario.tree.label,
                 policy=scenario.policy,
                 seed=scenario.seed,
                 switch=fabric.switches.target.name,

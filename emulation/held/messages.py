@@ -102,7 +102,7 @@ class Status:
     """A held network: `failed` links are down, `avoided` ones have no routes over them."""
 
     name: str
-    k: int
+    fabric: str
     policy: str
     seed: int
     switch: str

@@ -74,7 +74,7 @@ def _ended_in_one_line() -> Iterator[None]:
 def _scenarios(file: Path, settings: tuple[str, ...]) -> tuple[list[Scenario], Loaded | None]:
     """Return the runs of an experiment's first seed, and its program of the user's, if any."""
     experiment = load_experiment(file, settings, takes_program=True)
-    own = own_program(experiment.program, experiment.fabric.k // 2) if experiment.program else None
+    own = own_program(experiment.program, experiment.fabric.tree) if experiment.program else None
     first = (alone(experiment, own) if own else experiment).model_copy(update={"seeds": 1})
 
     return list(first.scenarios()), own

@@ -69,7 +69,7 @@ class HeldSource:
             policy=scenario.policy,
             label=scenario.balancer_label,
             seed=scenario.seed,
-            k=scenario.fabric.k,
+            tree=scenario.tree,
             state="running" if state.is_running else "complete" if is_done else "idle",
             note=state.last if is_cut_short else "",
             converges=state.converges,

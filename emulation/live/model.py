@@ -17,7 +17,7 @@ from fattree import traffic
 from fattree.addressing import link_name
 from fattree.experiment import Scenario
 from fattree.flows import generations
-from fattree.topology import SWITCH_LAYERS
+from fattree.topology import SWITCH_LAYERS, FatTree
 from fattree.units import PS_PER_SECOND
 from hostagent.state import NEVER
 
@@ -120,7 +120,7 @@ class Header:
     policy: str
     label: str
     seed: int
-    k: int
+    tree: FatTree
     state: str
     note: str = ""
     speed: float | None = None
@@ -204,6 +204,7 @@ class Observer:
     _phases: list[Int64] = field(init=False)
     _packets: Int64 = field(init=False)
     _own_start_ps: Int64 = field(init=False)
+    _rates_bps: Int64 = field(init=False)
 
     def __post_init__(self) -> None:
         tree = self.scenario.tree
@@ -222,6 +223,11 @@ class Observer:
 
         # As (switches, ports), to index arrays of counters with.
         self._layers = [_columns(ends) for ends in of_layer]
+        self._rates_bps = np.full((tree.switches, tree.most_ports + 1), self.scenario.rate_bps)
+        for switch, port in ports:
+            level = tree.level_of(switch, port)
+            self._rates_bps[switch, port] = self.scenario.rates_bps[level]
+
         generation = generations(tree, flows)
         self._phases = [
             np.flatnonzero(generation == number)
@@ -236,7 +242,7 @@ class Observer:
         rates = self._meter.bytes_per_ps(reading.time_ps, reading.ports.carried)
         # Ports are not all read at the same instant, so a short window may show more than a link's
         # rate.
-        loads = np.minimum(rates * 8 * PS_PER_SECOND / self.scenario.rate_bps, 1.0)
+        loads = np.minimum(rates * 8 * PS_PER_SECOND / self._rates_bps, 1.0)
         return Snapshot(
             header=header,
             time_ps=reading.time_ps,
@@ -283,6 +289,10 @@ class Observer:
         size = self.scenario.data_bytes
         for layer, ports in zip(SWITCH_LAYERS, self._layers, strict=True):
             own = loads[ports]
+            # A leaf-spine has no cores.
+            if not own.size:
+                continue
+
             yield TierView(
                 layer=layer,
                 load=_rounded(own.mean()),
@@ -317,5 +327,5 @@ def _longest(done_ps: Int64, start_ps: Int64) -> int | None:
 
 
 def _columns(ends: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:
-    switches, ports = np.array(ends, dtype=np.int64).T
+    switches, ports = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     return switches, ports

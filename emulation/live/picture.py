@@ -24,6 +24,8 @@ def picture(tree: FatTree) -> dict[str, Any]:
     switches = [switch_at(tree, switch) for switch in range(tree.switches)]
     hosts = [(host_x(tree, host), HOST_Y) for host in range(tree.hosts)]
     return {
+        # As large as a fat-tree of this k, for the sizes of what is drawn.
+        "k": tree.k or max(2, round((0.8 * tree.switches) ** 0.5)),
         "width": WIDTH,
         "height": HEIGHT,
         "rows": [

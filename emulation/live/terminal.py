@@ -82,7 +82,7 @@ class Terminal:
 
     def draw(self, snapshot: Snapshot, width: int) -> RenderableType:
         """Return the whole view for a terminal of so many columns."""
-        of_links = _width_of_links(FatTree(snapshot.header.k))
+        of_links = _width_of_links(snapshot.header.tree)
         has_room = width - of_links >= WIDTH_OF_TIERS
         is_wide = width >= WIDE
         of_tiers = width - of_links if has_room else width
@@ -159,7 +159,7 @@ def header_of(snapshot: Snapshot) -> RenderableType:
 
 def _what(header: Header) -> str:
     pace = "Mininet" if header.speed is None else f"virtual time at {header.speed:.2g}"
-    return f"{header.name}, k = {header.k}, seed {header.seed}, {pace}"
+    return f"{header.name}, {header.tree.label}, seed {header.seed}, {pace}"
 
 
 class Titled(NamedTuple):
@@ -211,7 +211,7 @@ def links_of(snapshot: Snapshot) -> Text:
 
     A failed one as crosses.
     """
-    tree = FatTree(snapshot.header.k)
+    tree = snapshot.header.tree
     # Links are numbered from their lower ends, edges first.
     rows = [Text("       ") + _pods(tree)]
 

@@ -216,7 +216,7 @@ class VirtualSource:
             policy=scenario.policy,
             label=label,
             seed=scenario.seed,
-            k=scenario.fabric.k,
+            tree=scenario.tree,
             state=state,
             speed=self.pace.speed,
             paused=self.pace.is_paused,

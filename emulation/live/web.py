@@ -110,6 +110,7 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
 
     return {
         **asdict(snapshot.header),
+        "fabric": snapshot.header.tree.label,
         "time_ps": snapshot.time_ps,
         "cct_ps": snapshot.cct_ps,
         "progress": snapshot.progress,
@@ -192,7 +193,7 @@ class Layout(Door):
         source = self.hub.source
         policies = [(slug, POLICIES[slug].label) for slug in source.policies]
         tree = source.scenario.tree
-        self.finish({"k": tree.k, "policies": policies, **picture(tree)})
+        self.finish({"policies": policies, **picture(tree)})
 
 
 class Events(Door):

@@ -18,7 +18,7 @@ from emulation.mininet.loop import Loop
 from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
-from emulation.programs.switch_program import Compiler, SwitchProgram, built_in
+from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, size_of
 from emulation.softswitch.daemon.bursts import burst_code
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.native.engine import native_program
@@ -57,7 +57,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
 
     program = setup.program or built_in(
         scenario.scheme.program,
-        scenario.tree.most_uplinks,
+        size_of(scenario.tree),
         target.priorities(scenario),
         setup.compiler,
     )

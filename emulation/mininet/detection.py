@@ -138,7 +138,7 @@ def detector(
         return Listening(scenario.tree, loop, on_change)
 
     probing = liveness(scenario, monotonic_ps(), failed)
-    flight_s = scenario.latency_ps / PS_PER_SECOND
+    flight_s = max(scenario.latencies_ps) / PS_PER_SECOND
     return Probing(fleet, probing, flight_s, loop=loop, on_change=on_change) if probing else None
 
 

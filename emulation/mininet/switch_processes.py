@@ -201,7 +201,8 @@ def set_link(scenario: Scenario, link: int, up: bool, target: Target = SOFTSWITC
     """
     tree = scenario.tree
     names = [interface_name(tree, *end) for end in tree.link_ends(link)]
-    target.set_interfaces(names, up, latency_us(scenario))
+    level = tree.level_of(*tree.link_ends(link)[0])
+    target.set_interfaces(names, up, latency_us(scenario, level))
 
 
 def listens(path: Path) -> bool:

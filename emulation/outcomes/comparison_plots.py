@@ -40,7 +40,8 @@ def networks_figure(rows: Sequence[Row]) -> Figure:
     run = rows[0].reference[0]
     matrix = run.matrix.replace("_", " ")
     seeds = [record.seed for record in rows[0].reference]
-    what = f"{run.hosts} hosts (k = {run.k}), {matrix}, {run.message_bytes:,} B a flow"
+    fabric = run.fabric or f"k = {run.k}"
+    what = f"{run.hosts} hosts ({fabric}), {matrix}, {run.message_bytes:,} B a flow"
     what += f"; {seeds_of(seeds, seeds)}"
     figure.suptitle("\n".join([what, *map(str, verdicts(rows))]), fontsize=10)
     left, right = figure.subplots(1, 2, sharey=True)

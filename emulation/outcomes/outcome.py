@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
-from fattree.topology import SWITCH_LAYERS
+from fattree.topology import LEVEL_OF, SWITCH_LAYERS
 from fattree.units import PS_PER_SECOND
 
 
@@ -129,27 +129,37 @@ class Outcome:
 
     def max_queue_bytes(self, layer: str | None = None) -> int:
         """Return the longest queue of a layer, or of all switch ports; 0 where none is reported."""
-        return max(port.max_queue_bytes or 0 for port in self.ports if layer in (None, port.layer))
+        own = (port.max_queue_bytes or 0 for port in self.ports if layer in (None, port.layer))
+        return max(own, default=0)
 
     def mean_queue_bytes(self, layer: str | None = None) -> float | None:
         """Return the time average per port of a layer's queues, or of all; None: not reported."""
         # Every port of a layer has the same time, so the mean of the means is that of the layer.
         own = [port.mean_queue_bytes for port in self.ports if layer in (None, port.layer)]
+        if not own:
+            return 0.0
+
         known = [value for value in own if value is not None]
         return sum(known) / len(known) if known else None
 
     def utilisation(self, layer: str) -> float:
         """Return the share of the run for which a layer's links carried bits, gaps not included."""
         own = [port.bytes for port in self.ports if port.layer == layer]
-        return sum(own) * 8 * PS_PER_SECOND / (len(own) * self.scenario.rate_bps * self.end_ps)
+        # A leaf-spine has no cores.
+        if not own:
+            return 0.0
+
+        rate_bps = self.scenario.rates_bps[LEVEL_OF[layer]]
+        return sum(own) * 8 * PS_PER_SECOND / (len(own) * rate_bps * self.end_ps)
 
     def inter_switch(self) -> dict[str, list[PortResult]]:
         """Return the ports that lead to other switches, per layer, in their switches' order."""
-        return {
+        # The last layer leads to hosts.
+        layers = {
             layer: [port for port in self.ports if port.layer == layer]
-            # The last layer leads to hosts.
             for layer in SWITCH_LAYERS[:-1]
         }
+        return {layer: ports for layer, ports in layers.items() if ports}
 
 
 def label_of(policy: str) -> str:

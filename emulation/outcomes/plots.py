@@ -336,6 +336,6 @@ def collective_of(outcome: Outcome) -> str:
     rate = f"{scenario.fabric.rate_gbps:g} Gb/s"
 
     return (
-        f"{scenario.tree.hosts} hosts (k = {scenario.fabric.k}), {matrix}, "
+        f"{scenario.tree.hosts} hosts ({scenario.tree.label}), {matrix}, "
         f"{packets} packets a flow, {rate} links"
     )

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
-from emulation.programs.switch_program import SwitchProgram, load_program
+from emulation.programs.switch_program import SwitchProgram, load_program, size_of
 from fattree.experiment import Experiment, OwnProgram
+from fattree.topology import FatTree
 
 # The actions that the controller uses, of the tables that it fills where a program has them.
 ACTIONS = {
@@ -41,14 +42,14 @@ class Loaded:
         return self.path.stem if self.path.suffix == ".p4" else self.path.name.replace(".", "_")
 
 
-def own_program(wanted: OwnProgram, uplinks: int) -> Loaded:
-    """Compile (or read) a program for switches of so many uplinks.
+def own_program(wanted: OwnProgram, tree: FatTree) -> Loaded:
+    """Compile (or read) a program for the switches of a fabric.
 
     Raises CompileError, PlanError and EmulationError as `load_program`, ProgramError where it lacks
     what it needs.
     """
     path = Path(wanted.file)
-    program = load_program(path, uplinks)
+    program = load_program(path, size_of(tree))
     check(path.name, program.pipeline)
 
     return Loaded(path, program, wanted.like)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import p4src
 from controller.pipeline import Pipeline
@@ -13,6 +13,7 @@ from emulation.bounded import TooLargeError, read_bytes
 from emulation.compiler import compile_file
 from emulation.errors import EmulationError
 from emulation.programs.p4c import p4c
+from fattree.topology import FatTree
 
 Compiler: TypeAlias = Literal["ofan", "p4c"]
 # The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).
@@ -35,12 +36,35 @@ class Priorities:
     acks: int = 0
 
 
+class Size(NamedTuple):
+    """What a program must be built for: uplinks, and routes where they are more than usual."""
+
+    uplinks: int
+    routes: int = 0
+
+
+def size_of(tree: FatTree) -> Size:
+    """Return the size of the programs of a fabric's switches."""
+    # An edge has its hosts, all other edges, and twice its uplinks for Host DR; there are as many
+    # pointers, two for each other edge. Parallel links lead down to hosts one by one.
+    routes = tree.edges + max(tree.edges, tree.hosts_per_edge + 2 * tree.edge_uplinks)
+    if tree.edge_agg_links > 1:
+        routes = max(
+            routes, tree.hosts_per_pod + tree.pods + tree.edge_agg_links * tree.agg_uplinks
+        )
+    if tree.agg_core_links > 1:
+        routes = max(routes, tree.hosts)
+
+    uplinks = size_for(tree.most_uplinks)
+    return Size(uplinks, routes if routes > 4 * uplinks**2 else 0)
+
+
 # All scenarios of an experiment want the same few programs.
 @lru_cache
 def load_program(
-    path: Path, uplinks: int, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
+    path: Path, size: Size, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
 ) -> SwitchProgram:
-    """Compile a `.p4` file for switches of so many uplinks, or read a `.json` with its P4Info.
+    """Compile a `.p4` file for switches of a size, or read a `.json` with its P4Info.
 
     Raises CompileError, PlanError (a corrupt P4Info) and EmulationError (a file that cannot be
     read, or no JSON; p4c's words).
@@ -49,10 +73,13 @@ def load_program(
         return SwitchProgram(_json_bytes(path), Pipeline.read(_p4info_of(path)))
 
     defines = {
-        "MAX_UPLINKS": str(size_for(uplinks)),
+        "MAX_UPLINKS": str(size_for(size.uplinks)),
         "CONTROL_PRIORITY": str(priorities.control),
         "ACK_PRIORITY": str(priorities.acks),
     }
+
+    if size.routes:
+        defines["MAX_ROUTES"] = str(size.routes)
 
     includes = (p4src.INCLUDE, p4src.FOLDER)
     if compiler == "p4c":
@@ -65,10 +92,10 @@ def load_program(
 
 
 def built_in(
-    name: str, uplinks: int, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
+    name: str, size: Size, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
 ) -> SwitchProgram:
     """Return a program of `p4src`."""
-    return load_program(p4src.path(name), uplinks, priorities, compiler)
+    return load_program(p4src.path(name), size, priorities, compiler)
 
 
 def size_for(uplinks: int) -> int:

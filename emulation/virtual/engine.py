@@ -8,7 +8,7 @@ from functools import partial
 from typing import get_args
 
 from emulation.errors import UnsupportedError
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.softswitch.native.engine import native_program
 from emulation.softswitch.pipeline import Engine
 from emulation.virtual.fabric import VirtualFabric
@@ -41,7 +41,7 @@ def fabric(
     code have no digest of their events (`NativeFabric` makes one of any run). Raises what both
     fabrics raise, and UnsupportedError where machine code is asked for and impossible.
     """
-    loaded = program or built_in(scenario.scheme.program, scenario.tree.most_uplinks)
+    loaded = program or built_in(scenario.scheme.program, size_of(scenario.tree))
     if engine == "python":
         return VirtualFabric(scenario, loaded, engine)
 
@@ -83,7 +83,7 @@ def only_python(scenario: Scenario, program: SwitchProgram) -> str:
     """Return in a line why only the Python network can run a scenario; nothing where both can."""
     if scenario.controller.detection == "probe":
         return "the controller's probes are packets of the switches' own"
-    if scenario.latency_ps == 0:
+    if min(scenario.latencies_ps) == 0:
         return "links without latency leave no time in which switches are independent"
 
     headers = scenario_packets(scenario).forms.headers

@@ -7,7 +7,7 @@ from controller.fabric_controller import LinkChange
 from controller.liveness import liveness
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.softswitch.pipeline import Engine
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
@@ -36,7 +36,7 @@ class VirtualFabric(Control):
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
-            program or built_in(scenario.scheme.program, scenario.tree.most_uplinks),
+            program or built_in(scenario.scheme.program, size_of(scenario.tree)),
             Clock(),
             engine,
         )

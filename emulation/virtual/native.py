@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.virtual.control import Control
 from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
@@ -43,7 +43,7 @@ class NativeFabric(Control):
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
-            program or built_in(scenario.scheme.program, scenario.tree.most_uplinks),
+            program or built_in(scenario.scheme.program, size_of(scenario.tree)),
             Clock(),
         )
         self._log = EventLog(scenario) if has_digest else None

@@ -93,7 +93,6 @@ class Network:
         self.ports = [ports_of(scenario, switch, wires) for switch in range(self.tree.switches)]
         # Of IPv4: its version, then DSCP and ECN.
         self._ecn_at = scenario_packets(scenario).forms.data.ip_at + 1
-        self._latency_ps = scenario.latency_ps
         self._events: list[Event] = []
         self._sequence = 0
         self.hosts = Hosts(scenario, self._push, wires)
@@ -267,7 +266,7 @@ class Network:
         self._note(LEAVE, time_ps, node, port=number, frame=frame[: self._ecn_at])
         if not queued.is_lost:
             self._push(
-                time_ps + self._latency_ps,
+                time_ps + port.latency_ps,
                 kind=ARRIVE,
                 node=port.far,
                 port=port.far_port,

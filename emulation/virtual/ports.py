@@ -7,7 +7,7 @@ because its kernels know no objects. A test feeds both the same offers.
 from emulation.softswitch.queue import OutputQueue
 from emulation.virtual.wires import Wire, Wires
 from fattree.experiment import Scenario
-from fattree.topology import FatTree
+from fattree.topology import LEVEL_OF, FatTree
 
 
 class Port:
@@ -22,6 +22,7 @@ class Port:
         "bytes",
         "far",
         "far_port",
+        "latency_ps",
         "layer",
         "lost",
         "marks",
@@ -34,7 +35,10 @@ class Port:
 
     def __init__(self, scenario: Scenario, layer: str, far: int, far_port: int, wire: Wire) -> None:
         capacity = scenario.fabric.queue_bytes or None
-        self.queue = OutputQueue(scenario.rate_bps, capacity, gap_bytes=scenario.packets.gap_bytes)
+        level = LEVEL_OF[layer]
+        self.latency_ps = scenario.latencies_ps[level]
+        rate_bps = scenario.rates_bps[level]
+        self.queue = OutputQueue(rate_bps, capacity, gap_bytes=scenario.packets.gap_bytes)
         self.layer = layer
         self.far = far
         self.far_port = far_port

@@ -55,7 +55,6 @@ class VirtualProbes:
     def _send(self, probe: Probe) -> None:
         self._sessions[probe.switch].packet_out(probe.port, probe.frame)
         now_ps = self._network.clock.now_ps
-        scenario = self._network.scenario
         switch = self._switches[probe.switch]
 
         # What the session sent through the CPU port has passed ingress, and waits in the switch,
@@ -64,10 +63,10 @@ class VirtualProbes:
             port = self._network.ports[probe.switch][pending.egress_port]
             for sent in switch.egress(pending, port.queue.depth_packets(now_ps)):
                 if not port.wire.is_down(now_ps):
-                    arrival_ps = now_ps + scenario.tx_ps(len(sent.frame)) + scenario.latency_ps
+                    flight_ps = port.queue.tx_ps(len(sent.frame)) + port.latency_ps
                     # Not ARRIVE: probes are not among the packets that are counted.
                     self._network.at(
-                        arrival_ps,
+                        now_ps + flight_ps,
                         Kind.CONTROL,
                         partial(self._arrive, port.far, port.far_port, sent.frame),
                     )

@@ -20,7 +20,7 @@ from emulation.compiler import CompileError
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.programs.own_program import own_program
 from emulation.programs.program_files import Files, unpacked
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.softswitch.errors import SoftswitchError
 from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.bulk import Loader
@@ -112,12 +112,11 @@ def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) 
 
 def program_of(scenario: Scenario) -> SwitchProgram:
     """Return the program that a scenario's switches run; raises as `run`."""
-    uplinks = scenario.tree.most_uplinks
     if scenario.program in (None, BUILT_IN):
-        return built_in(scenario.scheme.program, uplinks)
+        return built_in(scenario.scheme.program, size_of(scenario.tree))
 
     return own_program(
-        OwnProgram(file=str(scenario.program), like=scenario.policy), uplinks
+        OwnProgram(file=str(scenario.program), like=scenario.policy), scenario.tree
     ).program
 
 

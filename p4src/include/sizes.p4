@@ -1,4 +1,5 @@
-// How large a fabric the programs are built for. Give MAX_UPLINKS with -D (2, 4, 8, 16, 32 or 64 uplinks a switch: k / 2).
+// How large a fabric the programs are built for. Give MAX_UPLINKS with -D (2, 4, 8, 16, 32 or 64 uplinks a switch: k / 2
+// in a fat-tree), and MAX_ROUTES where a switch has more routes than in a fat-tree with so many uplinks.
 #ifndef SIZES_P4
 #define SIZES_P4
 
@@ -11,10 +12,12 @@
 #endif
 
 // A fat-tree with that many uplinks a switch has 2 * MAX_UPLINKS^2 edges. Schedules: 16 orders each, old and new ones.
-#define MAX_PORTS 512
+#ifndef MAX_ROUTES
 #define MAX_ROUTES (4 * MAX_UPLINKS * MAX_UPLINKS)
-#define MAX_POINTERS (4 * MAX_UPLINKS * MAX_UPLINKS)
-#define MAX_SCHEDULES (64 * MAX_UPLINKS * MAX_UPLINKS)
+#endif
+#define MAX_PORTS 512
+#define MAX_POINTERS MAX_ROUTES
+#define MAX_SCHEDULES (16 * MAX_ROUTES)
 #define MAX_SLOTS (32768 * MAX_UPLINKS)
 
 // The priorities of packet-outs and of ACKs. More than 0 only for switches with more queues than one: others would drop them.

@@ -42,7 +42,7 @@ def queue_bytes(world, switch, uplink, now_ps):
 
     # Here a late occupancy would not do (see `offer`): the choice depends on every byte.
     link = world.links[number]
-    settle(world.pool, link, constants, now_ps=now_ps, counters=world.counters)
+    settle(world.pool, link, constants, node.tier + 1, now_ps=now_ps, counters=world.counters)
     return link.occupancy
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
-from emulation.programs.switch_program import built_in
+from emulation.programs.switch_program import built_in, size_of
 from fattree.addressing import switch_name
 from fattree.experiment import Fabric, Scenario
 
@@ -21,7 +21,7 @@ ROUNDS = (frozenset({16}), frozenset({0, 20}), frozenset[int]())
 
 def start(folder: Path, election_id: int) -> tuple[FabricController, Fleet]:
     """Return a controller that has read back all switches."""
-    program, tree = built_in(SCENARIO.scheme.program, SCENARIO.tree.most_uplinks), SCENARIO.tree
+    program, tree = built_in(SCENARIO.scheme.program, size_of(SCENARIO.tree)), SCENARIO.tree
     brain = FabricController(SCENARIO, program.pipeline)
 
     def connect(switch: int) -> GrpcTransport:

@@ -12,7 +12,7 @@ from controller.entries import Entries
 from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.session import InProcess
-from emulation.programs.switch_program import built_in
+from emulation.programs.switch_program import built_in, size_of
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
 from emulation.virtual.network import SwitchDraws
@@ -91,7 +91,7 @@ class World:
         Its first plan is not sent yet.
         """
         scenario, wire = Scenario(policy=self.policy, fabric=Fabric(k=4)), wire or Wire()
-        program = built_in(scenario.scheme.program, TREE.most_uplinks)
+        program = built_in(scenario.scheme.program, size_of(TREE))
         brain = FabricController(scenario, program.pipeline, failed)
         self.election_id += 1
         transports = [Mortal(InProcess(service, StatusError), wire) for service in self.services]

@@ -109,7 +109,7 @@ def test_a_step_that_waits_for_data_only_begins_when_they_arrive() -> None:
     found = flows(case)
     chained = replace(found, after_offset=np.array([0, 0, 1]), after=np.array([0], dtype=np.int64))
     timing = Timing.of(case)
-    arrival = 255 * case.slot_ps + timing.propagation_ps + timing.hops * timing.data_ps
+    arrival = 255 * case.slot_ps + timing.propagation_ps + timing.data_path_ps
     assert bound_ps(case, chained) == arrival + one_way_ps(timing, 256)
 
 

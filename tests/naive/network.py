@@ -46,8 +46,9 @@ class Network:
 
         self.balancers = [Balancer(scenario, switch) for switch in range(self.tree.switches)]
         self.host_pointers = HostPointers(scenario)
+        wires = [Wire(scenario, level) for level in range(3)]
         self.ports = {
-            (switch, port): Port(self.wire)
+            (switch, port): Port(wires[self.tree.level(switch, port)])
             for switch in range(self.tree.switches)
             for port in range(1, self.tree.first_uplink(switch) + self.tree.uplinks(switch))
         }
@@ -195,7 +196,7 @@ class Network:
 
     def forward(self, switch: int, packet: Packet, now_ps: int) -> None:
         """Send a packet down where its destination is below, else up as the balancer says."""
-        port = self.tree.below(switch, packet.destination)
+        port = self.plan.links.port_down(switch, packet.destination)
         if port is None:
             uplink = self.balancers[switch].uplink(self.plan, packet, self.queues(switch, now_ps))
             if uplink is None:
@@ -235,7 +236,7 @@ class Network:
             return
 
         far = self.cables.get(place, (self.tree.switches + self.host_at(place), 0))
-        self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, *far, packet)
+        self.at(departure_ps + port.wire.latency_ps, Kind.ARRIVE, *far, packet)
 
     def is_down(self, place: Place, start_ps: int) -> bool:
         """Return whether the link behind a port is down when a transmission starts."""

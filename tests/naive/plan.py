@@ -147,7 +147,7 @@ class Plan:
                     self.used(
                         [links.paths_to_pod(switch, tree.pod(edge), uplink) for uplink in uplinks]
                     ),
-                    [links.is_up(edge, uplink) for uplink in uplinks],
+                    [links.leads_down(edge, uplink) for uplink in uplinks],
                 )
                 for edge in range(tree.edges)
                 if edge != switch
@@ -156,7 +156,7 @@ class Plan:
         return {
             pod: _Part(
                 pod,
-                [int(core in links.cores(tree.position(switch), (own, pod))) for core in uplinks],
+                [int(up in links.cores(tree.position(switch), (own, pod))) for up in uplinks],
                 [True] * len(uplinks),
             )
             for pod in range(tree.pods)

@@ -179,7 +179,7 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
     shares = [message.share or of_host[message.source] for message in flows]
 
     # The bottleneck also carries ACKs; a host's link at line rate has room for them (choice).
-    rate = rho_max(flows, generation, shares, links)
+    rate = rho_max(flows, generation, shares, links, speeds(scenario))
     slot = Fraction(wire.data_slot_ps + (wire.ack_slot_ps if rate < 1 else 0))
     slot /= rate * Fraction(str(scenario.transport.rate_limit or 1))
 
@@ -207,29 +207,51 @@ def generations(flows: list[Message]) -> list[int]:
     return [found[flow] for flow in range(len(flows))]
 
 
+def speeds(scenario: Scenario) -> list[Fraction]:
+    """Return how fast links of each level are, those of hosts being 1."""
+    host = Wire(scenario).rate_bps
+    return [Fraction(Wire(scenario, level).rate_bps, host) for level in range(3)]
+
+
 def rho_max(
-    flows: list[Message], generation: list[int], shares: list[int], links: Links
+    flows: list[Message],
+    generation: list[int],
+    shares: list[int],
+    links: Links,
+    speeds: list[Fraction],
 ) -> Fraction:
     """Return the rate at which no link between switches is overloaded (appendix A), at most 1.
 
     Every flow is split evenly over its paths. Flows of different generations do not meet. Without
     failures a fat-tree carries whatever its hosts' links carry.
     """
-    if not links.down:
+    tree = links.tree
+    if not links.down and not is_oversubscribed(tree, speeds):
         return Fraction(1)
 
-    tree = links.tree
     loads: defaultdict[tuple[object, ...], Fraction] = defaultdict(Fraction)
     for flow, message in enumerate(flows):
         source, destination = tree.edge_of(message.source), tree.edge_of(message.destination)
         pods = tree.pod(source), tree.pod(destination)
         paths = links.paths(source, destination)
-        for agg, core in paths:
+        for uplink, last in paths:
             part = Fraction(1, shares[flow] * len(paths))
-            loads[generation[flow], "up", source, agg] += part
-            loads[generation[flow], "down", destination, agg] += part
+            aggs = tree.above(source, uplink), tree.above(destination, uplink)
+            loads[generation[flow], "up", source, uplink] += part / speeds[1]
+            # Parallel links down share alike.
+            below = sum(links.alive(destination, aggs[1]))
+            loads[generation[flow], "down", destination, aggs[1]] += part / below / speeds[1]
             if pods[0] != pods[1]:
-                loads[generation[flow], "to core", pods[0], agg, core] += part
-                loads[generation[flow], "from core", pods[1], agg, core] += part
+                core = tree.above(aggs[0], last)
+                loads[generation[flow], "to core", aggs[0], last] += part / speeds[2]
+                below = sum(links.alive(aggs[1], core))
+                loads[generation[flow], "from core", aggs[1], core] += part / below / speeds[2]
 
     return 1 / max([Fraction(1), *loads.values()])
+
+
+def is_oversubscribed(tree: Tree, speeds: list[Fraction]) -> bool:
+    """Whether a switch or pod has hosts below that send faster than the links above it."""
+    edges = tree.edges > 1 and tree.hosts_at_edge > tree.uplinks(0) * speeds[1]
+    to_cores = tree.aggs_in_pod * tree.uplinks(tree.edges) * speeds[2]
+    return edges or (tree.pods > 1 and tree.hosts_in_pod > to_cores)

@@ -17,7 +17,6 @@ MOST_REMEMBERED = 1024
 MOST_DOUBLINGS = 16
 
 SWIFT_QUEUE_BYTES = 113_000
-LONGEST_PATH_HOPS = 6
 # How many late holes in a row halve the window, of at most how many delays the median is taken.
 PATIENCE = {"swift": (1, 1), "lazy_swift": (5, 1), "mswift": (5, MOST_REMEMBERED)}
 # Swift's windows are counted in these parts of a packet, its delays in whole nanoseconds.
@@ -418,9 +417,9 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
     if options.congestion != "fixed":
         most_holes, most_delays = PATIENCE[options.congestion]
         whole_ps = wire.zero_load_rtt_ps + wire.sending_ps(SWIFT_QUEUE_BYTES)
-        target_ps = whole_ps * hops // LONGEST_PATH_HOPS
+        target_ps = whole_ps * hops // wire.longest_path
         window = min(max(target_ps * PARTS // gap_ps, PARTS), MOST_REMEMBERED * PARTS)
         most_delays = min(most_delays, memory.places)
         congestion = SwiftWindow(target_ps, timer, most_holes, most_delays, window)
-    base_ps = wire.zero_load_rtt_ps * hops // LONGEST_PATH_HOPS
+    base_ps = wire.zero_load_rtt_ps * hops // wire.longest_path
     return Sack(packets, options.sack_threshold, base_ps, memory, timer, pacer, congestion)

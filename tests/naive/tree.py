@@ -16,18 +16,34 @@ END = re.compile(r"(edge|agg|core)(\d+)_(\d+)")
 
 @dataclass(frozen=True)
 class Tree:
-    """A fabric by its counts; a leaf-spine is one pod without cores."""
+    """A fabric by its counts; a leaf-spine is one pod without cores.
+
+    `to_agg`, `to_core`: how many parallel links lead to each agg and core.
+    """
 
     pods: int
     edges_in_pod: int
     hosts_at_edge: int
     aggs_in_pod: int
     cores_over_agg: int
+    to_agg: int = 1
+    to_core: int = 1
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Tree":
-        half = scenario.fabric.k // 2
-        return cls(scenario.fabric.k, half, half, half, half)
+        fabric = scenario.fabric
+        if fabric.k:
+            return cls(fabric.k, *[fabric.k // 2] * 4)
+        assert fabric.edges_per_pod and fabric.hosts_per_edge and fabric.aggs_per_pod
+        return cls(
+            fabric.pods or 1,
+            fabric.edges_per_pod,
+            fabric.hosts_per_edge,
+            fabric.aggs_per_pod,
+            fabric.cores_per_agg or 0,
+            fabric.edge_agg_links or 1,
+            fabric.agg_core_links or 1,
+        )
 
     @property
     def edges(self) -> int:
@@ -56,7 +72,7 @@ class Tree:
 
     @property
     def links(self) -> int:
-        return self.edges * self.aggs_in_pod + self.aggs * self.cores_over_agg
+        return sum(self.uplinks(switch) for switch in range(self.lower))
 
     def is_edge(self, switch: int) -> bool:
         return switch < self.edges
@@ -67,13 +83,22 @@ class Tree:
     def uplinks(self, switch: int) -> int:
         if self.is_core(switch):
             return 0
-        return self.aggs_in_pod if self.is_edge(switch) else self.cores_over_agg
+        if self.is_edge(switch):
+            return self.aggs_in_pod * self.to_agg
+        return self.cores_over_agg * self.to_core
 
     def first_uplink(self, switch: int) -> int:
         """Return the port of a switch's first uplink, the one behind its downlinks."""
         if self.is_core(switch):
-            return self.pods + 1
-        return 1 + (self.hosts_at_edge if self.is_edge(switch) else self.edges_in_pod)
+            return self.pods * self.to_core + 1
+        return 1 + (self.hosts_at_edge if self.is_edge(switch) else self.edges_in_pod * self.to_agg)
+
+    def level(self, switch: int, port: int) -> int:
+        """Return the level of a link: 0 to a host, 1 from edge to agg, 2 to a core."""
+        if self.is_core(switch):
+            return 2
+        is_up = port >= self.first_uplink(switch)
+        return int(is_up) if self.is_edge(switch) else 1 + is_up
 
     def pod(self, switch: int) -> int:
         """Return the pod of an edge or agg."""
@@ -103,18 +128,20 @@ class Tree:
     def above(self, switch: int, uplink: int) -> int:
         """Return the switch that an uplink leads to."""
         if self.is_edge(switch):
-            return self.agg(self.pod(switch), uplink)
-        return self.core(self.position(switch), uplink)
+            return self.agg(self.pod(switch), uplink // self.to_agg)
+        return self.core(self.position(switch), uplink // self.to_core)
 
-    def below(self, switch: int, host: int) -> int | None:
-        """Return the port towards a host that is below a switch, else None."""
+    def below(self, switch: int, host: int) -> list[int]:
+        """Return the parallel ports towards a host that is below a switch."""
         if self.is_core(switch):
-            return self.pod_of(host) + 1
+            first = self.pod_of(host) * self.to_core + 1
+            return list(range(first, first + self.to_core))
         if self.is_edge(switch):
-            return host % self.hosts_at_edge + 1 if self.edge_of(host) == switch else None
+            return [host % self.hosts_at_edge + 1] if self.edge_of(host) == switch else []
         if self.pod_of(host) != self.pod(switch):
-            return None
-        return self.edge_of(host) % self.edges_in_pod + 1
+            return []
+        first = self.edge_of(host) % self.edges_in_pod * self.to_agg + 1
+        return list(range(first, first + self.to_agg))
 
     def cables(self) -> dict[Place, Place]:
         """Return the far end of every port between switches, as (switch, port)."""
@@ -122,7 +149,10 @@ class Tree:
         for lower in range(self.lower):
             for uplink in range(self.uplinks(lower)):
                 # An agg has its edges in order on its downlinks, a core has its pods.
-                downlink = self.position(lower) if self.is_edge(lower) else self.pod(lower)
+                if self.is_edge(lower):
+                    downlink = self.position(lower) * self.to_agg + uplink % self.to_agg
+                else:
+                    downlink = self.pod(lower) * self.to_core + uplink % self.to_core
                 near = lower, self.first_uplink(lower) + uplink
                 far = self.above(lower, uplink), downlink + 1
                 ends[near] = far
@@ -132,9 +162,9 @@ class Tree:
     def link_of(self, switch: int, uplink: int) -> int:
         """Return the number of a switch's uplink among all links."""
         if self.is_edge(switch):
-            return switch * self.aggs_in_pod + uplink
-        of_edges = self.edges * self.aggs_in_pod
-        return of_edges + (switch - self.edges) * self.cores_over_agg + uplink
+            return switch * self.uplinks(switch) + uplink
+        of_edges = self.edges * self.uplinks(0)
+        return of_edges + (switch - self.edges) * self.uplinks(switch) + uplink
 
     def link(self, one: Place, other: Place) -> int:
         """Return the link between two ports; the lower switch's uplink gives it its number."""
@@ -142,10 +172,11 @@ class Tree:
         return self.link_of(switch, port - self.first_uplink(switch))
 
     def link_named(self, name: str) -> int:
-        """Return the link of a name like edge0_1-agg0_0 or agg0_0-core0_1."""
-        lower, upper = sorted(self.switch_named(end) for end in name.split("-"))
-        uplinks = range(self.uplinks(lower))
-        return next(self.link_of(lower, up) for up in uplinks if self.above(lower, up) == upper)
+        """Return the link of a name like edge0_1-agg0_0, agg0_0-core0_1, edge0_1-agg0_0/1."""
+        ends, _, parallel = name.partition("/")
+        lower, upper = sorted(self.switch_named(end) for end in ends.split("-"))
+        uplinks = [up for up in range(self.uplinks(lower)) if self.above(lower, up) == upper]
+        return self.link_of(lower, uplinks[int(parallel or 0)])
 
     def host_named(self, name: str) -> int:
         """Return the host of a name like h0_1_0."""
@@ -180,33 +211,68 @@ class Links:
         return self.tree.link_of(switch, uplink) not in self.down
 
     def cores(self, position: int, pods: tuple[int, int]) -> list[int]:
-        """Return the cores above the aggs of a position that join two pods."""
-        aggs = [self.tree.agg(pod, position) for pod in pods]
-        cores = range(self.tree.cores_over_agg)
-        return [index for index in cores if all(self.is_up(agg, index) for agg in aggs)]
+        """Return the uplinks of a pod's agg that lead to cores which reach the other pod."""
+        here, there = [self.tree.agg(pod, position) for pod in pods]
+        return [up for up in range(self.tree.uplinks(here)) if self.joins(here, there, up)]
+
+    def joins(self, here: int, there: int, uplink: int) -> bool:
+        """Whether an uplink is up, and any link of the other switch to where it leads."""
+        core = self.tree.above(here, uplink)
+        return self.is_up(here, uplink) and any(self.alive(there, core))
+
+    def alive(self, lower: int, upper: int) -> list[bool]:
+        """Return which of the parallel links between two switches are up."""
+        uplinks = range(self.tree.uplinks(lower))
+        return [self.is_up(lower, up) for up in uplinks if self.tree.above(lower, up) == upper]
+
+    def leads_down(self, edge: int, uplink: int) -> bool:
+        """Whether the agg behind an uplink, of any edge, reaches this edge of its own pod."""
+        return any(self.alive(edge, self.tree.above(edge, uplink)))
 
     def paths_to_pod(self, edge: int, pod: int, uplink: int) -> int:
-        """Return how many paths lead through an edge's uplink to a pod's agg."""
+        """Return how many ways up lead through an edge's uplink to a pod's agg."""
         if not self.is_up(edge, uplink):
             return 0
         own = self.tree.pod(edge)
-        return 1 if own == pod else len(self.cores(uplink, (own, pod)))
+        return 1 if own == pod else len(self.cores(uplink // self.tree.to_agg, (own, pod)))
 
     def paths(self, source: int, destination: int) -> list[tuple[int, int]]:
-        """Return the (agg position, core index) of every path between two edges, core by core.
+        """Return the uplinks (edge's, agg's) of every way up between two edges, by the latter.
 
-        In a pod the index is 0. Steps that follow each other so differ in the agg, the first hop.
+        In a pod the latter is 0. Steps that follow each other so differ in the first hop.
         """
-        pods = self.tree.pod(source), self.tree.pod(destination)
+        tree = self.tree
+        pods = tree.pod(source), tree.pod(destination)
         if source == destination:
             return []
-        aggs = range(self.tree.aggs_in_pod)
-        both = [agg for agg in aggs if self.is_up(source, agg) and self.is_up(destination, agg)]
-        if pods[0] == pods[1]:
-            return [(agg, 0) for agg in both]
-        return [
-            (agg, core)
-            for core in range(self.tree.cores_over_agg)
-            for agg in both
-            if core in self.cores(agg, pods)
+        both = [
+            up
+            for up in range(tree.uplinks(source))
+            if self.is_up(source, up) and self.leads_down(destination, up)
         ]
+        if pods[0] == pods[1]:
+            return [(up, 0) for up in both]
+        return [
+            (up, last)
+            for last in range(tree.cores_over_agg * tree.to_core)
+            for up in both
+            if last in self.cores(up // tree.to_agg, pods)
+        ]
+
+    def port_down(self, switch: int, host: int) -> int | None:
+        """Return the port towards a host below a switch; hosts are dealt out to parallel links."""
+        ports = self.tree.below(switch, host)
+        if not ports:
+            return None
+        if len(ports) == 1:
+            return ports[0]
+
+        if self.tree.is_core(switch):
+            number = host % self.tree.hosts_in_pod
+            position = (switch - self.tree.lower) // self.tree.cores_over_agg
+            up = self.alive(self.tree.agg(self.tree.pod_of(host), position), switch)
+        else:
+            number = host % self.tree.hosts_at_edge
+            up = self.alive(self.tree.edge_of(host), switch)
+        usable = [port for port, is_up in zip(ports, up, strict=True) if is_up] or ports
+        return usable[number % len(usable)]

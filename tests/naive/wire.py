@@ -5,6 +5,7 @@ from math import floor
 
 from fattree.experiment import Scenario
 from tests.naive.schemes import SCHEMES
+from tests.naive.tree import Tree
 
 PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
@@ -14,16 +15,28 @@ DEFAULT_BUFFER_BYTES = 800_000
 
 
 class Wire:
-    """What a scenario says of links and packets, in bytes and picoseconds."""
+    """What a scenario says of packets and of links of a level, in bytes and picoseconds.
 
-    def __init__(self, scenario: Scenario) -> None:
+    Levels are 0 at hosts, 1 between edges and aggs, 2 between aggs and cores.
+    """
+
+    def __init__(self, scenario: Scenario, level: int = 0) -> None:
+        self.scenario = scenario
         fabric = scenario.fabric
         packets = scenario.packets
         options = scenario.load_balancer
         tunnel = packets.tunnel_bytes if scenario.policy == "host_dr" else 0
 
-        self.rate_bps = round(fabric.rate_gbps * 10**9)
-        self.latency_ps = round(fabric.latency_ns * PS_PER_NS)
+        tree = Tree.of(scenario)
+        self.longest_path = tree.hops(0, tree.hosts - 1)
+        rates = (fabric.rate_gbps, fabric.edge_agg_gbps, fabric.agg_core_gbps)
+        latencies = (
+            fabric.latency_ns,
+            fabric.edge_agg_latency_ns,
+            fabric.agg_core_latency_ns,
+        )
+        self.rate_bps = round((rates[level] or fabric.rate_gbps) * 10**9)
+        self.latency_ps = round((latencies[level] or fabric.latency_ns) * PS_PER_NS)
         self.gap_bytes = packets.gap_bytes
         self.data_bytes = packets.payload_bytes + packets.header_bytes + tunnel
         self.ack_bytes = packets.ack_bytes + tunnel
@@ -50,6 +63,10 @@ class Wire:
 
     @property
     def zero_load_rtt_ps(self) -> int:
-        """Return six links' latency and transmission, for a data packet and for its ACK."""
-        one_link = 2 * self.latency_ps + self.sending_ps(self.data_bytes)
-        return 6 * (one_link + self.sending_ps(self.ack_bytes))
+        """Return latency and transmission on the longest path, for a data packet and its ACK."""
+        # A path goes up through the levels and down again.
+        wires = [Wire(self.scenario, level) for level in range(self.longest_path // 2)]
+        return 2 * sum(
+            2 * wire.latency_ps + wire.sending_ps(wire.data_bytes) + wire.sending_ps(wire.ack_bytes)
+            for wire in wires
+        )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from fattree.addressing import host_name, link_name, switch_name
@@ -43,13 +44,14 @@ HOSTS_TOO = Failures(
 
 @st.composite
 def scenarios(draw: Any, policy: str) -> Scenario:
-    """Draw a scenario: k = 2, 4 or 6, and at most about MOST_PACKETS data packets."""
-    k = draw(st.sampled_from((4, 2, 6)))
+    """Draw a scenario: a small fabric, and at most about MOST_PACKETS data packets."""
+    shape = draw(shapes())
+    tree = Fabric(**shape).tree
     payload = draw(st.sampled_from((4096, 1000, 256)))
     return Scenario(
         policy=policy,
         seed=draw(st.one_of(st.integers(0, 50), st.integers(0, 2**63 - 1))),
-        fabric=draw(fabrics(k, payload)),
+        fabric=draw(fabrics(shape, payload)),
         packets=Packets(
             payload_bytes=payload,
             ack_bytes=draw(st.sampled_from((64, 200))),
@@ -57,18 +59,46 @@ def scenarios(draw: Any, policy: str) -> Scenario:
             tunnel_bytes=draw(st.sampled_from((0, 20))),
         ),
         load_balancer=draw(options()),
-        collective=draw(collectives(FatTree(k), payload, POLICIES[policy].subflows)),
+        collective=draw(collectives(tree, payload, POLICIES[policy].subflows)),
         transport=draw(transports()),
-        failures=draw(failures(FatTree(k))),
+        failures=draw(failures(tree)),
     )
 
 
 @st.composite
-def fabrics(draw: Any, k: int, payload: int) -> Fabric:
+def shapes(draw: Any) -> dict[str, int]:
+    """Draw counts: half the time a k-ary fat-tree, else whatever a folded Clos may be."""
+    if draw(st.booleans()):
+        return {"k": draw(st.sampled_from((4, 2, 6)))}
+
+    counts = {
+        "edges_per_pod": draw(st.integers(1, 3)),
+        "hosts_per_edge": draw(st.integers(1, 4)),
+        "aggs_per_pod": draw(st.integers(1, 3)),
+        "edge_agg_links": draw(st.sampled_from((1, 1, 2, 3))),
+    }
+    pods = draw(st.integers(1, 3))
+    if pods == 1:
+        assume(counts["edges_per_pod"] * counts["hosts_per_edge"] > 1)
+        return counts
+
+    return counts | {
+        "pods": pods,
+        "cores_per_agg": draw(st.integers(1, 3)),
+        "agg_core_links": draw(st.sampled_from((1, 1, 2, 3))),
+    }
+
+
+@st.composite
+def fabrics(draw: Any, shape: dict[str, int], payload: int) -> Fabric:
     return Fabric(
-        k=k,
+        **shape,
         rate_gbps=draw(st.sampled_from((800, 400, 333, 100))),
         latency_ns=draw(st.sampled_from((500, 1, 0.3, 83.56, 10_000))),
+        edge_agg_gbps=draw(st.sampled_from((None, None, 400, 777))),
+        agg_core_gbps=draw(st.sampled_from((None, None, 200, 800))),
+        edge_agg_latency_ns=draw(st.sampled_from((None, None, 700, 0.7))),
+        agg_core_latency_ns=draw(st.sampled_from((None, None, 2_000, 1))),
         queue_bytes=draw(
             st.sampled_from(
                 (800_000, 0, 12 * (payload + 62), 5 * (payload + 62) + 64, 2 * (payload + 62))
@@ -92,8 +122,13 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
             )
         )
     )
-    if matrix == "all_to_all" and tree.k == 6:
+    if matrix == "all_to_all" and tree.hosts > 30:
         matrix = "permutation"
+    if matrix == "inter_pod_permutation" and tree.pods == 1:
+        matrix = "permutation"
+    # A ring of one server would send to itself.
+    if matrix == "hierarchical_ring" and tree.edges == 1:
+        matrix = "ring"
     steps = draw(st.integers(1, 3)) if matrix in CHAINED else None
     flows = tree.hosts * (tree.hosts - 1 if matrix == "all_to_all" else steps or 1) * subflows
     packets = draw(st.integers(1, max(1, min(100, MOST_PACKETS // flows))))

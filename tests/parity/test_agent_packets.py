@@ -79,7 +79,7 @@ def test_a_program_reads_the_header_of_ones_own(tmp_path: Path) -> None:
     )
     file.write_text(before.replace("after_udp", "before_ipv4"))
     wanted = scenario("shim", policy="host_pkt", transport=Transport(recovery="sack"))
-    program = own_program(OwnProgram(file=str(file), like="host_pkt"), 2).program
+    program = own_program(OwnProgram(file=str(file), like="host_pkt"), wanted.tree).program
     theirs = VirtualFabric(wanted, program).run()
     ours = NativeFabric(
         wanted, program, compile_for=lambda pipelines: NativeMachine(wanted, pipelines)

@@ -7,7 +7,7 @@ import pytest
 
 import sim
 from emulation.errors import EmulationError, UnsupportedError
-from emulation.programs.switch_program import built_in
+from emulation.programs.switch_program import built_in, size_of
 from emulation.softswitch.native import context
 from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.control import Control
@@ -128,7 +128,7 @@ def searched(pipeline: Pipeline) -> list[dict[tuple[int, int], list[int]]]:
 @pytest.mark.parametrize("policy", ["ofan", "switch_pkt", "jsq", "host_dr", "ofan_jsq_start"])
 def test_tables_are_those_that_the_controller_writes(policy: str, k: int) -> None:
     wanted = scenario(policy, k=k, failures=Failures(rate=0.05))
-    program = built_in(wanted.scheme.program, wanted.tree.most_uplinks)
+    program = built_in(wanted.scheme.program, size_of(wanted.tree))
     control = Control(wanted, program, Clock())
     control.start(lambda *_: None, lambda _: None)
     fabric = SimulatedFabric(wanted, program)

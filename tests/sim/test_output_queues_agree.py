@@ -31,9 +31,9 @@ def test_both_drop_delay_and_fill_alike(
         before, slot = ledger.dropped, link.tail
         packet = np.zeros(1, dtype=packets.dtype).view(np.recarray)[0]
         packet.status = ACK if is_ack else DATA
-        offer(world, 0, packet, now_ps)
+        offer(world, 0, 0, packet, now_ps)
         departure_ps = queue.offer(now_ps, size)
         assert (ledger.dropped > before) == (departure_ps is None)
         assert departure_ps is None or packets[slot].time_ps == departure_ps + scenario.latency_ps
-        settle(world.pool, link, world.constants, now_ps, world.counters)
+        settle(world.pool, link, world.constants, 0, now_ps, world.counters)
         assert link.occupancy == queue.occupancy_bytes(now_ps)

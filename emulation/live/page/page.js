@@ -343,7 +343,7 @@ function updateChanges() {
 
 function updateNumbers() {
   const run = latest;
-  $("what").textContent = `${run.label} on ${run.name}, k = ${run.k}, seed ${run.seed}, ${run.network === "virtual" ? "virtual time" : run.network}`;
+  $("what").textContent = `${run.label} on ${run.name}, ${run.fabric}, seed ${run.seed}, ${run.network === "virtual" ? "virtual time" : run.network}`;
   document.title = `${run.label}: ${run.state} – Ofan live`;
   $("state").textContent = run.state;
   $("time").textContent = duration(run.time_ps);

@@ -23,8 +23,9 @@ from emulation.mininet.targets.target import (
     queue_options,
 )
 from emulation.programs.switch_program import Priorities
-from fattree.addressing import switch_interfaces
+from fattree.addressing import interface_name
 from fattree.experiment import Scenario
+from fattree.topology import Level
 
 PROGRAM = "simple_switch_grpc"
 
@@ -55,8 +56,16 @@ def prepare(scenario: Scenario) -> None:
     """
     refuse_without_bmv2()
 
-    if microseconds := latency_us(scenario):
-        add_latency(switch_interfaces(scenario.tree), microseconds)
+    tree = scenario.tree
+    for level in Level:
+        if microseconds := latency_us(scenario, level):
+            names = [
+                interface_name(tree, switch, port)
+                for switch in range(tree.switches)
+                for port in tree.ports(switch)
+                if tree.level_of(switch, port) is level
+            ]
+            add_latency(names, microseconds)
 
 
 def refuse_without_bmv2() -> None:

@@ -7,7 +7,7 @@ stubs, and the tool that comes with BMv2 takes a second of processor time per sw
 
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fattree.experiment import Scenario
@@ -56,7 +56,7 @@ def set_queues(scenario: Scenario, switch: int) -> None:
     with socket.create_connection(
         ("127.0.0.1", FIRST_THRIFT_PORT + switch), ANSWER_SECONDS
     ) as channel:
-        for setting in queue_settings(scenario, scenario.tree.ports(switch)):
+        for setting in queue_settings(scenario, switch):
             channel.sendall(setting.call())
             _refuse_failure(setting, channel.recv(4096))
 
@@ -67,15 +67,13 @@ def _refuse_failure(setting: Setting, answer: bytes) -> None:
         raise OSError(f"{call} is answered {answer[4:].hex() or 'by silence'}")
 
 
-def queue_settings(scenario: Scenario, ports: Sequence[int]) -> Iterator[Setting]:
-    """Yield, for every port, how many packets a second leave each queue, and how many it holds."""
-    sizes = {
-        DATA_QUEUE: (scenario.slot_ps, scenario.data_bytes),
-        ACK_QUEUE: (scenario.ack_slot_ps, scenario.ack_bytes),
-    }
-
-    for port in ports:
-        for queue, (slot_ps, packet_bytes) in sizes.items():
+def queue_settings(scenario: Scenario, switch: int) -> Iterator[Setting]:
+    """Yield how many packets a second leave each queue of a switch, and how many each holds."""
+    sizes = {DATA_QUEUE: scenario.data_bytes, ACK_QUEUE: scenario.ack_bytes}
+    for port in scenario.tree.ports(switch):
+        level = scenario.tree.level_of(switch, port)
+        for queue, packet_bytes in sizes.items():
+            slot_ps = scenario.tx_ps(packet_bytes + scenario.packets.gap_bytes, level)
             rate = max(1, round(PS_PER_SECOND / slot_ps))
             depth = scenario.fabric.queue_bytes // packet_bytes or UNLIMITED_PACKETS
             yield Setting("set_egress_priority_queue_rate", port, queue, rate)

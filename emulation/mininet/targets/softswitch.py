@@ -5,7 +5,7 @@ Everything is on its command line, and it tells its counters on a Unix socket of
 
 import json
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,8 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
     fabric = scenario.fabric
     name = switch_name(scenario.tree, switch)
     options = {
-        "--rate-bps": scenario.rate_bps,
         "--queue-bytes": fabric.queue_bytes or UNLIMITED_BYTES,
         "--gap-bytes": scenario.packets.gap_bytes,
-        "--delay-us": latency_us(scenario),
         "--stats-socket": stats_socket(folder, name),
         # Packets, programs and P4Runtime are no work for root.
         "--user": USER,
@@ -54,7 +52,16 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
         *common_options(scenario, switch, folder),
         *queue_options(priorities(scenario)),
         *(str(word) for pair in options.items() for word in pair),
+        *_of_ports(scenario, switch),
     ]
+
+
+def _of_ports(scenario: Scenario, switch: int) -> Iterator[str]:
+    """Yield the options of single ports: rates and latencies are those of their level."""
+    for port in scenario.tree.ports(switch):
+        level = scenario.tree.level_of(switch, port)
+        yield from ("--rate-bps", f"{port}={scenario.rates_bps[level]}")
+        yield from ("--delay-us", f"{port}={latency_us(scenario, level)}")
 
 
 def priorities(scenario: Scenario) -> Priorities:

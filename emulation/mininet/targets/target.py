@@ -9,6 +9,7 @@ from emulation.mininet.kernel import InterfaceCounts
 from emulation.programs.switch_program import CPU_PORT, Priorities
 from fattree.addressing import device_id, interface_name, switch_name
 from fattree.experiment import Detection, Scenario
+from fattree.topology import Level
 from fattree.units import PS_PER_US
 
 
@@ -46,9 +47,9 @@ def address(folder: Path, name: str) -> str:
     return f"unix:{folder / name}.grpc"
 
 
-def latency_us(scenario: Scenario) -> int:
-    """Return a link's latency in microseconds: less than one, software takes anyway."""
-    return round(scenario.latency_ps / PS_PER_US)
+def latency_us(scenario: Scenario, level: Level) -> int:
+    """Return the latency of a level's links in us: less than one, software takes anyway."""
+    return round(scenario.latencies_ps[level] / PS_PER_US)
 
 
 def stats_socket(folder: Path, name: str) -> Path:

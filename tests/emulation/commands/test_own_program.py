@@ -17,7 +17,7 @@ import p4src
 from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
 from emulation.programs.own_program import ACTIONS, Loaded, check
-from emulation.programs.switch_program import load_program
+from emulation.programs.switch_program import Size, load_program
 from fattree.experiment import LIKE
 from fattree.experiment_file import load_experiment
 from fattree.policies import POLICIES
@@ -131,7 +131,7 @@ def test_a_kept_experiment_runs_its_program_again(
 
 
 def test_source_and_json_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
-    program = load_program(p4src.path("ecmp"), 2)
+    program = load_program(p4src.path("ecmp"), Size(2))
     suffixes = [
         Loaded(tmp_path / name, program, "flow").folder_suffix
         for name in ("first.p4", "first.json")

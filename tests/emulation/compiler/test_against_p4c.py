@@ -19,7 +19,7 @@ import pytest
 from controller.fabric_controller import FabricController
 from controller.session import InProcess, Session
 from emulation.programs.p4c import p4c
-from emulation.programs.switch_program import Compiler, built_in
+from emulation.programs.switch_program import Compiler, built_in, size_of
 from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
 from emulation.softswitch.switch import Switch
 from emulation.stf.bench import Bench
@@ -84,7 +84,7 @@ def first_policies() -> dict[str, str]:
 
 def switch_of(scenario: Scenario, index: int, compiler: Compiler) -> Switch:
     """Return a switch with a program and the controller's entries for a fabric with failures."""
-    program = built_in(scenario.scheme.program, scenario.tree.most_uplinks, compiler=compiler)
+    program = built_in(scenario.scheme.program, size_of(scenario.tree), compiler=compiler)
     switch = Switch(
         device_id(index),
         lambda: 0,

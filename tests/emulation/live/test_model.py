@@ -27,7 +27,7 @@ PAIRS = Scenario(
 RING = Scenario(
     fabric=Fabric(k=4), collective=Collective(matrix="ring", message_bytes=64 * 4096, steps=3)
 )
-HEADER = Header("x", "virtual", "ofan", "Ofan", 1, 4, "running")
+HEADER = Header("x", "virtual", "ofan", "Ofan", 1, FatTree(4), "running")
 SHAPE = (PAIRS.tree.switches, PAIRS.tree.k + 1)
 US = 10**6
 

@@ -48,7 +48,7 @@ def snapshot(k: int = 4, **changed: Any) -> Snapshot:
     )
     changes = (Change(("edge0_0-agg0_1",), False, 5 * US, 6 * US, 7 * US, 19 * US, 111, 12),)
     made = Snapshot(
-        Header("x", "virtual", "ofan", "Ofan", 1, k, "running", speed=1e-6),
+        Header("x", "virtual", "ofan", "Ofan", 1, FatTree(k), "running", speed=1e-6),
         9 * US,
         links,
         (),

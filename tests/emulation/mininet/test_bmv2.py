@@ -17,7 +17,7 @@ from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import BMV2
 from emulation.mininet.targets.bmv2 import PROGRAM
 from emulation.mininet.targets.bmv2_queues import FIRST_THRIFT_PORT
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import Size, SwitchProgram, built_in
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
 
@@ -92,7 +92,7 @@ def test_a_taken_port_is_named_with_the_words_of_the_log(network, tmp_path: Path
 
 
 def test_a_program_that_bmv2_refuses_is_named(tmp_path):
-    broken = SwitchProgram(b"{}", built_in("ofan", 2).pipeline)
+    broken = SwitchProgram(b"{}", built_in("ofan", Size(2)).pipeline)
     setup = Setup(BMV2, broken, folder=tmp_path / "ofan")
     with (
         pytest.raises(ControllerError, match=r"^(edge|agg|core)\d_\d: .+$"),

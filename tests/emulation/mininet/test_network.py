@@ -22,7 +22,7 @@ from emulation.held.server import control_server
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.capture import tap_named
 from emulation.mininet.kernel import refuse_if_unable
-from emulation.programs.switch_program import SwitchProgram, built_in
+from emulation.programs.switch_program import Size, SwitchProgram, built_in
 from fattree.addressing import link_named
 from fattree.experiment import Scenario
 from fattree.units import PS_PER_NS
@@ -227,7 +227,7 @@ def test_captures_hold_data_and_acks_of_an_uplink(fabric, captured):
 
 
 def test_a_pipeline_that_a_switch_refuses_is_named(fabric, tmp_path):
-    good = built_in("ofan", 2)
+    good = built_in("ofan", Size(2))
     setup = Setup(program=SwitchProgram(b"{}", good.pipeline), folder=tmp_path / "ofan")
     with (
         pytest.raises(ControllerError, match=r"^(edge|agg|core)\d_\d: INVALID_ARGUMENT: .*$"),

@@ -58,7 +58,8 @@ def test_without_bmv2_the_remedy_is_named(monkeypatch):
 def test_bmv2_gives_acks_a_queue_that_is_faster_by_as_much_as_they_are_shorter():
     assert [
         (setting.method.removeprefix("set_egress_priority_queue_"), setting.value)
-        for setting in queue_settings(SCENARIO, [1])
+        for setting in queue_settings(SCENARIO, 0)
+        if setting.port == 1
     ] == [
         ("rate", 60),
         ("depth", 1 << 20),

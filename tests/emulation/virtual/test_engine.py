@@ -6,7 +6,7 @@ import pytest
 
 import p4src
 from emulation.errors import EmulationError, ProgramError, UnsupportedError
-from emulation.programs.switch_program import load_program
+from emulation.programs.switch_program import Size, load_program
 from emulation.virtual import engine
 from emulation.virtual.engine import fabric
 from emulation.virtual.fabric import VirtualFabric
@@ -86,7 +86,7 @@ def test_what_only_python_can_run_is_said_in_a_line() -> None:
 def test_programs_that_ask_for_more_run_on_python(
     tmp_path: Path, old: str, new: str, reason: str
 ) -> None:
-    program = load_program(changed(tmp_path, old, new), 1)
+    program = load_program(changed(tmp_path, old, new), Size(1))
     assert reason in engine.only_python(SMALL, program)
 
 
@@ -98,7 +98,7 @@ def test_a_packet_at_the_wrong_host_ends_the_run(tmp_path: Path) -> None:
         " headers.ipv4.destination = headers.ipv4.destination ^ 0x00010000; }"
         " if (is_northbound) {",
     )
-    program = load_program(wrong, 1)
+    program = load_program(wrong, Size(1))
     with pytest.raises(ProgramError, match="a frame that is not its own"):
         fabric(SMALL, program, engine="native").run()
 
