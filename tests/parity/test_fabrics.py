@@ -14,7 +14,7 @@ from emulation.errors import EmulationError
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, Failures, FailureEvent, LoadBalancer, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, LoadBalancer, Scenario
 from fattree.policies import POLICIES
 from tests.parity import test_programs_equal_kernels, test_virtual_equals_simulator
 from tests.parity.scenarios import HORIZON_PS, scenarios
