@@ -16,6 +16,8 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "p4src"
 FOLDERS = {"experiments": EXPERIMENTS, "p4src": PROGRAMS}
 SUFFIX = ".toml"
 PAPER = "paper/"
+# What experiments and examples need beside them, which has no first line to say what it is.
+DATA = (".pyc", ".json", ".parquet")
 
 
 def names() -> list[str]:
@@ -23,7 +25,7 @@ def names() -> list[str]:
     files = [
         path.relative_to(EXPERIMENTS).as_posix().removesuffix(SUFFIX)
         for path in EXPERIMENTS.rglob("*.*")
-        if path.suffix != ".pyc"
+        if path.suffix not in DATA
     ]
     return sorted(files, key=lambda name: (name.startswith(PAPER), "." in name, name))
 

@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from fattree.errors import TrafficError
+from fattree.shipped import found
 from fattree.text_file import read_bytes
 from fattree.workloads.chakra import chakra_graph
 from fattree.workloads.chakra_file import read_chakra
@@ -23,15 +24,15 @@ from fattree.workloads.model import read_model
 from fattree.workloads.training import Step, computation_ps, training_graph
 from sim.cli import FilePath, in_a_folder, one_line_errors
 
-# What the simulator passes in about half a minute on two processors.
-MOST_PACKETS = 25_000_000
+# What the simulator passes in about 20 s of CPU.
+MOST_PACKETS = 12_500_000
 PACKET_BYTES = 65_000
 MODEL_EXAMPLES = """
 \b
 Examples:
   ofan workload from-model config.json step.parquet --gpus 1024 --tp 8 --pp 4 --batch 512
   ofan workload from-model config.json step.parquet --gpus 1024 --tp 8 --ep 8 --batch 512
-  ofan sim run --k 16 --matrix workload --set collective.file=step.parquet --policy ofan,ecmp
+  ofan sim run --k 16 --matrix workload --set collective.file=step.parquet --policies ofan,flow
 """
 
 
@@ -76,7 +77,7 @@ def _counted(name: str, default: int, text: str) -> Callable[[Command], Command]
     "--scale",
     type=click.IntRange(1),
     metavar="N",
-    help="Divide bytes and computations by N.  [the least power of two that leaves 25 million "
+    help="Divide bytes and computations by N.  [the least power of two that leaves 12.5 million "
     "packets of 65,000 bytes]",
 )
 def from_model(
@@ -88,7 +89,7 @@ def from_model(
     assumed of GPUs are --teraflops and --nvlink-gbs.
     """
     with one_line_errors():
-        model = read_model(str(config))
+        model = read_model(str(found(config)))
         tp, pp = options.pop("tp"), options.pop("pp")
         step = Step(
             tensor=tp,

@@ -1,0 +1,101 @@
+"""`ofan workload`: files from models and traces, what it says of them, and runs of them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import ofan
+from fattree.shipped import EXPERIMENTS
+from fattree.workloads.file import read_workload
+
+TRACES = Path(__file__).parents[2] / "fattree" / "workloads"
+SMALL = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "intermediate_size": 4096,
+    "vocab_size": 1000,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 1,
+}
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(ofan.cli, list(map(str, words)))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*words: object) -> str:
+    result = CliRunner().invoke(ofan.cli, list(map(str, words)))
+    assert result.exit_code != 0
+    return result.output
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(SMALL))
+    return path
+
+
+def test_a_step_of_a_model_is_written_and_run(tmp_path: Path, config: Path) -> None:
+    file = tmp_path / "step.parquet"
+    spread = ("--gpus", 16, "--tp", 2, "--pp", 2, "--ep", 2, "--batch", 8, "--sequence", 2048)
+    said = run("workload", "from-model", config, file, *spread, "--scale", 16)
+    assert "tp 2 x pp 2 x dp 4, ep 2, 8 sequences of 2048 tokens" in said
+    assert "divided by 16, latencies are not" in said
+    assert run("workload", "show", file) == said
+
+    options = ("--k", 4, "--matrix", "workload", "--set", f"collective.file={file}")
+    shown = run("sim", "run", *options, "--set", "collective.placement=rail")
+    found = re.search(r"step ([\d.,]+) ms \(a run of 1/16 .*computations alone ([\d.,]+)", shown)
+    assert found
+    step, computed = (float(number.replace(",", "")) for number in found.groups())
+    assert step > computed
+    alone = re.search(r"computations alone: ([\d.,]+) ms", said)
+    assert alone
+    assert computed == pytest.approx(16 * float(alone[1]), rel=1e-2)
+
+    (record,) = json.loads(run("sim", "run", *options, "--json"))["runs"]
+    assert (record["scale"], record["matrix"]) == (16, "workload")
+
+
+def test_the_scale_leaves_so_many_packets(tmp_path: Path) -> None:
+    file = tmp_path / "step.parquet"
+    model = EXPERIMENTS / "llama_405b.json"
+    run("workload", "from-model", model, file, "--gpus", 64, "--tp", 8, "--batch", 8)
+    graph, about = read_workload(str(file))
+    assert about.scale & (about.scale - 1) == 0
+    assert 4_000_000 < graph.size.sum() / 65_000 < 12_500_000
+
+
+def test_traces_of_others_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    said = run("workload", "from-goal", TRACES / "ring.goal.bin", file)
+    assert "36 operations, 28 dependencies, 480,000 bytes" in said
+    assert (
+        said.splitlines()[1:]
+        == run("workload", "from-goal", TRACES / "ring.goal", file).splitlines()[1:]
+    )
+    said = run("workload", "from-chakra", TRACES / "step", file, "--algorithm", "recursive")
+    assert "24 nodes, 24 dependencies, 396,000 bytes" in said
+    run("sim", "run", "--k", 4, "--matrix", "workload", "--set", f"collective.file={file}")
+
+
+def test_what_is_wrong_is_one_line(tmp_path: Path, config: Path) -> None:
+    file = tmp_path / "x.parquet"
+    said = refused("workload", "from-model", config, file, "--gpus", 10, "--tp", 4)
+    assert "tp 4 x pp 1 x dp 2 are not 10 GPUs" in said
+    assert "cannot be read" in refused("workload", "show", tmp_path / "none.parquet")
+    assert "there is no" in refused("workload", "from-chakra", tmp_path / "none", file)
+
+
+def test_jobs_have_times_of_their_own() -> None:
+    shown = run("sim", "run", EXPERIMENTS / "two_jobs.toml", "--set", "policies=ofan")
+    found = re.search(r"Ofan, seed 1: reduce ([\d.]+) us, publish ([\d.]+) us, experts", shown)
+    assert found
+    assert float(found[1]) < float(found[2])
