@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from fattree.errors import ExperimentError
 from fattree.policies import POLICIES, Chooser, Policy
 from fattree.text_file import read_text
+from fattree.topo_file import fabric_of
 from fattree.topology import FatTree, Level, Speeds, refuse_unaddressable
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 
@@ -92,11 +93,13 @@ Count = Annotated[int, Field(ge=1, le=255)]
 class Fabric(Section):
     """The fabric's counts (`fattree.topology`), and its links. `queue_bytes` 0 means unlimited.
 
-    `k` is short for the k-ary fat-tree, and 0 beside counts.
+    `k` is short for the k-ary fat-tree, and 0 beside counts; `topology` is a file of htsim's that
+    says counts, rates and latencies.
     Thresholds are fractions of `threshold_bytes`.
     """
 
     k: Annotated[int, Field(ge=0, le=128, multiple_of=2)] = 8
+    topology: str | None = None
     pods: Count | None = None
     edges_per_pod: Count | None = None
     hosts_per_edge: Count | None = None
@@ -117,7 +120,22 @@ class Fabric(Section):
     @model_validator(mode="before")
     @classmethod
     def _no_k_beside_counts(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or "k" in values:
+        if not isinstance(values, dict):
+            return values
+
+        # What is written down has the counts, too: it must not depend on files that may change.
+        file = values.get("topology")
+        if isinstance(file, str) and values.get("edges_per_pod") is None:
+            read = fabric_of(read_text(file, ExperimentError), file)
+            again = next((key for key in ("k", *read) if values.get(key) is not None), None)
+            if again:
+                raise ValueError(
+                    f"{Path(file).name} says all of it but buffers: fabric.{again} is too much"
+                )
+
+            values = {**values, **read, "topology": Path(file).name}
+
+        if "k" in values:
             return values
 
         return {**values, "k": 0} if any(values.get(key) is not None for key in COUNTS) else values

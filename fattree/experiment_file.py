@@ -165,6 +165,10 @@ def _anchor(values: dict[str, Any], folder: Path | None) -> None:
         for job in (jobs if isinstance(jobs, list) else ())
         if isinstance(job, dict)
     ]
+    fabric = values.get("fabric")
+    if folder and isinstance(fabric, dict) and isinstance(fabric.get("topology"), str):
+        fabric["topology"] = str(folder / fabric["topology"])
+
     for table in tables:
         if folder is not None and isinstance(table, dict) and isinstance(table.get("file"), str):
             table["file"] = str(folder / table["file"])

@@ -38,6 +38,7 @@ MEANINGS = {
     "seed": "The first seed; it fixes matrix and failures for all load balancers alike.",
     "seeds": "How many seeds, from the first on.",
     "fabric.k": "Ports of a switch of the fat-tree, which has k*k*k/4 hosts; 0 beside the counts of any other fabric.",
+    "fabric.topology": "A topology file of htsim's (`.topo`) in place of counts, rates and latencies; relative to the experiment's folder.",
     "fabric.pods": "In place of `k`, any folded Clos (`docs/fabrics.md`): pods, each with edges and aggs; by default 1.",
     "fabric.edges_per_pod": "Edge switches (leaves) of a pod.",
     "fabric.hosts_per_edge": "Hosts at an edge switch.",

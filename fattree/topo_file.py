@@ -1,0 +1,147 @@
+"""Fabrics in htsim's topology files (`.topo`), as the keys of `[fabric]` that say the same.
+
+A file has words and numbers line by line: `Nodes`, `Tiers` (2 or 3) and `Podsize` (hosts), then a
+block a tier, from `Tier 0` at the hosts on. A tier's links are those below it; `Bundle` is how many
+of them are parallel. Words may be written in any case, `#` begins a comment.
+"""
+
+from fattree.errors import ExperimentError
+
+HEAD = ("nodes", "tiers", "podsize")
+NEEDED = ("radix_down", "downlink_speed_gbps", "downlink_latency_ns")
+OPTIONAL = ("radix_up", "oversubscribed", "bundle", "switch_latency_ns")
+# Keys of htsim's that are said elsewhere here.
+ELSEWHERE = {"queue_up": "fabric.queue_bytes", "queue_down": "fabric.queue_bytes"}
+RATES = ("rate_gbps", "edge_agg_gbps", "agg_core_gbps")
+LATENCIES = ("latency_ns", "edge_agg_latency_ns", "agg_core_latency_ns")
+Block = dict[str, int]
+
+
+def fabric_of(text: str, source: str) -> dict[str, int]:
+    """Return the keys of a fabric from a file's text; `source` names it in errors.
+
+    Raises ExperimentError.
+    """
+    head, tiers = _blocks(text, source)
+    levels = head["tiers"]
+    lower, upper = tiers[0], tiers[1]
+    pod = head["podsize"] if levels == 3 else head["nodes"]
+    counts = {
+        "pods": _parts(source, "Nodes", head["nodes"], pod, "Podsize"),
+        "edges_per_pod": _parts(
+            source, "Podsize", pod, lower["radix_down"], "Radix_Down of tier 0"
+        ),
+        "hosts_per_edge": lower["radix_down"],
+        "aggs_per_pod": _parts(
+            source, "Radix_Up of tier 0", lower["radix_up"], upper["bundle"], "Bundle of tier 1"
+        ),
+        "edge_agg_links": upper["bundle"],
+    }
+    _expect(source, "Radix_Down of tier 1", upper["radix_down"], counts, "edges_per_pod", upper)
+
+    if levels == 3:
+        top = tiers[2]
+        counts["cores_per_agg"] = _parts(
+            source, "Radix_Up of tier 1", upper["radix_up"], top["bundle"], "Bundle of tier 2"
+        )
+        counts["agg_core_links"] = top["bundle"]
+        _expect(source, "Radix_Down of tier 2", top["radix_down"], counts, "pods", top)
+
+    speeds = {RATES[tier]: tiers[tier]["downlink_speed_gbps"] for tier in range(levels)}
+    latencies = {LATENCIES[tier]: tiers[tier]["downlink_latency_ns"] for tier in range(levels)}
+    return counts | speeds | latencies
+
+
+def _parts(source: str, name: str, whole: int, part: int, of: str) -> int:
+    if part < 1 or whole < part or whole % part:
+        raise ExperimentError(f"{source}: {name} {whole} is no multiple of {of} {part}")
+
+    return whole // part
+
+
+def _expect(
+    source: str, name: str, found: int, counts: dict[str, int], key: str, tier: Block
+) -> None:
+    wanted = counts[key] * tier["bundle"]
+    if found != wanted:
+        raise ExperimentError(
+            f"{source}: {name} is {found}, but the other numbers make it {wanted}"
+        )
+
+
+def _blocks(text: str, source: str) -> tuple[Block, list[Block]]:
+    """Return the numbers before the tiers, and each tier's, defaults filled in."""
+    head: Block = {}
+    blocks: dict[int, Block] = {}
+    current = head
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+
+        place = f"{source}:{number}"
+        key, value = _pair(words, place)
+        if key == "tier":
+            if value in blocks:
+                raise ExperimentError(f"{place}: tier {value} a second time")
+
+            current = blocks[value] = {}
+        elif key not in (HEAD if current is head else (*NEEDED, *OPTIONAL)):
+            where = ELSEWHERE.get(key)
+            hint = f" (say {where} in the experiment)" if where else ""
+            raise ExperimentError(f"{place}: unknown word {words[0]}{hint}")
+        elif key in current:
+            raise ExperimentError(f"{place}: {words[0]} a second time")
+        else:
+            current[key] = value
+
+    return head, _complete(head, blocks, source)
+
+
+def _pair(words: list[str], place: str) -> tuple[str, int]:
+    if len(words) != 2 or not (words[1].isascii() and words[1].isdigit()) or len(words[1]) > 9:
+        raise ExperimentError(f"{place}: expected a word and a number, as in Radix_Down 8")
+
+    return words[0].lower(), int(words[1])
+
+
+def _complete(head: Block, blocks: dict[int, Block], source: str) -> list[Block]:
+    for key in HEAD:
+        if key not in head:
+            raise ExperimentError(f"{source}: {key.capitalize()} is missing")
+
+    levels = head["tiers"]
+    if levels not in (2, 3) or sorted(blocks) != list(range(levels)):
+        raise ExperimentError(f"{source}: expected Tiers 2 or 3, and Tier 0 to Tier N - 1")
+
+    for tier in range(levels):
+        _complete_tier(blocks[tier], f"{source}: tier {tier}", is_top=tier == levels - 1)
+
+    for tier in range(levels - 1):
+        _check_ratio(blocks[tier], blocks[tier + 1], f"{source}: tier {tier}")
+
+    return [blocks[tier] for tier in range(levels)]
+
+
+def _complete_tier(block: Block, place: str, is_top: bool) -> None:
+    for key in NEEDED if is_top else (*NEEDED, "radix_up"):
+        if not block.get(key):
+            raise ExperimentError(f"{place} needs {key}")
+
+    if block.get("switch_latency_ns"):
+        raise ExperimentError(
+            f"{place}: switches take no time here: add Switch_Latency_ns to the latency of links"
+        )
+
+    block.setdefault("bundle", 1)
+
+
+def _check_ratio(block: Block, above: Block, place: str) -> None:
+    """Raise ExperimentError where `Oversubscribed` is not the capacity below over that above."""
+    down = block["radix_down"] * block["downlink_speed_gbps"]
+    up = block["radix_up"] * above["downlink_speed_gbps"]
+    ratio = block.get("oversubscribed", 1)
+    if down != ratio * up:
+        raise ExperimentError(
+            f"{place}: Oversubscribed {ratio} is not what {down} Gbit/s down and {up} up make"
+        )

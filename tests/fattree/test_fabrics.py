@@ -1,0 +1,165 @@
+"""Fabrics by their counts: wiring, names and addresses, what is refused, and what theory says."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fattree import addressing
+from fattree.bounds import bound_ps
+from fattree.errors import TrafficError
+from fattree.experiment import Collective, Fabric, Scenario
+from fattree.experiment_file import parse_experiment
+from fattree.flows import path_links
+from fattree.rates import rho_max
+from fattree.southbound import Bundles
+from fattree.topology import FatTree, Level, Speeds, refuse_unaddressable
+from fattree.traffic import flows, gaps
+from fattree.wecmp import LinkState
+
+
+@st.composite
+def fabrics(draw: st.DrawFn) -> FatTree:
+    pods = draw(st.integers(1, 4))
+    return FatTree(
+        pods=pods,
+        edges_per_pod=draw(st.integers(1, 4)),
+        hosts_per_edge=draw(st.integers(1, 5)),
+        aggs_per_pod=draw(st.integers(1, 4)),
+        cores_per_agg=draw(st.integers(int(pods > 1), 3)),
+        edge_agg_links=draw(st.integers(1, 3)),
+        agg_core_links=draw(st.integers(1, 3)),
+    )
+
+
+def test_k_is_short_for_its_counts() -> None:
+    one = FatTree(6)
+    assert (one.pods, one.edges_per_pod, one.hosts_per_edge, one.aggs_per_pod) == (6, 3, 3, 3)
+    assert (one.hosts, one.cores, one.label) == (54, 9, "k = 6")
+
+
+@given(fabrics())
+def test_links_join_ports_that_point_at_each_other(tree: FatTree) -> None:
+    ends = [tree.link_ends(link) for link in range(tree.links)]
+    for link, (lower, upper) in enumerate(ends):
+        assert (tree.neighbour(*lower), tree.neighbour(*upper)) == (upper, lower)
+        assert tree.link_at(*lower) == tree.link_at(*upper) == link
+        assert tree.level_of(*lower) == tree.level_of(*upper) == tree.tier(upper.switch)
+    wired = {end for pair in ends for end in pair} | {tree.access(h) for h in range(tree.hosts)}
+    assert len(wired) == 2 * tree.links + tree.hosts == tree.first_port(tree.switches)
+    assert wired == {(s, port) for s in range(tree.switches) for port in tree.ports(s)}
+
+
+@given(fabrics())
+def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
+    for link in range(tree.links):
+        assert addressing.link_named(tree, addressing.link_name(tree, link)) == link
+    for switch in range(tree.switches):
+        assert addressing.switch_named(tree, addressing.switch_name(tree, switch)) == switch
+    hosts = [addressing.host_ip(tree, host) for host in range(tree.hosts)]
+    above = range(tree.first_agg, tree.switches)
+    ways = [address for switch in above for address in addressing.waypoint_addresses(tree, switch)]
+    edges = [addressing.switch_ip(tree, edge) for edge in range(tree.edges)]
+    assert len({*hosts, *ways, *edges}) == tree.hosts + len(ways) + tree.edges
+
+
+@pytest.mark.parametrize(
+    ("fabric", "problem"),
+    [
+        ("k = 4\npods = 2", "x:3: fabric.pods is for other fabrics than k = 4"),
+        ("edges_per_pod = 2", "x:2: fabric.edges_per_pod = 2 needs fabric.hosts_per_edge"),
+        ("k = 0", "x:2: fabric.k = 0 needs fabric.edges_per_pod"),
+        (
+            "pods = 2\nedges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2",
+            "x:2: fabric.pods = 2 needs fabric.cores_per_agg",
+        ),
+        (
+            "edges_per_pod = 2\nhosts_per_edge = 254\naggs_per_pod = 2",
+            "x:2: fabric: 254 hosts at an edge are more than the 253",
+        ),
+        (
+            "edges_per_pod = 200\nhosts_per_edge = 2\naggs_per_pod = 60",
+            "x:2: fabric: 260 edges and links to aggs in a pod are more than the 256",
+        ),
+        ("edges_per_pod = 1\nhosts_per_edge = 1\naggs_per_pod = 1", "one host has nobody"),
+    ],
+)
+def test_what_is_no_fabric_is_told_with_its_line(fabric: str, problem: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        parse_experiment(f"[fabric]\n{fabric}\n", "x")
+    assert problem in str(refused.value)
+
+
+def test_more_ports_than_a_switch_has_are_refused() -> None:
+    wide = FatTree(pods=1, edges_per_pod=170, hosts_per_edge=2, aggs_per_pod=2, edge_agg_links=3)
+    with pytest.raises(ValueError, match="510 ports of a switch are more than the 509"):
+        refuse_unaddressable(wide)
+
+
+def test_an_inter_pod_permutation_needs_pods() -> None:
+    fabric = Fabric(edges_per_pod=2, hosts_per_edge=2, aggs_per_pod=1)
+    with pytest.raises(TrafficError, match="needs pods: 2 edges of 2 hosts, 1 aggs has one"):
+        flows(Scenario(fabric=fabric, collective=Collective(matrix="inter_pod_permutation")))
+
+
+@given(fabrics(), st.integers(0, 100), st.integers(1, 4), st.integers(1, 4))
+def test_an_inter_pod_permutation_loads_links_by_the_oversubscription(
+    tree: FatTree, seed: int, edge_agg: int, agg_core: int
+) -> None:
+    """All hosts of an edge or pod leave it: load = capacity below / capacity above, exactly."""
+    assume(tree.pods > 1)
+    scenario = Scenario(
+        seed=seed,
+        fabric=Fabric(
+            pods=tree.pods,
+            edges_per_pod=tree.edges_per_pod,
+            hosts_per_edge=tree.hosts_per_edge,
+            aggs_per_pod=tree.aggs_per_pod,
+            cores_per_agg=tree.cores_per_agg,
+            edge_agg_links=tree.edge_agg_links,
+            agg_core_links=tree.agg_core_links,
+        ),
+        collective=Collective(matrix="inter_pod_permutation", message_bytes=1),
+    )
+    speeds = Speeds(Fraction(edge_agg, 2), Fraction(agg_core, 2))
+    edge = Fraction(tree.hosts_per_edge) / (tree.edge_uplinks * speeds.edge_agg)
+    pod = Fraction(tree.hosts_per_pod) / (tree.aggs_per_pod * tree.agg_uplinks * speeds.agg_core)
+    found = rho_max(tree, LinkState.without(tree), flows(scenario), speeds)
+    assert found == 1 / max(edge, pod, Fraction(1))
+
+
+def test_the_bound_of_an_oversubscribed_fabric_is_that_of_its_uplinks() -> None:
+    # 4 hosts behind 2 uplinks: each sends every second slot, with room for the ACKs there.
+    counts = {"edges_per_pod": 2, "hosts_per_edge": 4, "aggs_per_pod": 2, "cores_per_agg": 2}
+    wanted = Scenario(
+        fabric=Fabric(pods=2, **counts), collective=Collective(matrix="inter_pod_permutation")
+    )
+    found = flows(wanted)
+    paced = gaps(wanted, found, rho_max(wanted.tree, LinkState.without(wanted.tree), found))
+    assert set(paced.tolist()) == {2 * (wanted.slot_ps + wanted.ack_slot_ps)}
+    assert bound_ps(wanted, found, paced) >= 255 * int(paced[0]) + wanted.zero_load_rtt_ps
+
+
+def test_times_follow_from_levels() -> None:
+    fabric = Fabric(
+        k=4, rate_gbps=400, edge_agg_gbps=800, agg_core_gbps=200, agg_core_latency_ns=3000
+    )
+    wanted = Scenario(fabric=fabric)
+    assert [wanted.tx_ps(1000, level) for level in Level] == [20_000, 10_000, 40_000]
+    assert wanted.latencies_ps == (500_000, 500_000, 3_000_000)
+    assert wanted.path_ps(6, 1000) == 2 * (4_000_000 + 70_000)
+
+
+def test_a_leaf_spine_has_paths_of_four_links_at_most() -> None:
+    wanted = Scenario(fabric=Fabric(edges_per_pod=3, hosts_per_edge=2, aggs_per_pod=2))
+    assert set(path_links(wanted.tree, flows(wanted)).tolist()) <= {2, 4}
+    assert wanted.tree.most_hops == 4
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=5), st.integers(0, 20))
+def test_hosts_are_dealt_out_to_the_links_that_are_up(up: list[bool], number: int) -> None:
+    member = Bundles.of(np.array([up])).member(0, number)
+    alive = [index for index, is_up in enumerate(up) if is_up] or list(range(len(up)))
+    assert member == alive[number % len(alive)]
