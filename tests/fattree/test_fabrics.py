@@ -46,7 +46,7 @@ def test_links_join_ports_that_point_at_each_other(tree: FatTree) -> None:
     for link, (lower, upper) in enumerate(ends):
         assert (tree.neighbour(*lower), tree.neighbour(*upper)) == (upper, lower)
         assert tree.link_at(*lower) == tree.link_at(*upper) == link
-        assert tree.level_of(*lower) == tree.level_of(*upper) == tree.tier(upper.switch)
+        assert tree.level_of(*lower) == tree.level_of(*upper) == int(tree.tier(upper.switch))
     wired = {end for pair in ends for end in pair} | {tree.access(h) for h in range(tree.hosts)}
     assert len(wired) == 2 * tree.links + tree.hosts == tree.first_port(tree.switches)
     assert wired == {(s, port) for s in range(tree.switches) for port in tree.ports(s)}
@@ -134,7 +134,8 @@ def test_the_bound_of_an_oversubscribed_fabric_is_that_of_its_uplinks() -> None:
     # 4 hosts behind 2 uplinks: each sends every second slot, with room for the ACKs there.
     counts = {"edges_per_pod": 2, "hosts_per_edge": 4, "aggs_per_pod": 2, "cores_per_agg": 2}
     wanted = Scenario(
-        fabric=Fabric(pods=2, **counts), collective=Collective(matrix="inter_pod_permutation")
+        fabric=Fabric.model_validate({"pods": 2, **counts}),
+        collective=Collective(matrix="inter_pod_permutation"),
     )
     found = flows(wanted)
     paced = gaps(wanted, found, rho_max(wanted.tree, LinkState.without(wanted.tree), found))

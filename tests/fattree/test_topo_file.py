@@ -54,13 +54,13 @@ Downlink_Latency_ns 2000
 
 
 def test_three_tiers_with_bundles_become_counts() -> None:
-    tree = Fabric(**fabric_of(THREE, "x.topo")).tree
+    tree = Fabric.model_validate(fabric_of(THREE, "x.topo")).tree
     assert (tree.hosts, tree.edges, tree.aggs, tree.cores) == (16, 4, 4, 4)
     assert (tree.edge_agg_links, tree.edge_uplinks, tree.agg_uplinks) == (2, 4, 2)
 
 
 def test_two_tiers_are_a_leaf_spine_with_rates_of_its_own() -> None:
-    found = Fabric(**fabric_of(TWO, "x.topo"))
+    found = Fabric.model_validate(fabric_of(TWO, "x.topo"))
     assert (found.tree.edges, found.tree.aggs, found.tree.cores) == (3, 2, 0)
     assert (found.rate_gbps, found.edge_agg_gbps, found.edge_agg_latency_ns) == (400, 800, 2000)
 

@@ -66,7 +66,7 @@ def scenarios(draw: Any, policy: str) -> Scenario:
 
 
 @st.composite
-def shapes(draw: Any) -> dict[str, int]:
+def shapes(draw: Any) -> dict[str, Any]:
     """Draw counts: half the time a k-ary fat-tree, else whatever a folded Clos may be."""
     if draw(st.booleans()):
         return {"k": draw(st.sampled_from((4, 2, 6)))}
@@ -90,7 +90,7 @@ def shapes(draw: Any) -> dict[str, int]:
 
 
 @st.composite
-def fabrics(draw: Any, shape: dict[str, int], payload: int) -> Fabric:
+def fabrics(draw: Any, shape: dict[str, Any], payload: int) -> Fabric:
     return Fabric(
         **shape,
         rate_gbps=draw(st.sampled_from((800, 400, 333, 100))),

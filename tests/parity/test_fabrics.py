@@ -57,7 +57,7 @@ def scenario(shape: str, policy: str, **others: Any) -> Scenario:
     return Scenario(
         policy=policy,
         seed=7,
-        fabric=Fabric(**SHAPES[shape]),
+        fabric=Fabric.model_validate(SHAPES[shape]),
         collective=Collective(message_bytes=6 * 4096),
         **others,
     )
