@@ -37,10 +37,14 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters of all switches at one moment, and what was then inside those without a word."""
+    """The counters of all switches at one moment, and what was then inside those without a word.
+
+    Packets may move while switch after switch is asked; `again` is what a second look has found.
+    """
 
     switches: Sequence[SwitchCounters]
-    inside: Sequence[int]
+    again: Sequence[SwitchCounters]
+    inside: Sequence[int] = ()
     lost_probes: int = 0
 
     @property
@@ -49,14 +53,14 @@ class Reading:
         return sum(self.inside)
 
 
-def counted(tree: FatTree, before: Reading, after: Sequence[SwitchCounters]) -> Counted:
+def counted(tree: FatTree, before: Reading, after: Reading) -> Counted:
     """Return what switches have counted between two readings of their counters."""
     ports: list[PortResult] = []
     inside = []
     unrouted = missed = died = probes = 0
 
     for switch, (was, now, held) in enumerate(
-        zip(before.switches, after, before.inside, strict=True)
+        zip(before.switches, after.switches, before.inside, strict=True)
     ):
         # One that was started again has begun to count anew; the kernel has not.
         past = was if was.life == now.life else _reborn(was)
@@ -76,34 +80,44 @@ def counted(tree: FatTree, before: Reading, after: Sequence[SwitchCounters]) -> 
         elif not now.is_silent and not was.is_silent:
             probes += now.controlled - past.controlled
 
-    died += _lost_on_wires(tree, before.switches, after)
+    died += _lost_on_wires(tree, before, after)
     return Counted(tuple(ports), unrouted, missed, died, tuple(inside), probes)
 
 
-def _lost_on_wires(
-    tree: FatTree, before: Sequence[SwitchCounters], after: Sequence[SwitchCounters]
-) -> int:
+def _lost_on_wires(tree: FatTree, before: Reading, after: Reading) -> int:
     """Return how many packets one switch has sent and its neighbour has never been given.
 
     None, but where an interface was deleted with packets in it; only two switches that tell their
     own counts know.
     """
+    looks = (before.switches, before.again, after.switches, after.again)
     lost = 0
     for link in range(tree.links):
         one, other = tree.link_ends(link)
         for near, far in ((one, other), (other, one)):
-            pairs = [(before[end.switch], after[end.switch]) for end in (near, far)]
-            if any(now.life != was.life or now.is_silent or was.is_silent for was, now in pairs):
-                continue
-
-            (sender_was, sender), (receiver_was, receiver) = pairs
-            # What the kernel has refused, the switch believes to be sent: it is lost already.
-            port, port_was = sender.ports[near.port], sender_was.ports[near.port]
-            sent = port.packets - port_was.packets - (port.refused - port_was.refused)
-            got = receiver.ports[far.port].arrived - receiver_was.ports[far.port].arrived
-            lost += max(0, sent - got)
+            senders = [switches[near.switch] for switches in looks]
+            receivers = [switches[far.switch] for switches in looks]
+            if all(map(_tells_all, (senders, receivers))):
+                lost += max(0, _sent(senders, near.port) - _arrived(receivers, far.port))
 
     return lost
+
+
+def _tells_all(looks: Sequence[SwitchCounters]) -> bool:
+    return len({look.life for look in looks}) == 1 and not any(look.is_silent for look in looks)
+
+
+def _sent(looks: Sequence[SwitchCounters], number: int) -> int:
+    """Return how many packets have left a port for certain: what moved during a look has not."""
+    first, first_again, last, last_again = (look.ports[number] for look in looks)
+    # What the kernel has refused, the switch believes to be sent: it is lost already.
+    return last.packets - first_again.packets - (last_again.refused - first.refused)
+
+
+def _arrived(looks: Sequence[SwitchCounters], number: int) -> int:
+    """Return how many packets may have come to a port: what moved during a look has."""
+    first, _, _, last_again = (look.ports[number] for look in looks)
+    return last_again.arrived - first.arrived
 
 
 def _reborn(was: SwitchCounters) -> SwitchCounters:

@@ -284,7 +284,16 @@ class MininetFabric:
             return self._reading
 
         lost_probes = self.lost_probes()
-        return Reading(self.switches.counters(), (0,) * self.tree.switches, lost_probes)
+        return self._look(lost_probes, (0,) * self.tree.switches)
+
+    def look(self) -> Reading:
+        """Return the counters of this moment."""
+        return self._look(self.lost_probes(), ())
+
+    def _look(self, lost_probes: int, inside: tuple[int, ...]) -> Reading:
+        return Reading(
+            self.switches.counters(), self.switches.counters(), inside, lost_probes=lost_probes
+        )
 
     def close_books(self, reading: Reading) -> None:
         """Note the counters with which a run has ended."""
@@ -395,13 +404,13 @@ class Run:
         """Return what hosts and switches have counted up to now."""
         fabric = self._fabric
         report = fabric.agents.report()
-        lost_probes = fabric.lost_probes()
-        after = fabric.switches.counters()
+        after = fabric.look()
         found = counted(fabric.tree, self._before, after)
-        fabric.close_books(Reading(after, found.inside, lost_probes))
+        fabric.close_books(replace(after, inside=found.inside))
 
         # Only a switch that counts nothing itself leaves it to the controller to know.
-        unseen = lost_probes - self._before.lost_probes if fabric.switches.target.swallows else 0
+        lost_probes = after.lost_probes - self._before.lost_probes
+        unseen = lost_probes if fabric.switches.target.swallows else 0
         return report, found, accounts(report, found, unseen, self._before.carried)
 
 

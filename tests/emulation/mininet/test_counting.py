@@ -14,7 +14,7 @@ ZERO = [
 ]
 
 
-def after(sent: int, refused: int, got: int) -> list[SwitchCounters]:
+def look(sent: int = 0, refused: int = 0, got: int = 0) -> list[SwitchCounters]:
     """Return counters of a network in which an edge has sent to its agg."""
     switches = list(ZERO)
     up = PortCounters(packets=sent, refused=refused)
@@ -26,19 +26,37 @@ def after(sent: int, refused: int, got: int) -> list[SwitchCounters]:
     return switches
 
 
-def lost(sent: int, refused: int, got: int) -> int:
-    found = counted(TREE, Reading(ZERO, (0,) * TREE.switches), after(sent, refused, got))
+def lost(first: Reading, last: Reading) -> int:
+    found = counted(TREE, first, last)
     return found.died + sum(port.lost_to_failure for port in found.ports)
 
 
+def quiet(sent: int = 0, refused: int = 0, got: int = 0) -> Reading:
+    """Return a reading of a network in which nothing moves."""
+    counters = look(sent, refused, got)
+    return Reading(counters, counters, (0,) * TREE.switches)
+
+
 def test_what_a_deleted_interface_took_with_it_is_lost() -> None:
-    assert lost(sent=10, refused=0, got=9) == 1
+    assert lost(quiet(), quiet(sent=10, got=9)) == 1
 
 
 def test_what_the_kernel_refused_is_lost_once() -> None:
-    assert lost(sent=10, refused=2, got=8) == 2
-    assert lost(sent=10, refused=2, got=7) == 3
+    assert lost(quiet(), quiet(sent=10, refused=2, got=8)) == 2
+    assert lost(quiet(), quiet(sent=10, refused=2, got=7)) == 3
 
 
 def test_a_packet_that_arrives_is_not_lost() -> None:
-    assert lost(sent=10, refused=0, got=10) == 0
+    assert lost(quiet(), quiet(sent=10, got=10)) == 0
+
+
+def test_a_packet_that_moves_while_switches_are_asked_is_not_lost() -> None:
+    # The sender was asked before it left, and the receiver after it had come.
+    moving = Reading(look(sent=4, got=5), look(sent=5, got=5), (0,) * TREE.switches)
+    assert lost(moving, quiet(sent=10, got=10)) == 0
+
+    # The sender was asked after it had left, and the receiver before it had come.
+    moving = Reading(look(sent=5, got=4), look(sent=5, got=5), (0,) * TREE.switches)
+    assert lost(quiet(), moving) == 0
+    assert lost(moving, quiet(sent=10, got=9)) == 0
+    assert lost(moving, quiet(sent=10, got=8)) == 1
