@@ -107,6 +107,8 @@ class Fabric(Section):
     cores_per_agg: Annotated[int, Field(ge=0, le=255)] | None = None
     edge_agg_links: Count | None = None
     agg_core_links: Count | None = None
+    planes: Annotated[int, Field(ge=2, le=255)] | None = None
+    plane_use: Literal["spray", "keep"] | None = None
     rate_gbps: Rate = 800
     latency_ns: Latency = 500
     # Those of links between switches, where they are others than the hosts'.
@@ -154,6 +156,11 @@ class Fabric(Section):
         if self.pods and self.pods > 1 and not self.cores_per_agg:
             raise _wrong("pods", f"fabric.pods = {self.pods} needs fabric.cores_per_agg")
 
+        if self.planes and (self.k or self.pods not in (None, 1) or self.cores_per_agg):
+            raise _wrong("planes", "fabric.planes are leaf-spines: without k, pods and cores")
+        if self.plane_use and not self.planes:
+            raise _wrong("plane_use", "fabric.plane_use needs fabric.planes")
+
         try:
             refuse_unaddressable(self.tree)
         except ValueError as error:
@@ -168,6 +175,9 @@ class Fabric(Section):
             return FatTree(self.k)
 
         counts = {key: getattr(self, key) for key in COUNTS if getattr(self, key) is not None}
+        if self.planes:
+            counts |= {"pods": self.planes, "planes": self.planes}
+
         return FatTree(**{"pods": 1, **counts})
 
 

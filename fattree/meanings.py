@@ -46,6 +46,8 @@ MEANINGS = {
     "fabric.cores_per_agg": "Core switches above an aggregation switch, each linked to the same one of every pod; none in a leaf-spine.",
     "fabric.edge_agg_links": "Parallel links between an edge and an aggregation switch; by default 1.",
     "fabric.agg_core_links": "Parallel links between an aggregation and a core switch; by default 1.",
+    "fabric.planes": "Leaf-spines side by side (rails), with a NIC of every host in each; a collective's hosts are then the machines.",
+    "fabric.plane_use": "`spray` (default): each plane carries an equal part of every message; `keep`: a message keeps to a plane, in turn.",
     "fabric.rate_gbps": "The rate of hosts' links, and of all others that have none of their own.",
     "fabric.latency_ns": "The latency of hosts' links, and of all others that have none of their own.",
     "fabric.edge_agg_gbps": "The rate of links between edge and aggregation switches.",

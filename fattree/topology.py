@@ -11,7 +11,8 @@ Ports count from 1, downlinks first, parallel links side by side: an edge's are 
 its uplinks, an agg's the edges of its pod and then its uplinks, a core's the pods. A link is named
 by its lower end and uplink, edges' first: those of edge 0, edge 1, ..., agg 0, agg 1, ...
 
-A leaf-spine is one pod without cores: edges are its leaves, aggs its spines.
+A leaf-spine is one pod without cores: edges are its leaves, aggs its spines. Planes are leaf-spines
+side by side: pods without cores, which nothing joins; a host has a NIC, a host here, in each.
 """
 
 from dataclasses import dataclass
@@ -85,6 +86,7 @@ class FatTree:
     cores_per_agg: int = 0
     edge_agg_links: int = 1
     agg_core_links: int = 1
+    planes: int = 1
 
     def __post_init__(self) -> None:
         counts = (self.pods, self.edges_per_pod, self.hosts_per_edge, self.aggs_per_pod)
@@ -100,7 +102,7 @@ class FatTree:
 
         if min(*counts, self.edge_agg_links, self.agg_core_links) < 1 or self.cores_per_agg < 0:
             raise ValueError(f"a fabric has at least one of everything but cores, not {counts}")
-        if self.pods > 1 and self.cores_per_agg == 0:
+        if self.pods > 1 and self.cores_per_agg == 0 and self.planes != self.pods:
             raise ValueError(f"{self.pods} pods need cores: cores_per_agg is 0")
 
     @property
@@ -115,7 +117,7 @@ class FatTree:
             f"{self.aggs_per_pod} aggs{parallel}"
         )
         if self.cores_per_agg == 0:
-            return pod
+            return f"{self.planes} planes of {pod}" if self.planes > 1 else pod
 
         parallel = f" by {self.agg_core_links} links each" if self.agg_core_links > 1 else ""
         return f"{self.pods} pods of {pod}, {self.cores} cores{parallel}"
@@ -359,10 +361,10 @@ class FatTree:
     @property
     def most_hops(self) -> int:
         """Return the links of the longest path."""
-        if self.pods > 1:
+        if self.pods > 1 and self.cores:
             return 6
 
-        return 4 if self.edges > 1 else 2
+        return 4 if self.edges_per_pod > 1 else 2
 
 
 def refuse_unaddressable(tree: FatTree) -> None:

@@ -29,6 +29,7 @@ from fattree.matrices import (
     shuffle,
     uniform,
 )
+from fattree.planes import one_plane, over_planes
 from fattree.topology import FatTree
 from fattree.workloads.jobs import job_flows, joined_flows
 
@@ -61,6 +62,9 @@ def flows(scenario: Scenario) -> Flows:
 
 def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
     """Return the flows before they are split into subflows."""
+    if scenario.fabric.planes:
+        return over_planes(scenario, whole_flows(one_plane(scenario)))
+
     tree = scenario.tree
     collective = scenario.collective
     seed = scenario.seed
@@ -106,8 +110,15 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
             assert_never(collective.matrix)
 
 
-def check_collective(scenario: Scenario) -> None:  # one case a matrix
+def check_collective(scenario: Scenario) -> None:  # noqa: C901  # one case a matrix
     """Raise the error that `flows` would raise, without building what is large and always fits."""
+    if scenario.fabric.planes:
+        check_collective(one_plane(scenario))
+        if scenario.fabric.plane_use == "keep":
+            whole_flows(scenario)
+
+        return
+
     tree = scenario.tree
     collective = scenario.collective
     if scenario.jobs or collective.is_graph:
@@ -141,7 +152,7 @@ def message_bytes(scenario: Scenario) -> int:
 
     collective = scenario.collective
     return (
-        shard_bytes(collective, scenario.tree.hosts)
+        shard_bytes(collective, scenario.tree.hosts // (scenario.fabric.planes or 1))
         if collective.matrix == "fsdp"
         else collective.message_bytes
     )

@@ -16,7 +16,7 @@ from fattree.flows import path_links
 from fattree.rates import rho_max
 from fattree.southbound import Bundles
 from fattree.topology import FatTree, Level, Speeds, refuse_unaddressable
-from fattree.traffic import flows, gaps
+from fattree.traffic import check_collective, flows, gaps
 from fattree.wecmp import LinkState
 
 
@@ -83,6 +83,12 @@ def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
             "edges_per_pod = 200\nhosts_per_edge = 2\naggs_per_pod = 60",
             "x:2: fabric: 260 edges and links to aggs in a pod are more than the 256",
         ),
+        (
+            "edges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\npods = 2\n"
+            "cores_per_agg = 2\nplanes = 2",
+            "x:7: fabric.planes are leaf-spines: without k, pods and cores",
+        ),
+        ('plane_use = "keep"', "x:2: fabric.plane_use needs fabric.planes"),
         ("edges_per_pod = 1\nhosts_per_edge = 1\naggs_per_pod = 1", "one host has nobody"),
     ],
 )
@@ -96,6 +102,41 @@ def test_more_ports_than_a_switch_has_are_refused() -> None:
     wide = FatTree(pods=1, edges_per_pod=170, hosts_per_edge=2, aggs_per_pod=2, edge_agg_links=3)
     with pytest.raises(ValueError, match="510 ports of a switch are more than the 509"):
         refuse_unaddressable(wide)
+
+
+def planes(use: str, **collective: object) -> Scenario:
+    counts = {"planes": 4, "edges_per_pod": 2, "hosts_per_edge": 2, "aggs_per_pod": 1}
+    fabric = Fabric.model_validate({**counts, "plane_use": use})
+    return Scenario(fabric=fabric, collective=Collective.model_validate(collective))
+
+
+def test_a_ring_is_one_on_every_rail_that_waits_for_nobody_elses() -> None:
+    found = flows(planes("spray", matrix="ring", message_bytes=10 * 4096, steps=2))
+    assert (len(found), set(found.packets.tolist())) == (2 * 4 * 4, {3})
+    waiting = np.repeat(np.arange(len(found)), np.diff(found.after_offset))
+    assert (found.source[waiting] // 4 == found.source[found.after] // 4).all()
+
+
+def test_messages_that_keep_to_a_plane_take_them_in_turn() -> None:
+    found = flows(planes("keep", matrix="all_to_all", message_bytes=4096))
+    used = np.bincount(found.source // 4, minlength=4)
+    assert used.tolist() == [3, 3, 3, 3]
+    assert (found.source // 4 == found.destination // 4).all()
+
+
+@pytest.mark.parametrize(
+    ("use", "collective", "problem"),
+    [
+        ("keep", {"matrix": "ring"}, "flows that wait for others may be on another plane"),
+        ("spray", {"matrix": "all_reduce"}, "know one plane only"),
+        ("spray", {"matrix": "inter_pod_permutation"}, "needs pods"),
+    ],
+)
+def test_what_planes_do_not_carry_is_refused(
+    use: str, collective: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(TrafficError, match=problem):
+        check_collective(planes(use, **collective))
 
 
 def test_an_inter_pod_permutation_needs_pods() -> None:

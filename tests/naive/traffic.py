@@ -62,7 +62,35 @@ def messages(scenario: Scenario) -> list[Message]:
     ]
 
 
+def over_planes(scenario: Scenario, planes: int) -> list[Message]:
+    """Return every machine's messages as those of its NICs, one in each plane."""
+    fabric = scenario.fabric.model_copy(update={"planes": None})
+    machines = scenario.model_copy(update={"fabric": fabric})
+    whole, hosts = whole_messages(machines), Tree.of(machines).hosts
+    if scenario.fabric.plane_use != "keep":
+        return [
+            Message(
+                source=plane * hosts + message.source,
+                destination=plane * hosts + message.destination,
+                packets=ceil(Fraction(message.packets, planes)),
+                waits_for=frozenset(other * planes + plane for other in message.waits_for),
+            )
+            for message in whole
+            for plane in range(planes)
+        ]
+
+    found = []
+    sent: Counter[int] = Counter()
+    for message in whole:
+        first = (message.source + sent[message.source]) % planes * hosts
+        sent[message.source] += 1
+        found.append(Message(first + message.source, first + message.destination, message.packets))
+    return found
+
+
 def whole_messages(scenario: Scenario) -> list[Message]:
+    if scenario.fabric.planes:
+        return over_planes(scenario, scenario.fabric.planes)
     if scenario.jobs or scenario.collective.is_graph:
         return of_jobs(scenario)
 
@@ -252,6 +280,9 @@ def rho_max(
 
 def is_oversubscribed(tree: Tree, speeds: list[Fraction]) -> bool:
     """Whether a switch or pod has hosts below that send faster than the links above it."""
-    edges = tree.edges > 1 and tree.hosts_at_edge > tree.uplinks(0) * speeds[1]
+    has_cores = tree.cores_over_agg > 0 and tree.pods > 1
+    edges = (tree.edges_in_pod > 1 or has_cores) and tree.hosts_at_edge > tree.uplinks(0) * speeds[
+        1
+    ]
     to_cores = tree.aggs_in_pod * tree.uplinks(tree.edges) * speeds[2]
-    return edges or (tree.pods > 1 and tree.hosts_in_pod > to_cores)
+    return edges or (tree.pods > 1 and tree.cores_over_agg > 0 and tree.hosts_in_pod > to_cores)

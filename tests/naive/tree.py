@@ -36,7 +36,7 @@ class Tree:
             return cls(fabric.k, *[fabric.k // 2] * 4)
         assert fabric.edges_per_pod and fabric.hosts_per_edge and fabric.aggs_per_pod
         return cls(
-            fabric.pods or 1,
+            fabric.planes or fabric.pods or 1,
             fabric.edges_per_pod,
             fabric.hosts_per_edge,
             fabric.aggs_per_pod,

@@ -28,7 +28,9 @@ class Wire:
         tunnel = packets.tunnel_bytes if scenario.policy == "host_dr" else 0
 
         tree = Tree.of(scenario)
-        self.longest_path = tree.hops(0, tree.hosts - 1)
+        self.longest_path = tree.hops(
+            0, tree.hosts - 1 if tree.cores_over_agg else tree.hosts_in_pod - 1
+        )
         rates = (fabric.rate_gbps, fabric.edge_agg_gbps, fabric.agg_core_gbps)
         latencies = (
             fabric.latency_ns,

@@ -47,6 +47,7 @@ def scenarios(draw: Any, policy: str) -> Scenario:
     """Draw a scenario: a small fabric, and at most about MOST_PACKETS data packets."""
     shape = draw(shapes())
     tree = Fabric(**shape).tree
+    machines = Fabric(**{**shape, "planes": None}).tree
     payload = draw(st.sampled_from((4096, 1000, 256)))
     return Scenario(
         policy=policy,
@@ -59,7 +60,7 @@ def scenarios(draw: Any, policy: str) -> Scenario:
             tunnel_bytes=draw(st.sampled_from((0, 20))),
         ),
         load_balancer=draw(options()),
-        collective=draw(collectives(tree, payload, POLICIES[policy].subflows)),
+        collective=draw(collectives(machines, payload, POLICIES[policy].subflows)),
         transport=draw(transports()),
         failures=draw(failures(tree)),
     )
@@ -80,7 +81,8 @@ def shapes(draw: Any) -> dict[str, Any]:
     pods = draw(st.integers(1, 3))
     if pods == 1:
         assume(counts["edges_per_pod"] * counts["hosts_per_edge"] > 1)
-        return counts
+        planes = draw(st.sampled_from((None, None, 2, 3)))
+        return counts | {"planes": planes}
 
     return counts | {
         "pods": pods,

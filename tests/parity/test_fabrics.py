@@ -16,7 +16,12 @@ from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment import Collective, Fabric, FailureEvent, Failures, LoadBalancer, Scenario
 from fattree.policies import POLICIES
-from tests.parity import test_programs_equal_kernels, test_virtual_equals_simulator
+from tests import naive
+from tests.parity import (
+    test_naive_against_sim,
+    test_programs_equal_kernels,
+    test_virtual_equals_simulator,
+)
 from tests.parity.scenarios import HORIZON_PS, scenarios
 
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -38,6 +43,7 @@ SHAPES = {
         "edge_agg_links": 2,
         "agg_core_links": 3,
     },
+    "planes": {"planes": 2, "edges_per_pod": 2, "hosts_per_edge": 3, "aggs_per_pod": 2},
     "levels of their own": {
         "pods": 2,
         "edges_per_pod": 2,
@@ -83,6 +89,21 @@ def test_a_lost_parallel_link_moves_its_hosts_to_the_others() -> None:
     agg = tree.first_port(tree.agg(0, 0))
     alive, dead = result.ports.packets[agg : agg + 2].tolist()
     assert (alive > 0, dead) == (True, 0)
+
+
+@pytest.mark.parametrize("use", ["spray", "keep"])
+def test_planes_carry_what_the_plain_model_says(use: str) -> None:
+    drawn = scenario("planes", "ofan", failures=Failures(rate=0.1))
+    fabric = drawn.fabric.model_copy(update={"plane_use": use})
+    wanted = drawn.model_copy(update={"fabric": fabric})
+    result = sim.run(wanted)
+    plain = test_naive_against_sim.of_naive(naive.run(wanted, HORIZON_PS))
+    assert test_naive_against_sim.of_sim(result) == plain
+    # Of every message each plane carries half, or one of them all.
+    shares = {"spray": {3}, "keep": {6}}[use]
+    assert set(result.flows.packets.tolist()) == shares
+    plane = wanted.tree.hosts_per_pod
+    assert (result.flows.source // plane == result.flows.destination // plane).all()
 
 
 @pytest.mark.slow
