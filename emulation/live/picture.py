@@ -33,6 +33,7 @@ def picture(tree: FatTree) -> dict[str, Any]:
             for name, y in zip(
                 ("core", "agg", "edge", "hosts"), (*ROWS.values(), HOST_Y), strict=True
             )
+            if tree.cores or y != CORE_Y
         ],
         "switches": [
             {"name": switch_name(tree, number), "x": x, "y": y}

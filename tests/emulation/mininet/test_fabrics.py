@@ -1,0 +1,54 @@
+"""Real packets on other fabrics than fat-trees: accounts balance, and times are virtual time's."""
+
+from typing import Any
+
+import pytest
+
+from emulation.errors import NetworkError
+from emulation.mininet.building import Setup, mininet_fabric
+from emulation.mininet.kernel import refuse_if_unable
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import Scenario
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+SLOW = {"rate_gbps": 0.001, "latency_ns": 10e6}
+FABRICS: dict[str, dict[str, Any]] = {
+    "leaf-spine": {
+        "edges_per_pod": 3,
+        "hosts_per_edge": 3,
+        "aggs_per_pod": 2,
+        "edge_agg_gbps": 0.002,
+        "edge_agg_latency_ns": 5e6,
+    },
+    "oversubscribed, parallel links": {
+        "pods": 2,
+        "edges_per_pod": 2,
+        "hosts_per_edge": 3,
+        "aggs_per_pod": 1,
+        "edge_agg_links": 2,
+        "cores_per_agg": 1,
+        "agg_core_links": 2,
+    },
+    "rails": {"planes": 2, "edges_per_pod": 2, "hosts_per_edge": 2, "aggs_per_pod": 2},
+}
+
+
+@pytest.fixture(autouse=True)
+def able():
+    try:
+        refuse_if_unable()
+    except NetworkError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_a_fabric_carries_a_permutation_as_in_virtual_time(name, tmp_path, record_property):
+    scenario = Scenario(
+        fabric={**SLOW, **FABRICS[name]}, collective={"message_bytes": 24 * 4096}, seed=3
+    )
+    virtual = VirtualFabric(scenario).run()
+    with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
+        outcome = fabric.run()
+    record_property("cct_ms", [round(at / 1e9, 1) for at in (virtual.cct_ps, outcome.cct_ps)])
+    assert outcome.accounts.unaccounted == outcome.accounts.dropped == 0
+    assert outcome.cct_ps == pytest.approx(virtual.cct_ps, rel=0.25)
