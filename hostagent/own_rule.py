@@ -13,7 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from fattree.experiment import Scenario
-from hostagent.rule_reader import LARGEST, NEXT_LABEL, ON_ACK, State, evaluated, read_rule
+from hostagent.rule_reader import evaluated, read_rule
+from hostagent.rule_words import LARGEST, NEXT_LABEL, ON_ACK, State
 from hostagent.state import Rules
 
 LABEL_MASK = 0xFFFF

@@ -7,73 +7,27 @@ anything runs. A number that a way through a function leaves out is 0 there.
 """
 
 import ast
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from fattree.errors import ExperimentError
-from hostagent import labels
+from hostagent.rule_expressions import Expressions, Function, nearest, shown
 from hostagent.rule_rounds import MOST_ROUNDS, EndlessError, Rounds
-from hostagent.state import SENDER, Rules
-
-NEXT_LABEL = "next_label"
-ON_ACK = "on_ack"
-SIGNATURES = {
-    NEXT_LABEL: ("state", "sender", "rules", "packets", "now_ps"),
-    ON_ACK: ("state", "sender", "rules", "label", "marked", "now_ps"),
-}
-# What is not a number goes by one name everywhere, so that a name says what a thing is.
-RECORDS = ("state", "sender", "rules", "packets")
-READABLE: Mapping[str, tuple[str, ...]] = {
-    "sender": tuple(name for name, kind in (SENDER.fields or {}).items() if not kind[0].shape),
-    "rules": Rules._fields,
-}
-IMPORTS: Mapping[str, tuple[str, ...]] = {
-    "__future__": ("annotations",),
-    "dataclasses": ("dataclass", "field"),
-    "hostagent.labels": ("expire", "random_label"),
-}
-# What of ours a rule may call: with which records, and how many numbers behind them.
-TOOLS: Mapping[str, tuple[Callable[..., int], tuple[str, ...], int]] = {
-    "expire": (labels.expire, ("sender", "rules", "packets"), 1),
-    "random_label": (labels.random_label, ("sender", "rules"), 0),
-}
-BUILTINS = ("abs", "bool", "int", "len", "max", "min", "range")
-
-MOST_CELLS = 1024
-LARGEST = 2**63 - 1
-
-# Operators become calls, as the machine's arithmetic is not Python's.
-HELPERS: Mapping[type[ast.AST], str] = {
-    ast.Add: "_add",
-    ast.Sub: "_sub",
-    ast.Mult: "_mul",
-    ast.FloorDiv: "_div",
-    ast.Mod: "_mod",
-    ast.LShift: "_shl",
-    ast.RShift: "_shr",
-    ast.USub: "_neg",
-    ast.UAdd: "_int",
-    ast.Invert: "_inv",
-}
-# These lead from 64 bits to 64 bits in both.
-SAFE = (ast.BitAnd, ast.BitOr, ast.BitXor)
-COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-ADVICE: Mapping[type[ast.AST], str] = {
-    ast.Div: "numbers are integers: use // instead of /",
-    ast.Pow: "there is no **: use * or <<",
-    ast.While: "loops are `for ... in range(...)`",
-}
-WORDS = "a rule is made of integers, names, arithmetic, comparisons, if, for, return and functions"
-IMPORTABLE = (
-    "a rule imports dataclass and field from dataclasses, random_label and expire from"
-    " hostagent.labels, and nothing else"
+from hostagent.rule_words import (
+    ADVICE,
+    BUILTINS,
+    IMPORTABLE,
+    IMPORTS,
+    MOST_CELLS,
+    NEXT_LABEL,
+    RECORDS,
+    SIGNATURES,
+    TOOLS,
+    WORDS,
+    State,
 )
-
-# A state's fields: a number, or a list's numbers.
-State = dict[str, int | tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,43 +86,16 @@ def evaluated(
 
 
 @dataclass(slots=True)
-class _Function:
-    """The function that is being read, or has been: its parameters, and the names of its numbers.
-
-    `returns` says whether it returns one, `rounds` how many of loops and calls it takes at most.
-    """
-
-    parameters: tuple[str, ...] = ()
-    numbers: frozenset[str] = frozenset()
-    returns: bool = False
-    rounds: int = 0
-
-
-@dataclass(slots=True)
-class _Reader(ast.NodeVisitor):
+class _Reader(Expressions):
     """Reads a module from top to bottom; what it has met so far may be used further down.
 
     `visit` returns what an expression becomes, or a list of what a statement does.
     """
 
-    name: str
-    helpers: Mapping[str, Callable[..., int]]
-    constants: dict[str, int] = field(default_factory=dict)
-    functions: dict[str, _Function] = field(default_factory=dict)
-    definitions: list[ast.stmt] = field(default_factory=list)
-    state: State = field(default_factory=dict)
-    state_class: str = ""
-    imported: set[str] = field(default_factory=set)
-    here: _Function = field(default_factory=_Function)
-
-    def error(self, node: ast.AST, problem: str) -> ExperimentError:
-        """Return the error that names a place."""
-        return ExperimentError(f"{self.name}:{getattr(node, 'lineno', 1)}: {problem}")
-
     def generic_visit(self, node: ast.AST) -> NoReturn:
         """Refuse what has no method of its own."""
         operator = getattr(node, "op", node)
-        raise self.error(node, f"`{_shown(node)}`: {ADVICE.get(type(operator), WORDS)}")
+        raise self.error(node, f"`{shown(node)}`: {ADVICE.get(type(operator), WORDS)}")
 
     def read(self, tree: ast.Module) -> None:
         """Read all; raises ExperimentError."""
@@ -177,7 +104,7 @@ class _Reader(ast.NodeVisitor):
 
         for name, parameters in SIGNATURES.items():
             if name not in self.functions:
-                near = _nearest(name, self.functions)
+                near = nearest(name, self.functions)
                 raise ExperimentError(
                     f"{self.name}: there is no function {name}({', '.join(parameters)}){near}"
                 )
@@ -203,7 +130,7 @@ class _Reader(ast.NodeVisitor):
             case _:
                 raise self.error(
                     node,
-                    f"`{_shown(node)}`: outside functions there are imports, constants"
+                    f"`{shown(node)}`: outside functions there are imports, constants"
                     " and one dataclass",
                 )
 
@@ -211,7 +138,7 @@ class _Reader(ast.NodeVisitor):
         module = node.module if isinstance(node, ast.ImportFrom) and not node.level else None
         known = IMPORTS.get(module or "", ())
         if any(alias.name not in known or alias.asname for alias in node.names):
-            raise self.error(node, f"`{_shown(node)}`: {IMPORTABLE}")
+            raise self.error(node, f"`{shown(node)}`: {IMPORTABLE}")
 
         self.imported |= {alias.name for alias in node.names}
 
@@ -248,7 +175,7 @@ class _Reader(ast.NodeVisitor):
                     self._field(statement, name)
                 case _:
                     raise self.error(
-                        statement, f"`{_shown(statement)}`: fields are as in `seen: int = 0`"
+                        statement, f"`{shown(statement)}`: fields are as in `seen: int = 0`"
                     )
 
     def _field(self, node: ast.AnnAssign, name: str) -> None:
@@ -263,7 +190,7 @@ class _Reader(ast.NodeVisitor):
         else:
             raise self.error(
                 node,
-                f"`{_shown(node)}`: fields are integers with a default (`{name}: int = 0`)"
+                f"`{shown(node)}`: fields are integers with a default (`{name}: int = 0`)"
                 f" or lists of them (`{name}: list[int] = field(default_factory=lambda: [0] * 4)`)",
             )
 
@@ -301,7 +228,7 @@ class _Reader(ast.NodeVisitor):
             if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
         ]
         numbers = frozenset({*assigned, *parameters} - set(RECORDS))
-        self.here = _Function(parameters, numbers, returns=self._returns(node))
+        self.here = Function(parameters, numbers, returns=self._returns(node))
 
         # Set at the beginning, so that no way through the function can leave one out.
         zeros = [
@@ -313,7 +240,7 @@ class _Reader(ast.NodeVisitor):
         self.here.rounds = self._rounds(node)
         self.definitions.append(_definition(node, parameters, body))
         self.functions[node.name] = self.here
-        self.here = _Function()
+        self.here = Function()
 
     def _parameters(self, node: ast.FunctionDef) -> tuple[str, ...]:
         given = node.args
@@ -356,7 +283,7 @@ class _Reader(ast.NodeVisitor):
         except EndlessError as error:
             raise self.error(
                 error.statement,
-                f"`{_shown(error.statement)}`: with it {node.name} may take {error.rounds:,} rounds"
+                f"`{shown(error.statement)}`: with it {node.name} may take {error.rounds:,} rounds"
                 f" of loops and calls, and {MOST_ROUNDS:,} are the most:"
                 " bound them, as in range(min(number, 64))",
             ) from None
@@ -406,7 +333,7 @@ class _Reader(ast.NodeVisitor):
                 numbers = [self._integer(each) for each in bounds]
             case _:
                 raise self.error(
-                    node, f"`{_shown(node)}`: loops are `for name in range(...)`, with no step"
+                    node, f"`{shown(node)}`: loops are `for name in range(...)`, with no step"
                 )
 
         counted = ast.Call(ast.Name("range", ast.Load()), numbers, [])
@@ -415,7 +342,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         """Take a number for one name or field."""
         if len(node.targets) != 1:
-            raise self.error(node, f"`{_shown(node)}`: one name or field takes one number")
+            raise self.error(node, f"`{shown(node)}`: one name or field takes one number")
 
         number = self.visit(node.value)
         return [ast.Assign([self._target(node.targets[0])], number)]
@@ -451,189 +378,11 @@ class _Reader(ast.NodeVisitor):
             case ast.Attribute(value=ast.Name(id="state"), attr=name):
                 return ast.Attribute(self.visit(node).value, name, ast.Store())
             case ast.Attribute(value=ast.Name(id="sender" | "rules" as record)):
-                raise self.error(node, f"{_shown(node)}: {record} is to be read; keep it in state")
+                raise self.error(node, f"{shown(node)}: {record} is to be read; keep it in state")
             case ast.Subscript():
                 return self._cell(node, ast.Store())
 
-        raise self.error(node, f"`{_shown(node)}`: one name or field takes one number")
-
-    # Numbers.
-
-    def visit(self, node: ast.AST) -> Any:
-        """Return what becomes of a node; new expressions stand where the old ones stood."""
-        made = ast.NodeVisitor.visit(self, node)
-        return ast.copy_location(made, node) if isinstance(made, ast.expr) else made
-
-    def _integer(self, node: ast.expr) -> ast.expr:
-        """Return an expression that is no truth value, where those would not do."""
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            return self.visit(node)  # type: ignore[no-any-return]
-
-        return ast.copy_location(_helper("_int", self.visit(node)), node)
-
-    def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        """Take integers and truth values."""
-        if not isinstance(node.value, int):
-            raise self.error(node, f"{_shown(node)}: the numbers of a rule are integers")
-        if node.value > LARGEST:
-            raise self.error(node, f"{node.value} does not fit into 64 bits")
-
-        return node
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Take a number that has a name."""
-        if node.id in RECORDS:
-            raise self.error(node, f"{node.id} is not a number: use its fields")
-
-        known = {*self.constants, *self.here.numbers}
-        if node.id not in known:
-            raise self.error(node, f"nothing is called {node.id}{_nearest(node.id, known)}")
-
-        return node
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Take arithmetic."""
-        return self._operation(node, self.visit(node.left), self.visit(node.right))
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """Take signs, ~ and not."""
-        number = self.visit(node.operand)
-        if isinstance(node.op, ast.Not):
-            return ast.UnaryOp(ast.Not(), number)
-
-        return _helper(HELPERS[type(node.op)], number)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """Take `and` and `or`."""
-        return ast.BoolOp(node.op, [self.visit(each) for each in node.values])
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Take comparisons of numbers."""
-        if not all(isinstance(each, COMPARISONS) for each in node.ops):
-            self.generic_visit(node)
-
-        others = [self.visit(each) for each in node.comparators]
-        return ast.Compare(self.visit(node.left), node.ops, others)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        """Take a choice of two numbers."""
-        return ast.IfExp(*map(self.visit, (node.test, node.body, node.orelse)))
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Take a field of a record."""
-        record = node.value.id if isinstance(node.value, ast.Name) else ""
-        if record not in ("state", *READABLE):
-            raise self.error(node, f"{_shown(node)}: only state, sender and rules have fields")
-
-        known = self.state if record == "state" else READABLE[record]
-        self._check_field(node, record, known)
-        if record == "state" and isinstance(self.state[node.attr], tuple):
-            raise self.error(node, f"{_shown(node)} is a list: a number of it has [...] behind it")
-
-        return node
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """Take a number of a list."""
-        return self._cell(node, ast.Load())
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Take a call that returns a number."""
-        return self._called(node, is_statement=False)
-
-    def _operation(
-        self, node: ast.BinOp | ast.AugAssign, left: ast.expr, right: ast.expr
-    ) -> ast.expr:
-        if isinstance(node.op, SAFE):
-            return ast.BinOp(left, node.op, right)
-        if type(node.op) not in HELPERS:
-            self.generic_visit(node)
-
-        return _helper(HELPERS[type(node.op)], left, right)
-
-    def _check_field(self, node: ast.Attribute, record: str, known: Iterable[str]) -> None:
-        if record not in self.here.parameters:
-            raise self.error(node, f"{record} is not among the parameters here")
-        if node.attr not in known:
-            near = _nearest(node.attr, known)
-            raise self.error(node, f"{record} has no field {node.attr}{near}")
-
-    def _cell(self, node: ast.Subscript, context: ast.expr_context) -> ast.expr:
-        cells = self._list(node.value)
-        index = _helper("_mod", self.visit(node.slice), ast.Constant(len(cells)))
-        return ast.Subscript(node.value, ast.copy_location(index, node), context)
-
-    def _list(self, node: ast.expr) -> tuple[int, ...]:
-        match node:
-            case ast.Attribute(value=ast.Name(id="state"), attr=name):
-                self._check_field(node, "state", self.state)
-                cells = self.state[name]
-                if isinstance(cells, tuple):
-                    return cells
-
-        raise self.error(node, f"`{_shown(node)}` is no list: fields of the state can be lists")
-
-    # Calls.
-
-    def _called(self, node: ast.Call, is_statement: bool) -> ast.expr:
-        if not isinstance(node.func, ast.Name) or node.keywords:
-            raise self.error(node, f"`{_shown(node)}`: functions are called by name, no keywords")
-
-        name = node.func.id
-        if name in BUILTINS:
-            return self._builtin(node, name)
-
-        if name not in self.functions and name not in self.imported & TOOLS.keys():
-            hint = f": from hostagent.labels import {name}" if name in TOOLS else ""
-            known = sorted({*BUILTINS, *self.functions, *(self.imported & TOOLS.keys())})
-            raise self.error(node, f"{name} is not among {', '.join(known)}{hint}")
-
-        if name in self.functions and not is_statement and not self.functions[name].returns:
-            raise self.error(node, f"{name} returns nothing")
-
-        parameters = self._wanted(name)
-        if len(parameters) != len(node.args):
-            raise self.error(node, f"`{_shown(node)}`: it takes ({', '.join(parameters)})")
-
-        given = [self._argument(*each) for each in zip(parameters, node.args, strict=True)]
-        return ast.Call(node.func, given, [])
-
-    def _wanted(self, name: str) -> tuple[str, ...]:
-        if name in self.functions:
-            return self.functions[name].parameters
-
-        _, records, numbers = TOOLS[name]
-        return (*records, *["a number"] * numbers)
-
-    def _argument(self, parameter: str, given: ast.expr) -> ast.expr:
-        # One kind of number, so that a function is compiled once.
-        if parameter not in RECORDS:
-            return self._integer(given)
-
-        if not isinstance(given, ast.Name) or given.id != parameter:
-            raise self.error(given, f"`{_shown(given)}` stands where {parameter} must")
-        if parameter not in self.here.parameters:
-            raise self.error(given, f"{parameter} is not among the parameters here")
-
-        return given
-
-    def _builtin(self, node: ast.Call, name: str) -> ast.expr:
-        match name, node.args:
-            case "len", [cells]:
-                return ast.Constant(len(self._list(cells)))
-            case "abs", [number]:
-                return _helper("_abs", self._integer(number))
-            case "int", [number]:
-                return self._integer(number)
-            case "bool", [number]:
-                return ast.Compare(self._integer(number), [ast.NotEq()], [ast.Constant(0)])
-            case (("min" | "max"), [first, _, *_]):
-                made = self._integer(first)
-                for each in node.args[1:]:
-                    made = _helper(f"_{name}", made, self._integer(each))
-
-                return made
-
-        raise self.error(node, f"`{_shown(node)}`: not how a rule calls {name}")
+        raise self.error(node, f"`{shown(node)}`: one name or field takes one number")
 
 
 def _definition(
@@ -649,10 +398,6 @@ def _definition(
     return ast.copy_location(made, node)
 
 
-def _helper(name: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
-
-
 def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
     for statement in body:
         yield from ast.walk(statement)
@@ -665,13 +410,3 @@ def _always_returns(body: Sequence[ast.stmt]) -> bool:
         or (isinstance(one, ast.If) and _always_returns(one.body) and _always_returns(one.orelse))
         for one in body
     )
-
-
-def _shown(node: ast.AST) -> str:
-    text = ast.unparse(node).splitlines()[0]
-    return text if len(text) <= 50 else f"{text[:47]}..."
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""

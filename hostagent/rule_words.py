@@ -1,0 +1,64 @@
+"""What a host rule may name: the words of its language, and what they become."""
+
+import ast
+from collections.abc import Callable, Mapping
+
+from hostagent import labels
+from hostagent.state import SENDER, Rules
+
+NEXT_LABEL = "next_label"
+ON_ACK = "on_ack"
+SIGNATURES = {
+    NEXT_LABEL: ("state", "sender", "rules", "packets", "now_ps"),
+    ON_ACK: ("state", "sender", "rules", "label", "marked", "now_ps"),
+}
+# What is not a number goes by one name everywhere, so that a name says what a thing is.
+RECORDS = ("state", "sender", "rules", "packets")
+READABLE: Mapping[str, tuple[str, ...]] = {
+    "sender": tuple(name for name, kind in (SENDER.fields or {}).items() if not kind[0].shape),
+    "rules": Rules._fields,
+}
+IMPORTS: Mapping[str, tuple[str, ...]] = {
+    "__future__": ("annotations",),
+    "dataclasses": ("dataclass", "field"),
+    "hostagent.labels": ("expire", "random_label"),
+}
+# What of ours a rule may call: with which records, and how many numbers behind them.
+TOOLS: Mapping[str, tuple[Callable[..., int], tuple[str, ...], int]] = {
+    "expire": (labels.expire, ("sender", "rules", "packets"), 1),
+    "random_label": (labels.random_label, ("sender", "rules"), 0),
+}
+BUILTINS = ("abs", "bool", "int", "len", "max", "min", "range")
+
+MOST_CELLS = 1024
+LARGEST = 2**63 - 1
+
+# Operators become calls, as the machine's arithmetic is not Python's.
+HELPERS: Mapping[type[ast.AST], str] = {
+    ast.Add: "_add",
+    ast.Sub: "_sub",
+    ast.Mult: "_mul",
+    ast.FloorDiv: "_div",
+    ast.Mod: "_mod",
+    ast.LShift: "_shl",
+    ast.RShift: "_shr",
+    ast.USub: "_neg",
+    ast.UAdd: "_int",
+    ast.Invert: "_inv",
+}
+# These lead from 64 bits to 64 bits in both.
+SAFE = (ast.BitAnd, ast.BitOr, ast.BitXor)
+COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+ADVICE: Mapping[type[ast.AST], str] = {
+    ast.Div: "numbers are integers: use // instead of /",
+    ast.Pow: "there is no **: use * or <<",
+    ast.While: "loops are `for ... in range(...)`",
+}
+WORDS = "a rule is made of integers, names, arithmetic, comparisons, if, for, return and functions"
+IMPORTABLE = (
+    "a rule imports dataclass and field from dataclasses, random_label and expire from"
+    " hostagent.labels, and nothing else"
+)
+
+# A state's fields: a number, or a list's numbers.
+State = dict[str, int | tuple[int, ...]]
