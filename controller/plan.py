@@ -366,7 +366,7 @@ def _round_robin(scenario: Scenario) -> Call:
 
 def ecn_threshold(scenario: Scenario) -> int:
     """Return the bytes above which data is marked, 0 for never."""
-    percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
+    percent = scenario.ecn_percent
     # Queues are whole bytes: what is above a share is above its floor, and from a share on is from
     # its ceiling on.
     return 0 if percent is None else floor(_share(scenario, percent))

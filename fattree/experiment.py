@@ -24,6 +24,9 @@ from fattree.units import PS_PER_NS, PS_PER_SECOND
 # The paper's setting: 200 data packets of 4 KB or so.
 DEFAULT_QUEUE_BYTES = 800_000
 
+# Where a load balancer marks nothing and the congestion control needs marks.
+NSCC_ECN_PERCENT = 20
+
 # Far beyond any experiment: against a slip of a unit.
 MOST_BYTES = 2**40
 MOST_RTTS = 10_000
@@ -76,7 +79,7 @@ MATRIX_KEYS: dict[Matrix, tuple[str, ...]] = {
 GRAPHS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "workload")
 WITHOUT_EFFECT = "without_effect"
 Detection = Literal["announced", "netlink", "probe"]
-Congestion = Literal["fixed", "swift", "lazy_swift", "mswift"]
+Congestion = Literal["fixed", "swift", "lazy_swift", "mswift", "nscc"]
 
 
 class Section(BaseModel):
@@ -680,6 +683,13 @@ class Scenario(Settings):
     def threshold_bytes(self) -> int:
         """Return the buffer that ECN and queue bins are fractions of."""
         return self.fabric.threshold_bytes or self.fabric.queue_bytes or DEFAULT_QUEUE_BYTES
+
+    @property
+    def ecn_percent(self) -> float | None:
+        """Return from which share of `threshold_bytes` on data is marked, None for never."""
+        # NSCC shrinks its window only where it sees marks.
+        default = NSCC_ECN_PERCENT if self.transport.congestion == "nscc" else None
+        return self.load_balancer.ecn_percent or self.scheme.ecn_percent or default
 
     def tx_ps(self, size: int, level: Level = Level.HOST) -> int:
         """Return how long `size` bytes occupy a link."""

@@ -350,7 +350,13 @@ class Endpoint:
         # With SACK the bitmap has told; with erasure coding MSN is the receiver's total.
         total = 0 if self._is_sack else unwrapped_psn(ack.msn, sender.acked)
         is_done: bool = transport.on_ack(
-            sender, rules=self._rules, packets=packets, psn=psn, total=total, now_ps=now_ps
+            sender,
+            rules=self._rules,
+            packets=packets,
+            psn=psn,
+            total=total,
+            marked=ack.marked,
+            now_ps=now_ps,
         )
         self._requeue(sending)
         return is_done

@@ -10,6 +10,9 @@ from hostagent.state import PSN_WINDOW, Congestion, Recovery, Rules
 # 100 Gb/s leave beside our zero-load RTT (the paper's appendix H).
 SWIFT_QUEUE_BYTES = 113_000
 
+# NSCC's constants are for 100 Gb/s and 12 us: this product, in bits/s times ps.
+REFERENCE_BIT_PS = 100 * 10**9 * 12 * PS_PER_US
+
 # Lazy TCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
 LAZY_HOLES = 5
 
@@ -24,7 +27,7 @@ def rules(scenario: Scenario) -> Rules:
 
     congestion = Congestion[transport.congestion.upper()]
 
-    # Swift's window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
+    # A window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
     # lost packet would count for ever.
     if congestion != Congestion.FIXED and transport.recovery != "sack":
         raise ExperimentError(
@@ -46,7 +49,26 @@ def rules(scenario: Scenario) -> Rules:
         plb_acks=options.plb_acks,
         plb_percent=options.plb_percent,
         plb_gaps=options.plb_gaps,
-        target_ps=scenario.zero_load_rtt_ps + scenario.tx_ps(SWIFT_QUEUE_BYTES),
+        target_ps=target_ps(scenario),
         late_holes=1 if congestion == Congestion.SWIFT else LAZY_HOLES,
         most_delays=PSN_WINDOW if congestion == Congestion.MSWIFT else 1,
+        bdp_scale=bdp_scale(scenario),
     )
+
+
+def target_ps(scenario: Scenario) -> int:
+    """Return Swift's target for a whole delay, or NSCC's for the part in queues."""
+    # Without trimming NSCC's target is the network's zero-load RTT.
+    if scenario.transport.congestion == "nscc":
+        return scenario.zero_load_rtt_ps
+
+    return scenario.zero_load_rtt_ps + scenario.tx_ps(SWIFT_QUEUE_BYTES)
+
+
+def bdp_scale(scenario: Scenario) -> int:
+    """Return the bandwidth-delay product over NSCC's reference, times 2**16.
+
+    At most PSN_WINDOW.
+    """
+    bit_ps = scenario.rate_bps * scenario.zero_load_rtt_ps
+    return min((bit_ps << 16) // REFERENCE_BIT_PS, PSN_WINDOW << 16)

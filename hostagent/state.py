@@ -40,6 +40,7 @@ class Congestion(IntEnum):
     SWIFT = 1
     LAZY_SWIFT = 2
     MSWIFT = 3
+    NSCC = 4
 
 
 class PacketState(IntFlag):
@@ -54,8 +55,9 @@ class Rules(NamedTuple):
     """What holds for all flows of a run.
 
     Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over the longest path, which
-    has `longest_path` links. Swift's window
-    is cut at the `late_holes`th late hole in a row, by the median of `most_delays` delays at most.
+    has `longest_path` links, or NSCC's in queues. Swift's window is cut at the `late_holes`th late
+    hole in a row, by the median of `most_delays` delays at most. `bdp_scale` is NSCC's, times
+    2**16.
     """
 
     seed: int
@@ -75,12 +77,13 @@ class Rules(NamedTuple):
     target_ps: int
     late_holes: int
     most_delays: int
+    bdp_scale: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `resume_ps` ends the pause of an erasure
 # sender, 0 before it; `first_ps` and `done_ps` are NEVER until its first packet leaves, until it is
 # done; `base_ps` is its path's zero-load RTT, before `patient_ps` late holes wait; `window` is in
-# packets times 2**16.
+# packets times 2**16, as is what NSCC has `owed` it (packets squared).
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -108,6 +111,8 @@ SENDER = np.dtype(
                 "decreased_ps",
                 "late_holes",
             ),
+            *("mean_delay_ps", "owed", "adjusted_ps", "adjusted_acked", "clear", "is_clear"),
+            *("quick_ps", "quick_acked", "ignored_below"),
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps", "freezes"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
             *("turn", "turn_xor"),

@@ -26,12 +26,6 @@ def start(sender, rules, hops):
 
 
 @register_jitable
-def in_window(sender):
-    """Tell whether one more packet may be outstanding."""
-    return sender.sent - sender.acked < sender.window >> 16
-
-
-@register_jitable
 def on_ack(sender, rules, packets, delay_ps, now_ps):
     """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share."""
     acked = sender.acked - sender.counted

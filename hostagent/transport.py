@@ -10,11 +10,10 @@ that it reports). Timers are looked at when the flow could send, not by events o
 from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix, scramble
-from hostagent import swift
+from hostagent import congestion
 from hostagent.state import (
     NEVER,
     PSN_WINDOW,
-    Congestion,
     PacketState,
     Recovery,
     Rules,
@@ -26,7 +25,6 @@ for rule in (scramble, mix, below, component):
 
 # Plain integers: kernels compare them with the fields of records.
 ERASURE = int(Recovery.ERASURE)
-FIXED = int(Congestion.FIXED)
 JITTER = int(Stream.JITTER)
 OUT = int(PacketState.OUT)
 RESENT = int(PacketState.RESENT)
@@ -59,8 +57,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
     sender.good_ps = -1
     sender.base_ps = rules.zero_load_rtt_ps * hops // rules.longest_path
 
-    if rules.congestion != FIXED:
-        swift.start(sender, rules, hops)
+    congestion.start(sender, rules, hops)
 
 
 @register_jitable
@@ -171,7 +168,7 @@ def has_new(sender, rules, packets):
     if sender.sent >= sender.packets or sender.sent >= sender.lowest + len(packets):
         return False
 
-    return rules.congestion == FIXED or swift.in_window(sender)
+    return congestion.allows(sender, rules)
 
 
 @register_jitable
@@ -196,8 +193,7 @@ def next_hole_or_new(sender, rules, packets, now_ps):
         before_ps = now_ps - timeout_ps(sender, rules)
         start_round(sender, packets, sender.lowest, end=sender.sent, before_ps=before_ps)
         sender.backoff += 1
-        if rules.congestion != FIXED:
-            swift.cut(sender, sender.window >> 1, now_ps)
+        congestion.on_timeout(sender, rules, now_ps)
 
     if sender.round_next >= sender.round_end:
         return new_psn(sender, packets)
@@ -206,6 +202,7 @@ def next_hole_or_new(sender, rules, packets, now_ps):
     packets[psn & (len(packets) - 1)].state = RESENT
     sender.round_next += 1
     skip_to_hole(sender, packets)
+    congestion.on_resent(sender, rules)
 
     return psn
 
@@ -251,11 +248,11 @@ def acknowledge(sender, packets, psn):
 
 
 @register_jitable
-def on_ack(sender, rules, packets, psn, total, now_ps):
+def on_ack(sender, rules, packets, psn, total, marked, now_ps):
     """Account for an ACK of packet number `psn` that arrives at `now_ps`.
 
-    `total` is how many packets of the flow the receiver has received. Return whether the flow is
-    done.
+    `total` is how many packets of the flow the receiver has received, `marked` whether this one had
+    ECN's mark. Return whether the flow is done.
     """
     if sender.done_ps != NEVER:
         return False
@@ -275,7 +272,7 @@ def on_ack(sender, rules, packets, psn, total, now_ps):
     if rules.recovery == ERASURE:
         count_symbols(sender, packets, psn=psn, total=total)
     else:
-        repair(sender, rules, packets, rtt_ps=rtt_ps, now_ps=now_ps)
+        repair(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
 
     if sender.acked < sender.packets:
         return False
@@ -307,7 +304,7 @@ def count_symbols(sender, packets, psn, total):
 
 
 @register_jitable
-def repair(sender, rules, packets, rtt_ps, now_ps):
+def repair(sender, rules, packets, marked, rtt_ps, now_ps):
     """SACK: start a round of retransmissions when the lowest hole is late, and adapt the window."""
     skip_to_hole(sender, packets)
     # The paper's threshold: 6 for an all-to-all, 32 for a permutation, between resending what is
@@ -319,11 +316,10 @@ def repair(sender, rules, packets, rtt_ps, now_ps):
     first = max(sender.lowest, sender.recover)
     is_free = sender.round_next >= sender.round_end and now_ps >= sender.patient_ps
     if first < late_end and is_free:
-        if rules.congestion != FIXED and sender.lowest >= sender.recover:
-            swift.on_late_hole(sender, rules, now_ps)
+        if sender.lowest >= sender.recover:
+            congestion.on_late_hole(sender, rules, now_ps)
 
         sender.recover = late_end
         start_round(sender, packets, first, end=late_end, before_ps=now_ps)
 
-    if rules.congestion != FIXED:
-        swift.on_ack(sender, rules, packets, rtt_ps, now_ps)
+    congestion.on_ack(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)

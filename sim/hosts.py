@@ -185,6 +185,7 @@ def receive_ack(world, number, packet, now_ps):
         packets=ring,
         psn=int(packet.psn),
         total=int(packet.log),
+        marked=is_marked,
         now_ps=now_ps,
     )
     if is_done:

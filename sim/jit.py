@@ -23,7 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # Every module that kernels import, listed by hand: a test follows the imports and compares.
 KERNEL_MODULES = (
     *(f"fattree/{name}.py" for name in ("draws", "policies", "topology", "units")),
-    *(f"hostagent/{name}.py" for name in ("state", "transport", "labels", "swift")),
+    *(
+        f"hostagent/{name}.py"
+        for name in ("state", "transport", "labels", "congestion", "swift", "nscc")
+    ),
     *(
         f"sim/{name}.py"
         for name in (

@@ -364,7 +364,7 @@ def _constants(scenario: Scenario) -> Constants:
     ack_ps = _by_level(scenario, scenario.ack_bytes)
     # The shortest packet on one hop: nothing that is handled in a window arrives in it.
     hops_ps = map(sum, zip(scenario.latencies_ps, map(min, data_ps, ack_ps), strict=True))
-    percent = scenario.load_balancer.ecn_percent or scenario.scheme.ecn_percent
+    percent = scenario.ecn_percent
     # Percentages are decimals: exact in fractions, so that thresholds do not depend on rounding. A
     # queue reaches a bin at its threshold, hence the ceiling; it is marked above, hence the floor.
     thresholds = [

@@ -53,7 +53,9 @@ class Sender:
         if self.rules.recovery:
             for number in (psn,) if held is None else held:
                 transport.acknowledge(self.state, self.packets, number)
-        return bool(transport.on_ack(self.state, self.rules, self.packets, psn, self.total, now_ps))
+        return bool(
+            transport.on_ack(self.state, self.rules, self.packets, psn, self.total, marked, now_ps)
+        )
 
 
 @pytest.fixture

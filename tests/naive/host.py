@@ -152,7 +152,7 @@ class Host:
         if flow.done_ps != NEVER:
             return False
         flow.labels.on_ack(packet.label, packet.marked, now_ps)
-        is_done = flow.sender.on_ack(packet.psn, packet.total, packet.held, now_ps)
+        is_done = flow.sender.on_ack(packet.psn, packet.total, packet.held, packet.marked, now_ps)
         if is_done:
             flow.done_ps = now_ps
         return is_done

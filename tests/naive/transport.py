@@ -1,8 +1,9 @@
 """When a flow may send, what it sends, and what an acknowledgement changes.
 
 One class per way of recovering from losses, `Erasure` and `Sack`; one per congestion control,
-`FixedRate` and `SwiftWindow`. A flow has one of each, with a `Timer` and a `Memory` that its label
-rule shares (load-balancers.md, "Transport"). All arithmetic is in integers, rounded down.
+`FixedRate`, `SwiftWindow` and `tests.naive.nscc.NsccWindow`. A flow has one of each, with a `Timer`
+and a `Memory` that its label rule shares (load-balancers.md, "Transport"). All arithmetic is in
+integers, rounded down.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Protocol
 
 from fattree.experiment import Scenario
 from tests.naive.draws import Purpose, number, scaled
+from tests.naive.nscc import News, NsccWindow
 from tests.naive.wire import NEVER, Wire
 
 # SACK: the bitmap of an ACK is no longer; no sender is further ahead of its lowest hole.
@@ -140,7 +142,7 @@ class Recovery(Protocol):
     def send(self, label: int, now_ps: int) -> int:
         """Return the number of the packet that leaves."""
 
-    def on_ack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+    def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         """Take in an ACK; return whether the message is complete.
 
         `total` counts what the receiver has, `held` names it where it does.
@@ -171,7 +173,7 @@ class Erasure:
             self.pause_ends_ps = now_ps + self.timer.pause_ps
         return psn
 
-    def on_ack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+    def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         if self.memory.knows(psn):
             packet = self.memory.at(psn)
             packet.is_acked = True
@@ -188,8 +190,8 @@ class Congestion(Protocol):
     def allows(self, outstanding: int) -> bool:
         """Tell whether one more packet may be outstanding."""
 
-    def on_ack(self, acked: int, rtt_ps: int | None, now_ps: int) -> None:
-        """Learn that `acked` packets more are acknowledged, and one round-trip time."""
+    def on_ack(self, news: News) -> None:
+        """Learn what an ACK tells."""
 
     def on_late_hole(self, now_ps: int) -> None:
         """Learn that a packet is missing while enough later ones have arrived."""
@@ -200,6 +202,9 @@ class Congestion(Protocol):
     def on_timeout(self, now_ps: int) -> None:
         """Learn that a packet has timed out."""
 
+    def on_resent(self) -> None:
+        """Learn that a packet is sent again."""
+
 
 class FixedRate:
     """No congestion control: the pace is all."""
@@ -207,7 +212,7 @@ class FixedRate:
     def allows(self, outstanding: int) -> bool:
         return True
 
-    def on_ack(self, acked: int, rtt_ps: int | None, now_ps: int) -> None:
+    def on_ack(self, news: News) -> None:
         pass
 
     def on_late_hole(self, now_ps: int) -> None:
@@ -217,6 +222,9 @@ class FixedRate:
         pass
 
     def on_timeout(self, now_ps: int) -> None:
+        pass
+
+    def on_resent(self) -> None:
         pass
 
 
@@ -240,7 +248,8 @@ class SwiftWindow:
     def allows(self, outstanding: int) -> bool:
         return outstanding < self.window // PARTS
 
-    def on_ack(self, acked: int, rtt_ps: int | None, now_ps: int) -> None:
+    def on_ack(self, news: News) -> None:
+        acked, rtt_ps, now_ps = news.acked, news.rtt_ps, news.now_ps
         if rtt_ps is not None and now_ps - rtt_ps < self.decreased_ps:
             return  # It left before the last cut: it cannot show what that has changed.
         if rtt_ps is not None:
@@ -275,6 +284,9 @@ class SwiftWindow:
 
     def on_timeout(self, now_ps: int) -> None:
         self.halve(now_ps)
+
+    def on_resent(self) -> None:
+        pass
 
     def halve(self, now_ps: int) -> None:
         self.cut(self.window // 2, now_ps)
@@ -342,6 +354,7 @@ class Sack:
             psn = self.round.pop(0)
             self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
             self.skip()
+            self.congestion.on_resent()
         else:
             psn = self.memory.add(label, now_ps)
         self.pacer.sent(now_ps)
@@ -360,7 +373,7 @@ class Sack:
                 return
             self.round.pop(0)
 
-    def on_ack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+    def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         for other in sorted(held):
             self.note(other)
 
@@ -386,7 +399,17 @@ class Sack:
             self.recover = end
             self.begin_round(first, end, now_ps)
 
-        self.congestion.on_ack(self.acked - self.counted, rtt_ps, now_ps)
+        outstanding = self.memory.count - self.acked
+        self.congestion.on_ack(
+            News(
+                acked=self.acked - self.counted,
+                rtt_ps=rtt_ps,
+                marked=marked,
+                outstanding=outstanding,
+                first_ps=self.pacer.first_ps,
+                now_ps=now_ps,
+            )
+        )
         self.counted = self.acked
         return self.acked >= self.packets
 
@@ -413,13 +436,15 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
     if options.recovery == "erasure":
         return Erasure(packets, memory, timer, pacer)
 
+    base_ps = wire.zero_load_rtt_ps * hops // wire.longest_path
     congestion: Congestion = FixedRate()
-    if options.congestion != "fixed":
+    if options.congestion == "nscc":
+        congestion = NsccWindow(wire.rate_bps, wire.zero_load_rtt_ps, base_ps, gap_ps)
+    elif options.congestion != "fixed":
         most_holes, most_delays = PATIENCE[options.congestion]
         whole_ps = wire.zero_load_rtt_ps + wire.sending_ps(SWIFT_QUEUE_BYTES)
         target_ps = whole_ps * hops // wire.longest_path
         window = min(max(target_ps * PARTS // gap_ps, PARTS), MOST_REMEMBERED * PARTS)
         most_delays = min(most_delays, memory.places)
         congestion = SwiftWindow(target_ps, timer, most_holes, most_delays, window)
-    base_ps = wire.zero_load_rtt_ps * hops // wire.longest_path
     return Sack(packets, options.sack_threshold, base_ps, memory, timer, pacer, congestion)

@@ -11,6 +11,7 @@ PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
 PS_PER_SECOND = 10**12
 NEVER = 2**62
+NSCC_ECN_PERCENT = 20
 DEFAULT_BUFFER_BYTES = 800_000
 
 
@@ -46,7 +47,9 @@ class Wire:
         # An unlimited queue still has thresholds: those of the paper's 800 KB.
         self.queue_bytes = fabric.queue_bytes or NEVER
         self.buffer_bytes = fabric.threshold_bytes or fabric.queue_bytes or DEFAULT_BUFFER_BYTES
-        percent = options.ecn_percent or SCHEMES[scenario.policy].ecn_percent
+        needs_marks = scenario.transport.congestion == "nscc"
+        default = NSCC_ECN_PERCENT if needs_marks else 0
+        percent = options.ecn_percent or SCHEMES[scenario.policy].ecn_percent or default
         share = Fraction(str(percent)) / 100
         self.ecn_bytes = floor(self.buffer_bytes * share) if percent else NEVER
 

@@ -41,6 +41,15 @@ HOSTS_TOO = Failures(
     convergence_rtt=1,
 )
 
+# All to one over links without delay: queues of many target delays, which NSCC cuts for.
+NSCC_INCAST: dict[str, Any] = {
+    "fabric": Fabric(k=4, latency_ns=1, queue_bytes=0),
+    "collective": Collective(
+        matrix="pairs", message_bytes=60 * 4096, pairs=tuple((host, 0) for host in range(1, 16))
+    ),
+    "transport": Transport(recovery="sack", congestion="nscc", timer_floor_rtt=50),
+}
+
 
 @st.composite
 def scenarios(draw: Any, policy: str) -> Scenario:
@@ -135,7 +144,9 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
     flows = tree.hosts * (tree.hosts - 1 if matrix == "all_to_all" else steps or 1) * subflows
     packets = draw(st.integers(1, max(1, min(100, MOST_PACKETS // flows))))
     ends = st.lists(st.integers(0, tree.hosts - 1), min_size=2, max_size=2, unique=True)
-    pairs = draw(st.lists(ends.map(tuple), min_size=1, max_size=8)) if matrix == "pairs" else []
+    incasts = st.integers(1, tree.hosts - 1).map(lambda last: [(n, 0) for n in range(1, last + 1)])
+    some = st.one_of(st.lists(ends.map(tuple), min_size=1, max_size=8), incasts)
+    pairs = draw(some) if matrix == "pairs" else []
     return Collective(
         matrix=matrix, message_bytes=packets * payload, steps=steps, pairs=tuple(pairs)
     )
@@ -170,6 +181,7 @@ def transports(draw: Any) -> Transport:
                 ("erasure", "fixed"),
                 ("sack", "fixed"),
                 ("sack", "mswift"),
+                ("sack", "nscc"),
                 ("sack", "swift"),
                 ("sack", "lazy_swift"),
             )

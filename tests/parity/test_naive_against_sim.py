@@ -13,7 +13,10 @@ from fattree.experiment import Collective, Fabric, Scenario
 from fattree.policies import POLICIES
 from sim.results import Ports
 from tests import naive
-from tests.parity.scenarios import HORIZON_PS, scenarios
+from tests.naive.host import Flow
+from tests.naive.nscc import NsccWindow
+from tests.naive.transport import Sack
+from tests.parity.scenarios import HORIZON_PS, NSCC_INCAST, scenarios
 
 MOST_TRANSMISSIONS = 20_000
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -88,6 +91,20 @@ def assert_same(scenario: Scenario) -> None:
 @settings(LENIENT, max_examples=8)
 def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.DataObject) -> None:
     assert_same(data.draw(scenarios(policy)))
+
+
+def nscc_window(flow: Flow) -> NsccWindow:
+    assert isinstance(flow.sender, Sack) and isinstance(flow.sender.congestion, NsccWindow)
+    return flow.sender.congestion
+
+
+def test_nscc_cuts_and_adapts_quickly_alike() -> None:
+    chosen = Scenario(policy="host_pkt", **NSCC_INCAST)
+    network = naive.run(chosen, HORIZON_PS)
+    assert of_sim(sim.run(chosen)) == of_naive(network)
+    windows = [nscc_window(flow) for flow in network.flows]
+    assert any(window.cut_ps > 0 for window in windows)
+    assert any(window.to_ignore > 0 for window in windows)
 
 
 def test_rotations_of_switch_pkts_orders_go_the_same_way() -> None:

@@ -26,7 +26,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from tests.emulation.virtual.python_machine import PythonMachine
-from tests.parity.scenarios import HOSTS_TOO
+from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
@@ -87,6 +87,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
             "fabric": TIGHT,
             "transport": Transport(recovery="sack", congestion="mswift"),
         },
+        {"policy": "host_pkt_ar", **NSCC_INCAST},
         {"policy": "rsq", "fabric": TIGHT},
         {
             "policy": "host_dr",
@@ -110,6 +111,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
     ids=[
         "drops and SACK",
         "drops and MSwift",
+        "NSCC's incast",
         "drops",
         "waypoints and SACK",
         "ring",
