@@ -31,7 +31,9 @@ def finished(scenario: Scenario) -> naive.Network:
 def test_no_packet_vanishes_and_no_queue_overflows(scenario: Scenario) -> None:
     network = finished(scenario)
     ports = network.ports.values()
-    ended = network.received + network.unrouted + sum(port.drops + port.lost for port in ports)
+    lost = sum(port.drops + port.lost for port in ports)
+    lost += sum(host.link.lost for host in network.hosts)
+    ended = network.received + network.unrouted + lost
     assert network.sent == ended + network.in_flight
     assert all(port.max_bytes <= (scenario.fabric.queue_bytes or naive.NEVER) for port in ports)
     assert all(len(flow.received) >= flow.packets for flow in network.flows)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 NAIVE = Path(__file__).parents[1] / "naive"
 OURS = ("fattree", "hostagent", "controller", "emulation", "sim", "p4src", "p4messages", "ofan")
-ALLOWED = {("fattree.experiment", "Scenario")}
+# The scenario, and the parts of it whose types a signature names.
+ALLOWED = {("fattree.experiment", name) for name in ("Scenario", "FailureEvent", "Place")}
 
 
 def imported(source: str) -> set[tuple[str, str]]:
