@@ -9,9 +9,12 @@ each field stands (`forms`); everything after that is done with bytes.
 
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
+import tempfile
+import time
 from contextlib import suppress
 
 from fattree.addressing import colons, dotted
@@ -26,6 +29,8 @@ from hostagent.roce import CE, IPV4, MAX_SACK_BITS
 
 WAIT_SECONDS = 60
 MOST_CHARACTERS = 500
+# The user's functions might write without end.
+MOST_ANSWER = 1 << 27
 # What has been found, by a file's text and the payload: also by others, who tell agents.
 KNOWN: dict[tuple[str, int], Forms] = {}
 # Ethernet's frame check sequence, which frames here do without.
@@ -201,16 +206,20 @@ def _given(values: dict[str, int]) -> dict[str, int | str]:
 def _answer(order: bytes, name: str) -> bytes:
     """Let the user's functions build what is asked for; raises ExperimentError."""
     # A session of its own, so that whatever it has started ends with it.
-    process = subprocess.Popen(
-        python_command("hostagent.packet_process"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env=clean_environment(),
-    )
+    with tempfile.TemporaryFile() as asked:
+        asked.write(order)
+        asked.seek(0)
+        process = subprocess.Popen(
+            python_command("hostagent.packet_process"),
+            stdin=asked,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=clean_environment(),
+        )
+
     try:
-        answer, _ = process.communicate(order, timeout=WAIT_SECONDS)
+        answer = _said(process, name)
     except subprocess.TimeoutExpired:
         raise ExperimentError(f"{name}: its functions take longer than a minute") from None
     finally:
@@ -218,6 +227,8 @@ def _answer(order: bytes, name: str) -> bytes:
             os.killpg(process.pid, signal.SIGKILL)
 
         process.wait()
+        if process.stdout:
+            process.stdout.close()
 
     if answer[:1] == GOOD:
         return answer[1:]
@@ -231,3 +242,25 @@ def _answer(order: bytes, name: str) -> bytes:
         )
 
     raise ExperimentError(said)
+
+
+def _said(process: subprocess.Popen[bytes], name: str) -> bytes:
+    """Return all that a process writes; raises TimeoutExpired, or ExperimentError for too much."""
+    end = time.monotonic() + WAIT_SECONDS
+    assert process.stdout is not None
+    stream = process.stdout.fileno()
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN)
+    found = bytearray()
+
+    while waiting.poll(max(end - time.monotonic(), 0) * 1000):
+        part = os.read(stream, 1 << 20)
+        if not part:
+            break
+
+        found += part
+        if len(found) > MOST_ANSWER:
+            raise ExperimentError(f"{name}: its process writes more than {MOST_ANSWER >> 20} MiB")
+
+    process.wait(max(end - time.monotonic(), 0))
+    return bytes(found)

@@ -83,7 +83,13 @@ def read(folder: Path) -> Kept:
         return Kept(folder, experiment, tuple(map(Record.model_validate, rows)))
     except OSError as error:
         raise EmulationError(f"{folder} is no results folder: {error.strerror or error}") from None
-    except (ExperimentError, ValidationError, pl.exceptions.PolarsError) as error:
+    # Polars panics at some damage, which is no Exception.
+    except (
+        ExperimentError,
+        ValidationError,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ) as error:
         raise EmulationError(f"{folder}: {str(error).splitlines()[0]}") from None
 
 

@@ -14,6 +14,8 @@ from fattree.workloads.collectives import collective_graph
 from fattree.workloads.graph import Graph, refuse_many
 
 Int64 = NDArray[np.int64]
+# What arrays of int64 hold.
+MOST = 2**63 - 1
 # Nodes that must be complete before another.
 Nodes = Sequence[int]
 
@@ -73,6 +75,7 @@ class Builder:
         if len(ranks) == 1:
             return entered
 
+        _refuse_large(ranks[0], size)
         servers = np.arange(len(ranks)).reshape(-1, gpus_per_server or len(ranks))
         graph = collective_graph(matrix, algorithm, servers, size)
         first = len(self)
@@ -107,6 +110,7 @@ class Builder:
         )
 
     def _add(self, source: int, destination: int, size: int, compute_ps: int, after: Nodes) -> int:
+        _refuse_large(source, max(size, compute_ps))
         self.source.append(source)
         self.destination.append(destination)
         self.size.append(size)
@@ -114,6 +118,11 @@ class Builder:
         node = len(self.source) - 1
         self.wait(node, after)
         return node
+
+
+def _refuse_large(rank: int, value: int) -> None:
+    if value > MOST:
+        raise TrafficError(f"rank {rank}: an operation of {value:.1e} bytes or ps is too large")
 
 
 def _last(graph: Graph, first: int, ranks: int) -> list[list[int]]:

@@ -101,8 +101,6 @@ def _begin(builder: Builder, rank: int, node: TraceNode, ranks: int) -> int:
                 raise TrafficError(f"{node.where}: has num_ops but no duration: not supported")
 
             return builder.compute(rank, node.duration_us * PS_PER_US)
-        case NodeType.INVALID:
-            raise TrafficError(f"{node.where}: is of type INVALID_NODE")
         case _:
             return builder.compute(rank, 0)
 

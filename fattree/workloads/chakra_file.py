@@ -154,6 +154,7 @@ def _nodes(path: str) -> Iterator[TraceNode]:
         content = _unpacked(content, path)
 
     for count, message in enumerate(_delimited(content, path)):
+        refuse_many(count)
         # The first is the file's metadata.
         if count:
             yield _node(message, path, count)
@@ -169,6 +170,9 @@ def _unpacked(content: bytes, path: str) -> bytes:
 
     if unpacker.unconsumed_tail:
         raise TrafficError(f"{path}: has more than {MOST_BYTES >> 20} MiB")
+
+    if not unpacker.eof:
+        raise TrafficError(f"{path}: compressed, but cut short")
 
     return found
 
@@ -204,6 +208,11 @@ def _node(message: bytes, path: str, count: int) -> TraceNode:
     except (DecodeError, ValueError):
         raise TrafficError(f"{path}: message {count} is no node of a Chakra trace") from None
 
+    where = f"{path}: node {node.id} ({node.name[:40]})"
+    # Refused here: zeros, of which a small compressed file has millions, are such nodes.
+    if kind is NodeType.INVALID:
+        raise TrafficError(f"{where}: is of type INVALID_NODE")
+
     attributes = {
         attribute.name: getattr(attribute, attribute.WhichOneof("value"))
         for attribute in node.attr
@@ -216,5 +225,5 @@ def _node(message: bytes, path: str, count: int) -> TraceNode:
         after=tuple(after),
         duration_us=node.duration_micros,
         attributes=attributes,
-        where=f"{path}: node {node.id} ({node.name[:40]})",
+        where=where,
     )

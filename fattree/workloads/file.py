@@ -84,7 +84,8 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
         frame = frame.select(*COLUMNS).cast(pl.Schema(COLUMNS))
     except ValidationError:
         raise TrafficError(f"{path}: not a workload of `ofan workload`: no metadata") from None
-    except (pl.exceptions.PolarsError, OSError) as error:
+    # Polars panics at some damage, which is no Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrafficError(f"{path}: not a workload of `ofan workload`: {reason}") from None
 

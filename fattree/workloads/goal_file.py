@@ -22,10 +22,11 @@ from enum import IntEnum
 import numpy as np
 
 from fattree.errors import TrafficError
-from fattree.workloads.graph import refuse_many
 
 MAGIC = 4223
 ANY = 2**32 - 1
+# Far more than any fabric has hosts; a line of text must not make gigabytes of empty ranks.
+MOST_RANKS = 1 << 20
 LABEL = r"[A-Za-z][A-Za-z0-9_]*"
 OPERATION = re.compile(
     rf"(?:({LABEL})\s*:\s*)?(?:"
@@ -34,6 +35,7 @@ OPERATION = re.compile(
     r"(?:\s+cpu\s+(\d{1,3}))?(?:\s+nic\s+\d{1,3})?)",
     re.ASCII,
 )
+RANKS = re.compile(r"\d{1,9}", re.ASCII)
 NEEDS = re.compile(rf"({LABEL})\s+(i?requires)\s+({LABEL})", re.ASCII)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # A node of the binary form, its fields without gaps.
@@ -121,10 +123,9 @@ def _text(text: str, source: str) -> Schedule:
         match line.split():
             case []:
                 continue
-            case ["num_ranks", digits] if digits.isdecimal() and not count:
-                count = int(digits)
-                refuse_many(count)
-            case ["rank", digits, "{"] if digits.isdecimal() and current is None:
+            case ["num_ranks", digits] if RANKS.fullmatch(digits) and not count:
+                count = _ranks(int(digits), where)
+            case ["rank", digits, "{"] if RANKS.fullmatch(digits) and current is None:
                 labels, current = {}, []
                 if ranks.setdefault(int(digits), current) is not current or int(digits) >= count:
                     raise TrafficError(
@@ -139,6 +140,13 @@ def _text(text: str, source: str) -> Schedule:
         raise TrafficError(f"{source}: expected {'a closing }' if count else 'num_ranks'}")
 
     return Schedule(source, [ranks.get(rank, []) for rank in range(count)])
+
+
+def _ranks(count: int, where: str) -> int:
+    if count > MOST_RANKS:
+        raise TrafficError(f"{where}: has {count:,} ranks, more than {MOST_RANKS:,}")
+
+    return count
 
 
 def _line(line: str, where: str, rank: list[Operation] | None, labels: dict[str, int]) -> None:
@@ -198,13 +206,17 @@ def _need(
 
 def _binary(content: bytes, source: str) -> Schedule:
     try:
-        count = int(np.frombuffer(content, "<u4", 1, 8)[0])
-        refuse_many(count)
+        count = _ranks(int(np.frombuffer(content, "<u4", 1, 8)[0]), source)
         table = np.frombuffer(content, "<u8", 2 * count, 14).reshape(-1, 2) + 8
+        # Parts that are named again and again would make any number of operations.
+        if sum(end - begin for begin, end in table.tolist()) > len(content):
+            raise IndexError
         ranks = [
             _binary_rank(content[begin:end], f"{source}: rank {rank}")
             for rank, (begin, end) in enumerate(table.tolist())
         ]
+    except TrafficError:
+        raise
     except (ValueError, IndexError):
         raise TrafficError(f"{source}: GOAL's binary form, but cut short") from None
 
@@ -224,6 +236,9 @@ def _binary_rank(content: bytes, source: str) -> list[Operation]:
 
     followers = ("followers", "first_follower", "start_followers", "first_start_follower")
     rows = zip(*(table[name].tolist() for name in followers), strict=True)
+    if int(table["followers"].sum() + table["start_followers"].sum()) > len(appendix):
+        raise IndexError
+
     for number, (many, first, many_starts, first_start) in enumerate(rows):
         for follower in appendix[first : first + many]:
             rank[follower].requires.append(number)

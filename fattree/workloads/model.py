@@ -84,7 +84,9 @@ class _Config:
             value = self.values.get(name)
             if value is not None:
                 if type(value) is not int or not 0 <= value < 2**31:
-                    raise TrafficError(f"{self.path}: {name} must be a whole number, not {value!r}")
+                    raise TrafficError(
+                        f"{self.path}: {name} must be a whole number, not {value!r:.40}"
+                    )
 
                 return value
 

@@ -185,6 +185,14 @@ def test_code_without_an_end_is_ended() -> None:
     assert complaint("while True: pass") == "mine.py: its functions take longer than 5 s"
 
 
+def test_an_answer_without_an_end_is_not_kept() -> None:
+    write = "os.write(fd, b'+' * 65536)"
+    flood = (
+        f"import os\nfor fd in [*range(3, 9)] * 9999:\n    try: {write}\n    except OSError: pass"
+    )
+    assert complaint(flood) == "mine.py: its process writes more than 128 MiB"
+
+
 def test_what_the_users_code_prints_goes_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
     own_forms(f"print('+lies')\nimport os\nos.write(1, b'+')\n{OTHER}", "mine.py", 300)
     assert capfd.readouterr() == ("", "")

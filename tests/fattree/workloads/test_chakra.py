@@ -101,6 +101,7 @@ def attribute(node: Any, name: str, value: int) -> None:
         (1, 3, lambda n: setattr(n, "id", 0), r"node 0 \(backward\): there is another node of"),
         (1, 3, lambda n: setattr(n, "type", 0), r"node 3 \(backward\): is of type INVALID_NODE"),
         (1, 3, lambda n: setattr(n, "type", 42), r"step.1.et: message 4 is no node of a Chakra"),
+        (1, 3, lambda n: setattr(n, "duration_micros", 2**63), r"rank 1: .*9.2e\+24 .*too large"),
         (0, 2, lambda n: n.ClearField("attr"), r"node 2 \(gather\): comm_type is missing"),
     ],
 )
@@ -116,4 +117,15 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_chakra(str(tmp_path / "x"))
     (tmp_path / "x.0.et").write_bytes(b"\x7fnot a trace")
     with pytest.raises(TrafficError, match="not a Chakra trace, or cut short"):
+        read_chakra(str(tmp_path / "x"))
+    packed = gzip.compress((HERE / "step.0.et").read_bytes())
+    (tmp_path / "x.0.et").write_bytes(packed[:-9])
+    with pytest.raises(TrafficError, match="compressed, but cut short"):
+        read_chakra(str(tmp_path / "x"))
+
+
+def test_zeros_are_refused_at_the_first(tmp_path: Path) -> None:
+    # Not after as many nodes as there are bytes.
+    (tmp_path / "x.0.et").write_bytes(gzip.compress(bytes(1 << 20)))
+    with pytest.raises(TrafficError, match=r"node 0 .*is of type INVALID_NODE"):
         read_chakra(str(tmp_path / "x"))

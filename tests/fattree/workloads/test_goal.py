@@ -98,6 +98,9 @@ def test_labels_comments_and_empty_messages() -> None:
     ("old", "new", "message"),
     [
         ("l2 requires l1", "l2 requires l9", r"x.goal:6: there is no label l9 in this rank"),
+        ("num_ranks 2", "num_ranks 33000000", r"x.goal:2: has 33,000,000 ranks, more than"),
+        ("num_ranks 2", "num_ranks " + "9" * 5000, r"x.goal:2: expected num_ranks N"),
+        ("calc 1000", "calc " + "9" * 18, r"rank 0: an operation of 1.0e\+21 .*is too large"),
         ("calc 1000", "compute 1000", r"x.goal:4: expected calc N"),
         ("to 1 tag 7", "from 1 tag 7", r"x.goal:5: expected calc N"),
         ("from 0 tag 7", "from -1 tag 7", r"x.goal:9: a peer or tag of -1 is not supported"),
@@ -121,3 +124,15 @@ def test_a_file_that_ends_early_is_refused() -> None:
         read_goal(BINARY[:200], "x.goal")
     with pytest.raises(TrafficError, match="neither GOAL's text nor its binary form"):
         read_goal(b"\xff\xfe", "x.goal")
+
+
+def test_parts_that_are_named_again_and_again_are_refused() -> None:
+    # The ranks' table begins at byte 14: all ranks get the first one's part, and more.
+    whole = bytearray(BINARY)
+    for rank in range(4):
+        whole[14 + 16 * rank : 30 + 16 * rank] = (14 + 64 - 8).to_bytes(8, "little") + len(
+            BINARY
+        ).to_bytes(8, "little")
+
+    with pytest.raises(TrafficError, match="cut short"):
+        read_goal(bytes(whole), "x.goal")

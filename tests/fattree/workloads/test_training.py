@@ -176,6 +176,7 @@ def test_what_cannot_be_spread_is_refused(tmp_path: Path, step: Step, message: s
     ("config", "message"),
     [
         ({**SMALL, "hidden_size": None}, "hidden_size is missing"),
+        ({**SMALL, "hidden_size": "9" * 999}, "hidden_size must be a whole number, not '9{39}$"),
         ({**SMALL, "hidden_size": "big"}, "hidden_size must be a whole number, not 'big'"),
         ({**SMALL, "num_experts": 8}, "num_experts_per_tok is missing"),
         ([], "expected an object of keys"),
