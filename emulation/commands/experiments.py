@@ -122,6 +122,7 @@ def _files(name: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _refuse_overwriting(copies: Iterable[Path], force: bool) -> None:
-    there = next((path for path in copies if path.exists()), None)
+    # A link that leads nowhere is there, too: what it names would be written.
+    there = next((path for path in copies if path.exists() or path.is_symlink()), None)
     if there is not None and not force:
         raise ExperimentError(f"{there} is there already: --force replaces it")

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -195,8 +196,9 @@ class Outbox:
         if self._queue.qsize() >= MAX_UNSENT:
             return
 
-        # asyncio's queues belong to the thread of their loop.
-        self._loop.call_soon_threadsafe(self._queue.put_nowait, message)
+        # asyncio's queues belong to the thread of their loop, which may have stopped.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, message)
 
     def finish(self) -> None:
         """End the stream after what is already waiting; called on the loop's thread."""
@@ -216,10 +218,21 @@ def _answer(
         if isinstance(result, Iterator):
             yield from result
     except Exception as error:
-        loop.call_soon_threadsafe(_settle, future, None, error)
+        _send(loop, future, None, error)
         return
 
-    loop.call_soon_threadsafe(_settle, future, result, None)
+    _send(loop, future, result, None)
+
+
+def _send(
+    loop: asyncio.AbstractEventLoop,
+    future: asyncio.Future[Any],
+    result: Any,
+    error: Exception | None,
+) -> None:
+    # The server may have stopped while the switch was at work: then nobody waits for the answer.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(_settle, future, result, error)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

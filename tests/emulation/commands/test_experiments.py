@@ -65,3 +65,10 @@ def test_programs_are_copied_with_their_includes(empty: Path) -> None:
 def test_examples_are_those_of_the_documentation(page: str, language: str, name: str) -> None:
     text = (Path(ofan.__file__).parent / "docs" / page).read_text()
     assert f"```{language}\n{(EXPERIMENTS / name).read_text()}```\n" in text
+
+
+def test_a_link_that_leads_nowhere_is_no_way_to_write_elsewhere(empty: Path) -> None:
+    (empty / "demo.toml").symlink_to(empty / "elsewhere")
+    code, text = run("copy", "demo")
+    assert code == 1 and "is there already" in text
+    assert not (empty / "elsewhere").exists()

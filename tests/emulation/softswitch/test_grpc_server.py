@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from emulation.softswitch.daemon.log import Log
 from emulation.softswitch.daemon.sockets import open_link_events
 from emulation.softswitch.errors import Code
 from emulation.softswitch.p4runtime import P4RuntimeService
+from emulation.softswitch.process import SWITCH_INTERVAL_S
 from emulation.softswitch.switch import Switch
 
 CPU = 510
@@ -153,6 +155,16 @@ def test_a_failed_write_carries_one_error_per_update(connect: Any, echo: Any) ->
     assert status.details[0].type_url.endswith("p4.v1.Error")
 
 
+@pytest.fixture
+def threads_of_a_switch() -> Iterator[None]:
+    """Let threads take turns as often as they do in the switch's own process."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("threads_of_a_switch")
 def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: Any) -> None:
     client, other = connect(), connect()
     client.announce(10)
