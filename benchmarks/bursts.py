@@ -150,7 +150,14 @@ def in_process(name: str, size: str, runs: int) -> Row:
 def forward(stop: Any) -> None:
     """Be the plain forwarder from s1 to s2 until told to stop."""
     ports = {
-        number: Port(number, f"s{number}", open_interface(f"s{number}"), (), is_immediate=True)
+        number: Port(
+            number,
+            f"s{number}",
+            open_interface(f"s{number}"),
+            (),
+            is_immediate=True,
+            index=socket.if_nametoindex(f"s{number}"),
+        )
         for number in (1, 2)
     }
     bursts = Bursts(ports.values(), wanted=True)

@@ -1,5 +1,7 @@
 """RSQ, JSQ, Switch Pkt AR: a random uplink, the shortest queue, one of the lowest bin of queues."""
 
+import numpy as np
+
 from fattree.policies import Chooser
 from sim.jit import at, inlined
 from sim.lb.schedules import draw, schedule
@@ -28,6 +30,13 @@ def random_uplink(world, routes, switch, group):
     # A 16-bit draw, scaled: what the P4 programs have. Weights are in the schedule's repetitions.
     first, length = schedule(routes, switch, group)
     return int(routes.slots[at(first + (((draw(world, switch) >> 16) * length) >> 16))])
+
+
+@inlined
+def uplinks(world, switch):
+    """Return how many uplinks a switch has: rows of weights are as wide as the widest switch's."""
+    node = world.switches[at(switch)]
+    return np.int64(node.ports) - np.int64(node.south)
 
 
 @inlined
@@ -72,7 +81,7 @@ def shortest(world, routes, switch, group, now_ps, random, is_weighted):
     least_weight = 1
     ties = 0
 
-    for uplink in range(len(weights)):
+    for uplink in range(uplinks(world, switch)):
         weight = share(weights, uplink, is_weighted)
         waiting = queue_bytes(world, switch, uplink, now_ps)
         if weight > 0 and (least < 0 or waiting * least_weight < least * weight):
@@ -85,7 +94,7 @@ def shortest(world, routes, switch, group, now_ps, random, is_weighted):
 
     # A second look, rather than a list of ties: kernels create no arrays.
     tie = (random * ties) >> 16
-    for uplink in range(len(weights)):
+    for uplink in range(uplinks(world, switch)):
         weight = share(weights, uplink, is_weighted)
         waiting = queue_bytes(world, switch, uplink, now_ps)
         if weight > 0 and waiting * least_weight == least * weight:
@@ -119,7 +128,7 @@ def binned_uplink(world, routes, switch, group, now_ps):
     lowest = BINS
     total = 0
 
-    for uplink in range(len(weights)):
+    for uplink in range(uplinks(world, switch)):
         reached = queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps))
         if weights[uplink] > 0 and reached < lowest:
             lowest = reached
@@ -130,7 +139,7 @@ def binned_uplink(world, routes, switch, group, now_ps):
 
     # As many tickets as weight: an uplink is drawn in proportion to it.
     ticket = (random * total) >> 16
-    for uplink in range(len(weights)):
+    for uplink in range(uplinks(world, switch)):
         if queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps)) != lowest:
             continue
         if ticket < weights[uplink]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sim
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, Scenario
+from fattree.experiment import Collective, Fabric, Scenario, Transport
 from fattree.policies import POLICIES
 from sim.results import Ports
 from tests import naive
@@ -120,3 +120,19 @@ def test_rotations_of_switch_pkts_orders_go_the_same_way() -> None:
 @settings(LENIENT, max_examples=72)
 def test_a_thousand_more_scenarios_are_the_same(policy: str, data: st.DataObject) -> None:
     assert_same(data.draw(scenarios(policy)))
+
+
+@pytest.mark.parametrize("policy", ["ofan_jsq_start", "jsq", "rsq", "switch_pkt_ar"])
+def test_edges_look_at_no_queue_beyond_their_own(policy: str) -> None:
+    # Aggs have three uplinks and edges one: behind an edge's come other switches' ports.
+    fabric = Fabric(
+        pods=3, edges_per_pod=2, hosts_per_edge=3, aggs_per_pod=1, cores_per_agg=3, rate_gbps=400
+    )
+    chosen = Scenario(
+        policy=policy,
+        fabric=fabric,
+        collective=Collective(matrix="all_to_all", message_bytes=4096),
+        transport=Transport(random_phases=False),
+        seed=0,
+    )
+    assert of_sim(sim.run(chosen)) == of_naive(naive.run(chosen, HORIZON_PS))

@@ -51,11 +51,10 @@ class Bursts:
         self._of_port = np.zeros(at.PORT_NUMBERS, dtype=np.int64)
         self.report = np.zeros(at.REPORT_WORDS, dtype=np.int64)
 
+        self._function: Callable[..., int] | None = None
         self._index = {port.number: i for i, port in enumerate(self._ports)}
         for port in self._ports:
             self.renew(port)
-
-        self._function = burst_function() if self._of_port.any() else None
 
     def renew(self, port: Port) -> None:
         """Give a port that may have one a ring for its present socket, or none where it is gone."""
@@ -77,6 +76,9 @@ class Bursts:
         if port.ring is not None:
             is_held = held or not port.is_immediate
             self._of_port[port.number] = 0 if is_held else self._index[port.number] + 1
+            # A port whose rate goes later may be the first that needs it.
+            if not is_held and self._function is None:
+                self._function = burst_function()
 
     def run(self, port: Port, functions: NativeFunctions, now_ps: int, counts: Counts) -> int:
         """Take frames from a port's ring; return how that ended (`native.burst_code`)."""
