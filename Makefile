@@ -34,7 +34,7 @@ test-root: setup  ## the tests that need root and Mininet
 	@$(BIN)/python -m pytest -q -m root tests/emulation/mininet
 
 # Three workers on two cores: some of these tests wait for a clock.
-test-slow: setup  ## the slow tests (six minutes; ARGS="--slice 3/8" runs an eighth of them)
+test-slow: setup  ## the slow tests (twenty minutes; ARGS="--slice 3/16" runs a sixteenth)
 	@$(BIN)/python -m pytest -q -n 3 -m "slow and not root" $(ARGS)
 
 drills: setup  ## 200 seeded faults on Mininet: frozen, killed, flapping, deleted (root; ARGS="--count 20 --seed 2")
