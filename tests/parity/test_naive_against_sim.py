@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sim
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, Scenario, Transport
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
 from fattree.policies import POLICIES
 from sim.results import Ports
 from tests import naive
@@ -136,3 +136,16 @@ def test_edges_look_at_no_queue_beyond_their_own(policy: str) -> None:
         seed=0,
     )
     assert of_sim(sim.run(chosen)) == of_naive(naive.run(chosen, HORIZON_PS))
+
+
+def test_host_drs_hosts_without_a_way_send_into_the_void() -> None:
+    down = FailureEvent(link="agg0_0-core0_0", down_ns=0, up_ns=20_000)
+    chosen = Scenario(
+        policy="host_dr",
+        fabric=Fabric(k=2),
+        collective=Collective(message_bytes=4096),
+        failures=Failures(events=(down,)),
+    )
+    result = sim.run(chosen)
+    assert result.unroutable > 0
+    assert of_sim(result) == of_naive(naive.run(chosen, HORIZON_PS))
