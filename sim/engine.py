@@ -19,11 +19,12 @@ from fattree.units import PS_PER_NS
 from hostagent.state import NEVER
 from sim.errors import UnfinishedError
 from sim.jit import CACHE
-from sim.network import Network, build, grown
+from sim.network import Network, build
 from sim.results import Ports, Result, Series, by_layer
 from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Constants, Routes, World
 from sim.threads import Crew, advance_side_by_side, kernels
 from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
+from sim.wiring import grown
 
 Int64 = NDArray[np.int64]
 # Advances a world with fixed routes up to a time, and says how that ended.

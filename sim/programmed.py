@@ -33,7 +33,7 @@ from sim.frames import (
     Program,
 )
 from sim.jit import CACHE
-from sim.network import build_for_program, grown, waypoint_routes
+from sim.network import build_for_program
 from sim.programs import (
     advance_program,
     depart_now,
@@ -44,6 +44,7 @@ from sim.programs import (
     serve_programmed_switches,
 )
 from sim.results import Result
+from sim.routing import waypoint_routes
 from sim.state import (
     CLOCK,
     HOPS,
@@ -56,6 +57,7 @@ from sim.state import (
 )
 from sim.threads import Crew, Nodes, Span, advance_side_by_side
 from sim.windows import FINISHED, STARVED, start_flows, truncate
+from sim.wiring import grown
 
 Events = NDArray[np.int64]
 # Up to here programs know our packets; what they read behind it they may have put there.

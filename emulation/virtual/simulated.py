@@ -35,9 +35,9 @@ from fattree.record import Record
 from hostagent.own_packet import scenario_packets
 from sim import SimulationError, sweeps
 from sim.engine import OnProgress
-from sim.network import Phase, forwarding, phases
 from sim.programmed import is_loaded
 from sim.results import Result
+from sim.routing import Phase, forwarding, phases
 
 # What can be wrong with a program, or with a scenario for it.
 BAD_INPUT = (CompileError, ControllerError, EmulationError, SoftswitchError)

@@ -13,8 +13,9 @@ from fattree.policies import POLICIES
 from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
 from hostagent.state import NEVER
 from sim.lb.hashing import label_hash, product
-from sim.network import build, grown
+from sim.network import build
 from sim.state import SPARE
+from sim.wiring import grown
 
 
 @pytest.mark.parametrize("k", [2, 4, 8])
