@@ -38,6 +38,8 @@ KERNEL_MODULES = (
             "host_rule",
             "hosts",
             "windows",
+            "program_ports",
+            "program_switches",
             "programs",
         )
     ),
@@ -137,6 +139,29 @@ def _prefetch(_typing, record):
 @overload(prefetch, jit_options={"_nrt": False, "forceinline": True})
 def _compiled_prefetch(record):
     return lambda record: _prefetch(record)
+
+
+def prefetch_at(address: int) -> None:
+    """Ask for the cache line at an address, as `sim.jit.prefetch` does for a record."""
+
+
+@intrinsic
+def _prefetch_at(_typing, address):
+    def generate(context, builder, _signature, arguments):
+        number = ir.IntType(32)
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(hint, [pointer, number(0), number(3), number(1)])
+
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@overload(prefetch_at, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_prefetch_at(address):
+    return lambda address: _prefetch_at(address)
 
 
 _WORD = ir.IntType(64)

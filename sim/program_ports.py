@@ -1,0 +1,244 @@
+"""What a program makes of one packet: ingress and the queue as it arrives, egress as it leaves."""
+
+import numpy as np
+
+from fattree.units import PS_PER_US
+from sim.frames import (
+    CE,
+    FRAME,
+    FRAME_AT,
+    FRAME_TO,
+    LEAVE_KIND,
+    LENGTH,
+    QUEUED_AT,
+    QUEUED_BEHIND,
+    STATE_TO,
+    block,
+    note,
+    note_arrival,
+    shown,
+)
+from sim.jit import at, call, inlined
+from sim.queues import append, following, is_gone, leave, occupy
+from sim.state import ACK, CHUNK, HOPS, LIVE, LOST, UNROUTABLE, UNSERVED
+
+# Later than any departure.
+FAR = 1 << 62
+LOW_32 = (1 << 32) - 1
+DROPPED = -1
+
+
+@inlined
+def level(node, port):
+    """Return the level of the link behind a port (from 0) of a switch."""
+    return np.int64(node.tier) + (1 if port >= node.south else 0)
+
+
+@inlined
+def latency_ps(world, node, port):
+    """Return the latency of the link behind a port (from 0) of a switch."""
+    return world.constants.latency_ps[at(level(node, port))]
+
+
+@inlined
+def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
+    """Run ingress for a packet and queue it.
+
+    Return its port and, where it is the first there, its departure, else FAR.
+    """
+    constants = world.constants
+    counters = world.counters
+    packet = world.pool.packets[at(slot)]
+    counters[HOPS] += 1
+    note_arrival(world, frames, desk, switch, came_by + 1, slot)
+
+    put_state(frames, desk)
+    first = block(frames, slot)
+    length = frames.words[at((first >> 3) + LENGTH)]
+    size = constants.ack_bytes if packet.status & ACK else constants.data_bytes
+    asked = call(
+        program.ingress,
+        program.contexts[at(switch)],
+        frames.address + first + FRAME_AT,
+        shown(frames, length),
+        length,
+        came_by + 1,
+        size,
+        now_ps,
+        desk.state_address,
+    )
+    if asked != 0:
+        counters[UNSERVED] |= asked
+
+    # The first words of a state: (egress_spec, multicast group), (priority, growth).
+    port = (desk.state[0] & LOW_32) - 1
+    if desk.state[0] >> 32 != 0 or port < 0 or port >= world.switches[at(switch)].ports:
+        counters[UNROUTABLE] += 1
+        counters[LIVE] -= 1
+        return port, FAR
+
+    return port, enqueue(world, frames, program, desk, switch, port, now_ps, slot)
+
+
+@inlined
+def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
+    """Queue a packet that ingress has sent to a port, or drop it where it does not fit.
+
+    Return its departure where nothing is before it, else FAR.
+    """
+    pool = world.pool
+    constants = world.constants
+    counters = world.counters
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
+    link = world.links[at(number)]
+    ledger = world.ledgers[at(number)]
+    packet = pool.packets[at(slot)]
+    is_ack = int(packet.status) & ACK
+    size = constants.ack_bytes if is_ack else constants.data_bytes
+    occupancy = link.occupancy + size
+
+    if constants.capacity > 0 and occupancy > constants.capacity:
+        ledger.dropped += 1
+        counters[LIVE] -= 1
+        if program.forget != 0:
+            call(program.forget, program.queues[at(switch)], port + 1, size)
+
+        return FAR
+
+    is_first = link.cursor == link.tail
+    start_ps, departure_ps = occupy(link, constants, level(node, port), is_ack, now_ps)
+    gone = is_gone(world, number, link, start_ps)
+    queued_at = append(pool, link, 2, counters)
+    pool.packets[at(queued_at)] = packet
+    queued = pool.packets[at(queued_at)]
+    queued.time_ps = departure_ps + latency_ps(world, node, port)
+    if gone:
+        queued.status |= LOST
+
+    words = frames.words
+    here = block(frames, slot) >> 3
+    there = block(frames, queued_at) >> 3
+    words[at(there + LENGTH)] = words[at(here + LENGTH)]
+    words[at(there + QUEUED_AT)] = now_ps
+    words[at(there + QUEUED_BEHIND)] = link.depth
+    for word in range(FRAME, FRAME + (frames.kept >> 3)):
+        words[at(there + word)] = words[at(here + word)]
+
+    desk.marks[STATE_TO] = there + (frames.state_at >> 3)
+    link.depth += 1
+    link.occupancy = occupancy
+    link.max_bytes = max(link.max_bytes, occupancy)
+    link.byte_ps += size * (departure_ps - now_ps)
+
+    return departure_ps if is_first else FAR
+
+
+@inlined
+def put_state(frames, desk):
+    """Put the state that ingress has last written where it belongs, if it is not there yet."""
+    # Not at once: a processor that reads words which have just been written byte by byte waits for
+    # them. Until somebody needs the state, or its place, something else has been done.
+    there = desk.marks[STATE_TO]
+    if there >= 0:
+        for word in range(len(desk.state)):
+            frames.words[at(there + word)] = desk.state[at(word)]
+
+        desk.marks[STATE_TO] = -1
+
+
+@inlined
+def put_frame(frames, desk):
+    """Put the frame that egress has last written into its block, as late as possible, too."""
+    there = desk.marks[FRAME_TO]
+    if there >= 0:
+        for word in range(frames.kept >> 3):
+            frames.words[at(there + word)] = desk.out[at(word)]
+
+        desk.marks[FRAME_TO] = -1
+
+
+@inlined
+def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
+    """Run egress for the packet that leaves a port at `now_ps`; programs see the time `clock_ps`.
+
+    Return when the next one will leave, FAR if there is none.
+    """
+    pool = world.pool
+    constants = world.constants
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
+    link = world.links[at(number)]
+    slot = np.int64(link.cursor)
+    packet = pool.packets[at(slot)]
+    size = constants.ack_bytes if packet.status & ACK else constants.data_bytes
+    link.occupancy -= size
+    link.depth -= 1
+
+    first = block(frames, slot)
+    words = frames.words
+    here = first >> 3
+    if desk.marks[STATE_TO] == here + (frames.state_at >> 3):
+        put_state(frames, desk)
+
+    put_frame(frames, desk)
+    length = words[at(here + LENGTH)]
+    urgency = words[at(here + (frames.state_at >> 3) + 1)]
+    queued_ps = words[at(here + QUEUED_AT)]
+    grown = call(
+        program.egress,
+        program.contexts[at(switch)],
+        frames.address + first + FRAME_AT,
+        shown(frames, length),
+        length,
+        frames.address + first + frames.state_at,
+        port + 1,
+        urgency & LOW_32,
+        size + (urgency >> 32),
+        0,
+        0,
+        clock_ps,
+        queued_ps // PS_PER_US,
+        words[at(here + QUEUED_BEHIND)],
+        (now_ps - queued_ps) // PS_PER_US,
+        link.depth,
+        desk.out_address,
+    )
+
+    if grown < 0:
+        # It leaves the link empty for its time, and vanishes where it would have arrived.
+        if grown < DROPPED:
+            world.counters[UNSERVED] |= DROPPED - 1 - grown
+        if not packet.status & LOST:
+            world.counters[UNROUTABLE] += 1
+            packet.status |= LOST
+    else:
+        was_marked = frames.octets[at(first + FRAME_AT + frames.ip_at + 1)] & CE == CE
+        if not was_marked and desk.out_octets[at(frames.ip_at + 1)] & CE == CE:
+            world.ledgers[at(number)].marked += 1
+
+        take_over(frames, desk, first, length, grown)
+        note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
+
+    link.cursor = following(pool, slot)
+    if (slot + 1) % CHUNK == 0:
+        leave(pool, slot, world.counters)
+
+    if link.cursor == link.tail:
+        return FAR
+
+    return pool.packets[at(link.cursor)].time_ps - latency_ps(world, node, port)
+
+
+@inlined
+def take_over(frames, desk, first, length, grown):
+    """Put a frame that egress has written into its block; zeros follow where it has shrunk."""
+    desk.marks[FRAME_TO] = (first >> 3) + FRAME
+    if grown != length or len(desk.log) > 0:
+        put_frame(frames, desk)
+
+    if grown != length:
+        frames.words[at((first >> 3) + LENGTH)] = grown
+        written = min(shown(frames, length) + grown - length, frames.kept)
+        for byte in range(written, frames.kept):
+            frames.octets[at(first + FRAME_AT + byte)] = 0
