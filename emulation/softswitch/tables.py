@@ -184,6 +184,8 @@ class Table:
         self.entries: dict[tuple[Match, int], Entry] = {}
         self.index: Index = index or PythonIndex(spec)
         self.default: Entry = (NO_ACTION, (), self.index.record((), 0))
+        # Else machine code would read the zeros of its memory as action 0.
+        self.index.set_default(self.default)
         self.initial_default: Entry = self.default
         self.is_const = False
         # How often entries have come or gone, for those who keep lists of them.

@@ -8,9 +8,16 @@ control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         actions = { set; NoAction; }
         implementation = action_profile(8);
     }
+    // Without entries: no packet may meet its action, which is the JSON's first.
+    table others {
+        key = { hdr.data.a: exact; }
+        actions = { set; NoAction; }
+        implementation = action_profile(8);
+    }
     apply {
         standard.egress_spec = 1;
         if (rules.apply().hit) { hdr.data.c = 1; }
+        others.apply();
     }
 }
 
