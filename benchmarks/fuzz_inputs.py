@@ -18,9 +18,10 @@ from emulation.commands.pcap import decode, frames
 from emulation.held.messages import GetSchedule, MessageError, SetLink, StartTraffic, read_request
 from emulation.stf.script import ScriptError, parse_script
 from fattree.addressing import link_named
-from fattree.connection_matrix import matrix_flows, parse_connection_matrix
+from fattree.connection_matrix import parse_connection_matrix
 from fattree.errors import FabricError
 from fattree.experiment_file import parse_experiment
+from fattree.matrix_flows import matrix_flows
 from fattree.topology import FatTree
 from hostagent import roce
 from hostagent.packets import AckFrames, DataFrames, Ends

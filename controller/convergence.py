@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.fabric_controller import LinkChange, Step
-from fattree.experiment import Detection
+from fattree.sections.failures import Detection
 
 
 @dataclass(slots=True, eq=False)

@@ -14,8 +14,8 @@ from emulation.errors import EmulationError, FailedRunError
 from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import FabricError
-from fattree.experiment import Matrix
 from fattree.policies import POLICIES, POLICY_SETS
+from fattree.sections.collective import Matrix
 
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)

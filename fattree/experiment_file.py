@@ -1,32 +1,23 @@
-"""Read and write experiment files: TOML in, `Experiment` out, one line for whatever is wrong.
+"""Read experiment files: TOML in, `Experiment` out, one line for whatever is wrong.
 
 Sizes (keys that end in `_bytes`) may be written as text: "1MiB", "64KiB", "16 MB". `convergence_rtt
 = inf` is plain TOML.
 """
 
-import difflib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from fattree.errors import ExperimentError, FabricError
-from fattree.experiment import (
-    LIKE,
-    MATRIX_KEYS,
-    WITHOUT_EFFECT,
-    Collective,
-    Experiment,
-    Scenario,
-    Settings,
-    no_such_key,
-)
+from fattree.experiment import Experiment, Scenario
 from fattree.failures import named_outages
 from fattree.policies import POLICIES
+from fattree.sections.collective import no_such_key
+from fattree.sections.own import LIKE
 from fattree.text_file import read_text
 from fattree.traffic import check_collective
 
@@ -34,35 +25,12 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+from fattree.experiment_writer import toml_value
+from fattree.explanations import KeyPath, Where, explain, nearest
 
 # No more digits than a double holds exactly.
 SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
-# What TOML's literal strings of several lines may hold, but for their own end.
-PLAIN_LINES = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f]*")
-EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
-KeyPath = tuple[Any, ...]
-
-# Words that other tools have for what is a key of another table here.
-ELSEWHERE = dict.fromkeys(("gpus", "nodes", "servers", "size"), "fabric.k makes k*k*k/4 hosts")
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where keys come from: a file's text, or an override."""
-
-    text: str
-    source: str
-    overridden: Sequence[KeyPath]
-
-    def of(self, path: KeyPath) -> str:
-        """Return `file:line` of a key, or the override that set it."""
-        for override in self.overridden:
-            if tuple(path[: len(override)]) == override:
-                return f"--set {'.'.join(override)}"
-
-        line = _line_of([part for part in path if isinstance(part, str)], self.text)
-        return f"{self.source}:{line}" if line else self.source
 
 
 def load_experiment(
@@ -103,12 +71,12 @@ def parse_experiment(
     """
     values = _parse_toml(text, source)
     _anchor(values, folder)
-    place = _Place(text, source, [_override(values, override) for override in overrides])
+    place = Where(text, source, [_override(values, override) for override in overrides])
 
     try:
         experiment = Experiment.model_validate(_sizes(values))
     except ValidationError as error:
-        raise ExperimentError(_explain(error, place, values)) from None
+        raise ExperimentError(explain(error, place, values)) from None
 
     for path, problem in _problems(experiment):
         raise ExperimentError(f"{place.of(path)}: {problem}")
@@ -249,7 +217,7 @@ def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
         if slug not in POLICIES:
             yield (
                 ("policies",),
-                f"no load balancer {slug!r}{_nearest(slug, POLICIES)}; "
+                f"no load balancer {slug!r}{nearest(slug, POLICIES)}; "
                 f"there are {', '.join(POLICIES)}",
             )
 
@@ -282,198 +250,3 @@ def _traffic_problems(scenario: Scenario) -> Iterator[tuple[KeyPath, str]]:
         given = {"pairs": collective.pairs, "file": collective.file}.get(collective.matrix)
         place = ("collective", collective.matrix if given else "matrix")
         yield ("jobs",) if scenario.jobs else place, str(error)
-
-
-def _explain(error: ValidationError, place: _Place, values: Mapping[str, Any]) -> str:
-    # A key that does not exist first: the one that is missing is what it should have been.
-    problem = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-    path = problem["loc"]
-    kind = problem["type"]
-    where = place.of(path)
-    name = ".".join(map(str, path))
-
-    if kind == "extra_forbidden":
-        return f"{where}: unknown key {name}{likely(path, values)}"
-    if kind == WITHOUT_EFFECT:
-        return f"{place.of((*path, problem['ctx']['key']))}: {problem['msg']}"
-    if kind == "missing":
-        return f"{where}: {name} is missing"
-
-    expected = EXPECTED.get(kind) or problem["msg"].removeprefix("Value error, ").replace(
-        "Input should be", "must be"
-    )
-    if kind.startswith("int_") and name.endswith("_bytes"):
-        expected = 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
-
-    # What is wrong with all of it is wrong with no value.
-    if not path:
-        return f"{where}: {expected}"
-
-    return f"{where}: {name} = {_brief(problem['input'])}: {expected}"
-
-
-def likely(path: KeyPath, values: Mapping[str, Any]) -> str:
-    """Return a hint at the known key, here or elsewhere, that an unknown key may stand for.
-
-    `values` are those of the whole file: a collective's own keys depend on its matrix.
-    """
-    for table in Settings.model_fields if len(path) == 1 else ():
-        if path[0] in _known_keys((table,)):
-            return f" (it belongs in the table [{table}])"
-
-    word = str(path[-1])
-    if path[:-1] != ("collective",):
-        return _nearest(word, _known_keys(path[:-1]))
-    if word in ELSEWHERE:
-        return f" ({ELSEWHERE[word]})"
-
-    collective = values.get("collective")
-    matrix = collective.get("matrix", "permutation") if isinstance(collective, Mapping) else None
-    keys = next((keys for name, keys in MATRIX_KEYS.items() if name == matrix), None)
-    if keys is None:
-        return _nearest(word, Collective.model_fields)
-
-    return _nearest(word, ["matrix", *keys]) or f" (matrix {matrix} takes {', '.join(keys)})"
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _known_keys(path: KeyPath) -> list[str]:
-    model: type[BaseModel] = Experiment
-    for part in path:
-        # A number is a place in a list, whose elements are of one kind.
-        if isinstance(part, int):
-            continue
-
-        field = model.model_fields.get(part)
-        inner = _model_in(field.annotation) if field else None
-        if inner is None:
-            return []
-
-        model = inner
-
-    return list(model.model_fields)
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the table that a field holds, or of which it holds a list or perhaps nothing."""
-    return next(
-        (
-            one
-            for one in (annotation, *get_args(annotation))
-            if isinstance(one, type) and issubclass(one, BaseModel)
-        ),
-        None,
-    )
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _line_of(keys: Sequence[str], text: str) -> int:
-    """Return the line (from 1) on which a key stands, or its nearest table, or 0."""
-    # tomllib keeps no positions. This reads lines as a person would: the deepest key that is a
-    # beginning of the one sought wins, so a missing key is reported at its table.
-    table: list[str] = []
-    best = 0
-    depth = 0
-
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[+\s*([^\]]*?)\s*\]+", line)
-        key = re.match(r"\s*([A-Za-z0-9_.\-\"']+)\s*=", line)
-        if header:
-            table = _parts(header[1])
-
-        here = table if header else table + _parts(key[1]) if key else []
-        shared = len(here) if here and list(keys[: len(here)]) == here else 0
-        if shared > depth:
-            best = number
-            depth = shared
-
-    return best
-
-
-def _parts(dotted: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in dotted.split(".")]
-
-
-def experiment_toml(experiment: BaseModel) -> str:
-    """Return an experiment (or scenario) as TOML text; `parse_experiment` reads an equal one back.
-
-    Unset values are left out, and so are keys that the collective does not heed.
-    """
-    values = {
-        key: value
-        for key, value in experiment.model_dump(mode="python").items()
-        if value is not None
-    }
-    if "collective" in values:
-        values["collective"] = _heeded(values["collective"])
-
-    # A table of jobs beside one of a collective would be one too many.
-    if "jobs" in values:
-        jobs = values.pop("jobs")
-        if jobs:
-            values.pop("collective")
-            values["jobs"] = [{**job, "collective": _heeded(job["collective"])} for job in jobs]
-
-    plain = [
-        f"{key} = {toml_value(value)}"
-        for key, value in values.items()
-        if not isinstance(value, Mapping)
-    ]
-    tables = [(key, value) for key, value in values.items() if isinstance(value, Mapping)]
-    for name, table in tables:
-        plain += [
-            "",
-            f"[{name}]",
-            *(f"{key} = {toml_value(value)}" for key, value in table.items() if value is not None),
-        ]
-
-    return "\n".join(plain) + "\n"
-
-
-def _heeded(collective: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("matrix", *MATRIX_KEYS[collective["matrix"]])
-    return {key: value for key, value in collective.items() if key in keys}
-
-
-def toml_value(value: Any) -> str:
-    """Return a value as TOML."""
-    # bool first: True is an int as well, and TOML writes it small.
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return _quoted(value)
-        case Mapping():
-            return (
-                "{ "
-                + ", ".join(
-                    f"{key} = {toml_value(item)}" for key, item in value.items() if item is not None
-                )
-                + " }"
-            )
-        case list() | tuple():
-            return "[" + ", ".join(map(toml_value, value)) + "]"
-        case _:
-            return str(value)
-
-
-def _quoted(text: str) -> str:
-    # Text of several lines as people write it, where nothing in it means anything to TOML.
-    if "\n" in text and PLAIN_LINES.fullmatch(text) and "'''" not in f"{text}''":
-        return f"'''\n{text}'''"
-
-    # TOML's basic strings: quotes, backslashes and control characters are escaped.
-    escaped = "".join(
-        f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c
-        for c in text
-    )
-
-    return f'"{escaped}"'

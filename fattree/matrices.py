@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from fattree.draws import Stream, below, component, mix
 from fattree.errors import TrafficError
-from fattree.experiment import SHARD_KEYS, Collective
+from fattree.experiment import Collective
 from fattree.flows import Flows, independent, offsets
+from fattree.sections.collective import SHARD_KEYS
 from fattree.topology import FatTree
 
 Int64 = NDArray[np.int64]

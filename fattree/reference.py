@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fattree.experiment import LIKE, MATRIX_KEYS, Experiment
+from fattree.experiment import Experiment
 from fattree.meanings import MEANINGS, NETWORKS, ONLY_ON, UNITS
 from fattree.policies import POLICIES
+from fattree.sections.collective import MATRIX_KEYS
+from fattree.sections.own import LIKE
 
 Node = dict[str, Any]
 # As `fattree.experiment_file` reads them.

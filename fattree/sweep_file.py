@@ -18,8 +18,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from fattree.errors import ExperimentError
-from fattree.experiment import WITHOUT_EFFECT, Experiment, Scenario
-from fattree.experiment_file import likely, parse_experiment, size_in_bytes, toml_value
+from fattree.experiment import Experiment, Scenario
+from fattree.experiment_file import parse_experiment, size_in_bytes
+from fattree.experiment_writer import toml_value
+from fattree.explanations import likely
+from fattree.sections.base import WITHOUT_EFFECT
 from fattree.text_file import read_text
 
 if sys.version_info >= (3, 11):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import assert_never
 
-from fattree.connection_matrix import read_connection_matrix
 from fattree.draws import Stream, below, component, mix
 from fattree.errors import TrafficError
 from fattree.experiment import Scenario
@@ -29,6 +28,7 @@ from fattree.matrices import (
     shuffle,
     uniform,
 )
+from fattree.matrix_flows import read_connection_matrix
 from fattree.planes import one_plane, over_planes
 from fattree.topology import FatTree
 from fattree.workloads.jobs import job_flows, joined_flows

@@ -20,7 +20,7 @@ from contextlib import suppress
 from fattree.addressing import colons, dotted
 from fattree.errors import ExperimentError
 from fattree.experiment import Scenario
-from hostagent import forms, roce
+from hostagent import form_search, forms, roce
 from hostagent.forms import BITS, VARYING, Built, Form, Forms
 from hostagent.isolation import clean_environment, python_command
 from hostagent.packet_answers import BAD, GOOD, unpacked
@@ -179,12 +179,12 @@ def _found(text: str, name: str, payload_bytes: int) -> Forms:
         "name": name,
         "payload_bytes": payload_bytes,
         "asked": [
-            (kind, _given(values), bitmap.hex()) for kind, values, bitmap in forms.requests()
+            (kind, _given(values), bitmap.hex()) for kind, values, bitmap in form_search.requests()
         ],
     }
     answer = _answer(json.dumps(order).encode(), name)
     try:
-        return forms.found([Built(*each) for each in unpacked(answer)], name)
+        return form_search.found([Built(*each) for each in unpacked(answer)], name)
     # What a process says that the user's code has had in its hands may be anything.
     except (struct.error, IndexError, StopIteration, ValueError) as error:
         if isinstance(error, ExperimentError):

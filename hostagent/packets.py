@@ -16,7 +16,8 @@ from scapy.packet import NoPayload, Packet, Raw
 
 from fattree.addressing import colons, dotted
 from hostagent import roce
-from hostagent.forms import BITS, DATA, VARYING, Built, Forms, Request, found, requests
+from hostagent.form_search import found, requests
+from hostagent.forms import BITS, DATA, VARYING, Built, Forms, Request
 from hostagent.roce import (
     ACKNOWLEDGE,
     BECN,

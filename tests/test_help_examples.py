@@ -18,6 +18,8 @@ ELSEWHERE = re.compile(
 )
 # Their hosts and seeds take minutes; the last of equal options counts.
 FEW = ("--k", "4", "--message-bytes", "8KiB", "--seeds", "1")
+# A step of a training says for itself how much its hosts send, and to how many.
+STEP = "file=step.parquet"
 SHORTER = {"emulate": FEW, "compare": FEW, "run": FEW, "sweep": FEW, "watch": ("--once",)}
 
 
@@ -43,6 +45,7 @@ QUICK = ("ofan experiments", "ofan p4", "ofan emulate demo_failure")
 # What an example goes on from.
 FIRST = {
     "results/message_size.sqlite": ("ofan sim sweep sweep.toml --jobs 1",),
+    STEP: ("ofan workload from-model llama_405b.json step.parquet --scale 20000",),
     "p4 stf .": ("ofan experiments copy router.p4 router.stf",),
     "results compare": (
         "ofan emulate demo",
@@ -55,7 +58,7 @@ FIRST = {
 def words_of(example: str) -> list[str]:
     words = shlex.split(re.split(r" [|>] ", example)[0])[1:]
     name = words[1] if words[0] == "sim" else words[0]
-    return [*words, *SHORTER.get(name, ())]
+    return words if STEP in example else [*words, *SHORTER.get(name, ())]
 
 
 def test_there_are_examples() -> None:

@@ -38,9 +38,10 @@ from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_fo
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
-from fattree.experiment import LIKE, Experiment, OwnProgram, Scenario
+from fattree.experiment import Experiment, OwnProgram, Scenario
 from fattree.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.record import Record, flat, table
+from fattree.sections.own import LIKE
 from fattree.tables import terminal, write_csv
 
 SIM = "sim"

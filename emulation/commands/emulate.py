@@ -44,13 +44,11 @@ from emulation.shipped_file import ShippedFile
 from emulation.softswitch.pipeline import Engine
 from emulation.virtual.engine import ENGINES, FEW_HOPS
 from emulation.virtual.size import refuse_too_large
-from fattree.experiment import LIKE, Detection, Experiment
-from fattree.experiment_file import (
-    agent_packet_settings,
-    host_rule_settings,
-    load_experiment,
-)
+from fattree.experiment import Experiment
+from fattree.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
 from fattree.record import Record, flat
+from fattree.sections.failures import Detection
+from fattree.sections.own import LIKE
 from fattree.shipped import EXPERIMENTS
 from fattree.tables import terminal, write_csv
 from hostagent.own_packet import scenario_packets

@@ -18,8 +18,9 @@ from emulation.command_line import (
 )
 from emulation.programs.program_files import packed
 from emulation.shipped_file import ShippedFile
-from fattree.experiment import BUILT_IN, LIKE, OwnProgram, Scenario
+from fattree.experiment import BUILT_IN, OwnProgram, Scenario
 from fattree.experiment_file import agent_packet_settings, host_rule_settings
+from fattree.sections.own import LIKE
 from fattree.sweep_file import load_sweep
 from fattree.tables import STDOUT
 from hostagent.own_rule import scenario_rule

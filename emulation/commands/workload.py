@@ -30,8 +30,8 @@ PACKET_BYTES = 65_000
 MODEL_EXAMPLES = """
 \b
 Examples:
-  ofan workload from-model config.json step.parquet --gpus 1024 --tp 8 --pp 4 --batch 512
-  ofan workload from-model config.json step.parquet --gpus 1024 --tp 8 --ep 8 --batch 512
+  ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 --pp 4 --batch 512
+  ofan workload from-model deepseek_v3.json step.parquet --gpus 1024 --tp 8 --ep 8 --batch 512
   ofan sim run --k 16 --matrix workload --set collective.file=step.parquet --policies ofan,flow
 """
 

@@ -17,7 +17,7 @@ from emulation.outcomes.outcome import Outcome
 from fattree import traffic
 from fattree.bounds import bound_ps
 from fattree.experiment import Experiment, with_files
-from fattree.experiment_file import experiment_toml
+from fattree.experiment_writer import experiment_toml
 from fattree.failures import timeline
 from fattree.frames import flow_frame, port_frame
 from fattree.record import Counts, Queues, Record, run_record, table

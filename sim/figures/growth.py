@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fattree.experiment import DEFAULT_QUEUE_BYTES, Scenario
+from fattree.experiment import Scenario
+from fattree.sections.fabric import DEFAULT_QUEUE_BYTES
 from sim.report import schemes, style
 from sim.report.claims import decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid

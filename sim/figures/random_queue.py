@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fattree.experiment import DEFAULT_QUEUE_BYTES, Scenario
+from fattree.experiment import Scenario
 from fattree.matrices import derangement
+from fattree.sections.fabric import DEFAULT_QUEUE_BYTES
 from fattree.topology import FatTree
 from sim.report import style
 from sim.report.claims import decide

@@ -6,15 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fattree.connection_matrix import (
-    describe,
-    matrix_flows,
-    parse_connection_matrix,
-    read_connection_matrix,
-)
+from fattree.connection_matrix import describe, parse_connection_matrix
 from fattree.errors import MatrixError
 from fattree.experiment import Collective, Fabric, Scenario
 from fattree.flows import Flows, generations
+from fattree.matrix_flows import matrix_flows, read_connection_matrix
 from fattree.topology import FatTree
 from fattree.traffic import flows
 

@@ -10,21 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.errors import ExperimentError
-from fattree.experiment import (
-    MATRIX_KEYS,
-    Collective,
-    Experiment,
-    Matrix,
-    OwnProgram,
-    Settings,
-)
-from fattree.experiment_file import (
-    experiment_toml,
-    load_experiment,
-    parse_experiment,
-    size_in_bytes,
-)
+from fattree.experiment import Collective, Experiment, OwnProgram, Settings
+from fattree.experiment_file import load_experiment, parse_experiment, size_in_bytes
+from fattree.experiment_writer import experiment_toml
 from fattree.policies import POLICIES
+from fattree.sections.collective import MATRIX_KEYS, Matrix
 from fattree.traffic import flows
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

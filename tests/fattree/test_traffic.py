@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fattree import traffic
-from fattree.experiment import MATRIX_KEYS, Collective, Fabric, Matrix, Packets, Scenario, Transport
+from fattree.experiment import Collective, Fabric, Packets, Scenario, Transport
 from fattree.policies import POLICIES
+from fattree.sections.collective import MATRIX_KEYS, Matrix
 from tests.fattree.brute_force import seeds
 
 SLOT_PS = 41_780

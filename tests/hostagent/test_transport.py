@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Congestion, Scenario, Transport
+from fattree.experiment import Scenario, Transport
+from fattree.sections.hosts import Congestion
 from hostagent import swift, transport
 from hostagent.rules import rules
 from hostagent.state import NEVER

@@ -9,14 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fattree.experiment import (
-    Collective,
-    Congestion,
-    Fabric,
-    LoadBalancer,
-    Scenario,
-    Transport,
-)
+from fattree.experiment import Collective, Fabric, LoadBalancer, Scenario, Transport
+from fattree.sections.hosts import Congestion
 from sim.engine import run
 
 SEEDS = (1, 2, 3)

@@ -8,7 +8,8 @@ from emulation.mininet.counters import SwitchCounters
 from emulation.mininet.kernel import InterfaceCounts
 from emulation.programs.switch_program import CPU_PORT, Priorities
 from fattree.addressing import device_id, interface_name, switch_name
-from fattree.experiment import Detection, Scenario
+from fattree.experiment import Scenario
+from fattree.sections.failures import Detection
 from fattree.topology import Level
 from fattree.units import PS_PER_US
 

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 import ofan
 from fattree.errors import ExperimentError
 from fattree.experiment import Collective, Experiment, Fabric, HostRule, OwnHostRule, Scenario
-from fattree.experiment_file import experiment_toml, load_experiment, parse_experiment
+from fattree.experiment_file import load_experiment, parse_experiment
+from fattree.experiment_writer import experiment_toml
 from fattree.sweep_file import load_sweep
 from sim.store import run_key
 from sim.sweeps import sweep

@@ -18,9 +18,9 @@ from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
 from emulation.programs.own_program import ACTIONS, Loaded, check
 from emulation.programs.switch_program import Size, load_program
-from fattree.experiment import LIKE
 from fattree.experiment_file import load_experiment
 from fattree.policies import POLICIES
+from fattree.sections.own import LIKE
 
 DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
 FAST = ("--set", "collective.message_bytes=16KiB")

@@ -8,7 +8,8 @@ import pytest
 from fattree.addressing import host_name
 from fattree.errors import ExperimentError, TrafficError
 from fattree.experiment import Collective, Fabric, Job, Scenario
-from fattree.experiment_file import experiment_toml, parse_experiment
+from fattree.experiment_file import parse_experiment
+from fattree.experiment_writer import experiment_toml
 from fattree.topology import FatTree
 from fattree.traffic import flows
 from fattree.workloads.hosts import hosts_named, placed

@@ -1,0 +1,1 @@
+"""The tables of an experiment file, each with its keys, units, limits and defaults."""

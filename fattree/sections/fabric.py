@@ -1,0 +1,116 @@
+"""`[fabric]`: counts, rates, latencies and buffers."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from fattree.errors import ExperimentError
+from fattree.sections.base import MOST_BYTES, Section, wrong
+from fattree.text_file import read_text
+from fattree.topo_file import fabric_of
+from fattree.topology import FatTree, refuse_unaddressable
+
+# The paper's setting: 200 data packets of 4 KB or so.
+DEFAULT_QUEUE_BYTES = 800_000
+
+Rate = Annotated[float, Field(ge=0.001, le=10_000)]
+Latency = Annotated[float, Field(ge=0.001, le=10**9)]
+Count = Annotated[int, Field(ge=1, le=255)]
+
+
+class Fabric(Section):
+    """The fabric's counts (`fattree.topology`), and its links. `queue_bytes` 0 means unlimited.
+
+    `k` is short for the k-ary fat-tree, and 0 beside counts; `topology` is a file of htsim's that
+    says counts, rates and latencies.
+    Thresholds are fractions of `threshold_bytes`.
+    """
+
+    k: Annotated[int, Field(ge=0, le=128, multiple_of=2)] = 8
+    topology: str | None = None
+    pods: Count | None = None
+    edges_per_pod: Count | None = None
+    hosts_per_edge: Count | None = None
+    aggs_per_pod: Count | None = None
+    cores_per_agg: Annotated[int, Field(ge=0, le=255)] | None = None
+    edge_agg_links: Count | None = None
+    agg_core_links: Count | None = None
+    planes: Annotated[int, Field(ge=2, le=255)] | None = None
+    plane_use: Literal["spray", "keep"] | None = None
+    rate_gbps: Rate = 800
+    latency_ns: Latency = 500
+    # Those of links between switches, where they are others than the hosts'.
+    edge_agg_gbps: Rate | None = None
+    agg_core_gbps: Rate | None = None
+    edge_agg_latency_ns: Latency | None = None
+    agg_core_latency_ns: Latency | None = None
+    queue_bytes: Annotated[int, Field(ge=0, le=MOST_BYTES)] = DEFAULT_QUEUE_BYTES
+    threshold_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_k_beside_counts(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+
+        # What is written down has the counts, too: it must not depend on files that may change.
+        file = values.get("topology")
+        if isinstance(file, str) and values.get("edges_per_pod") is None:
+            read = fabric_of(read_text(file, ExperimentError), file)
+            again = next((key for key in ("k", *read) if values.get(key) is not None), None)
+            if again:
+                raise ValueError(
+                    f"{Path(file).name} says all of it but buffers: fabric.{again} is too much"
+                )
+
+            values = {**values, **read, "topology": Path(file).name}
+
+        if "k" in values:
+            return values
+
+        return {**values, "k": 0} if any(values.get(key) is not None for key in COUNTS) else values
+
+    @model_validator(mode="after")
+    def _counts_make_a_fabric(self) -> "Fabric":
+        given = [key for key in COUNTS if getattr(self, key) is not None]
+        if self.k and given:
+            raise wrong(given[0], f"fabric.{given[0]} is for other fabrics than k = {self.k}")
+
+        for key in () if self.k else NEEDED:
+            if getattr(self, key) is None:
+                first = given[0] if given else "k"
+                raise wrong(first, f"fabric.{first} = {getattr(self, first)} needs fabric.{key}")
+
+        if self.pods and self.pods > 1 and not self.cores_per_agg:
+            raise wrong("pods", f"fabric.pods = {self.pods} needs fabric.cores_per_agg")
+
+        if self.planes and (self.k or self.pods not in (None, 1) or self.cores_per_agg):
+            raise wrong("planes", "fabric.planes are leaf-spines: without k, pods and cores")
+        if self.plane_use and not self.planes:
+            raise wrong("plane_use", "fabric.plane_use needs fabric.planes")
+
+        try:
+            refuse_unaddressable(self.tree)
+        except ValueError as error:
+            raise wrong(given[0] if given else "k", f"fabric: {error}") from None
+
+        return self
+
+    @property
+    def tree(self) -> FatTree:
+        """Return who is connected to whom."""
+        if self.k:
+            return FatTree(self.k)
+
+        counts = {key: getattr(self, key) for key in COUNTS if getattr(self, key) is not None}
+        if self.planes:
+            counts |= {"pods": self.planes, "planes": self.planes}
+
+        return FatTree(**{"pods": 1, **counts})
+
+
+SHAPE = ("pods", "edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg")
+COUNTS = (*SHAPE, "edge_agg_links", "agg_core_links")
+# The others have a default: one pod without cores, a leaf-spine.
+NEEDED = ("edges_per_pod", "hosts_per_edge", "aggs_per_pod")

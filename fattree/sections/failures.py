@@ -1,0 +1,125 @@
+"""`[failures]` and `[controller]`: links that fail, and how the controller learns of it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from fattree.sections.base import LATEST_NS, MOST_RTTS, Section
+
+# In recent flaps: above the one a link is left out, below the other it is used again
+# (`controller.damping`).
+DAMPING_SUPPRESS = 3.0
+DAMPING_REUSE = 1.0
+
+Detection = Literal["announced", "netlink", "probe"]
+
+
+class Place(Section):
+    """A link between switches, a host's link, or a whole switch: all its links."""
+
+    link: str | None = None
+    host: str | None = None
+    switch: str | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Place":
+        if sum(name is not None for name in (self.link, self.host, self.switch)) != 1:
+            raise ValueError("name one of link, host, switch")
+
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what it is called."""
+        return self.link or self.host or self.switch or ""
+
+
+class FailureEvent(Place):
+    """Links that fail and perhaps come back, at given times; `times` over, every `every_ns`."""
+
+    down_ns: Annotated[float, Field(ge=0, le=LATEST_NS)]
+    up_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
+    times: Annotated[int, Field(ge=1, le=10_000)] = 1
+    every_ns: Annotated[float, Field(gt=0, le=LATEST_NS)] | None = None
+
+    @model_validator(mode="after")
+    def _flaps(self) -> "FailureEvent":
+        if (self.times > 1) != (self.every_ns is not None):
+            raise ValueError("times and every_ns go together: so often, and how long after another")
+
+        if self.every_ns is None:
+            return self
+
+        if self.up_ns is None or not 0 < self.up_ns - self.down_ns < self.every_ns:
+            raise ValueError("between two failures the link comes up: up_ns - down_ns < every_ns")
+
+        return self
+
+
+class Loss(Place):
+    """Links that lose this share of their packets, in either direction, at random."""
+
+    share: Annotated[float, Field(gt=0, le=1)]
+
+
+class Failures(Section):
+    """Failed links: drawn at a rate, named, or both; and links that lose packets all the time.
+
+    `convergence_rtt` is G in zero-load RTTs (`inf`: routes never change).
+    """
+
+    rate: Annotated[float, Field(ge=0, le=1)] = 0
+    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    events: tuple[FailureEvent, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    convergence_rtt: Annotated[float, Field(ge=0, allow_inf_nan=True)] = 0
+    local_repair: bool = False
+
+    @field_validator("convergence_rtt")
+    @classmethod
+    def _finite_or_never(cls, rtts: float) -> float:
+        if not (rtts <= MOST_RTTS or rtts == float("inf")):
+            raise ValueError(f"must be from 0 to {MOST_RTTS:,}, or inf for never")
+
+        return rtts
+
+
+class Controller(Section):
+    """How the controller learns of failures, and how it treats links that come and go.
+
+    G (`failures.convergence_rtt`) runs from the moment at which it learns of a change: with
+    `announced` that is the change itself.
+    """
+
+    detection: Detection = "announced"
+    probe_interval_us: Annotated[float, Field(ge=0.001, le=10**9)] | None = None
+    probe_misses: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    damping_half_life_us: Annotated[float, Field(ge=0.001, le=10**12)] | None = None
+    damping_suppress: Annotated[float, Field(gt=0, le=1_000)] | None = None
+    damping_reuse: Annotated[float, Field(gt=0, le=1_000)] | None = None
+
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> "Controller":
+        if self.detection != "probe" and (self.probe_interval_us, self.probe_misses) != (
+            None,
+            None,
+        ):
+            raise ValueError(
+                "probe_interval_us and probe_misses need "
+                f'detection = "probe", not "{self.detection}"'
+            )
+
+        if self.damping_half_life_us is None and (self.damping_suppress, self.damping_reuse) != (
+            None,
+            None,
+        ):
+            raise ValueError("damping_suppress and damping_reuse need damping_half_life_us")
+
+        suppress = self.damping_suppress or DAMPING_SUPPRESS
+        reuse = self.damping_reuse or DAMPING_REUSE
+        if reuse >= suppress:
+            raise ValueError(
+                f"damping_reuse = {reuse:g} must be below damping_suppress = {suppress:g}"
+            )
+
+        return self
