@@ -43,7 +43,7 @@ drills: setup  ## 200 seeded faults on Mininet: frozen, killed, flapping, delete
 soak: setup  ## an hour of traffic, flaps and a browser on a held Mininet network (root; ARGS="--minutes 5")
 	@$(BIN)/python -m tests.drills.soak $(ARGS)
 
-mutants: setup  ## small faults in a seeded sample of places: are they noticed? (an hour; ARGS="--sample 20")
+mutants: setup  ## small faults in a seeded sample of places: are they noticed? (hours; ARGS="--json FILE" goes on from FILE)
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
 test-bmv2: setup  ## the dataplane and Mininet tests on BMv2 (simple_switch_grpc on the PATH, root)

@@ -4,6 +4,7 @@ A mutant replaces the text of one syntax node, so that the rest of the file stay
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -39,9 +40,15 @@ ORDERLESS = {"isinstance", "issubclass", "getattr", "setattr", "hasattr", "cast"
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault: where it is, what it does, and the source that has it."""
+    """One fault: where it is, what it does, and the source that has it.
+
+    `function` is the first line of the function that it is in, as Python counts it (with its
+    decorators), and 1 outside of functions; `nth` tells equal changes of equal lines apart.
+    """
 
     line: int
+    function: int
+    nth: int
     text: str
     change: str
     source: str
@@ -50,14 +57,33 @@ class Mutant:
 def mutants(source: str) -> list[Mutant]:
     """Return all mutants of a source, in the order of its lines."""
     lines = source.splitlines()
+    tree = ast.parse(source)
+    bodies = list(functions(tree))
+    counts: Counter[tuple[str, str]] = Counter()
     found = []
     for node, replacement, change in sorted(
-        changes(ast.parse(source)), key=lambda each: (each[0].lineno, each[0].col_offset, each[2])
+        changes(tree), key=lambda each: (each[0].lineno, each[0].col_offset, each[2])
     ):
-        line = node.lineno
-        mutated = replaced(source, node, replacement)
-        found.append(Mutant(line, lines[line - 1].strip(), change, mutated))
+        text = lines[node.lineno - 1].strip()
+        counts[text, change] += 1
+        mutant = Mutant(
+            line=node.lineno,
+            function=max((first for first, body in bodies if node.lineno in body), default=1),
+            nth=counts[text, change],
+            text=text,
+            change=change,
+            source=replaced(source, node, replacement),
+        )
+        found.append(mutant)
     return found
+
+
+def functions(tree: ast.AST) -> Iterator[tuple[int, range]]:
+    """Yield the first line of every function and the lines of its body."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            yield first, range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
 
 
 Located = ast.expr | ast.stmt

@@ -1,20 +1,10 @@
-"""Which tests a mutated module is shown to, quick ones first, and which modules are mutated."""
+"""Which tests a mutated module is shown to, near ones first."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from sim.jit import KERNEL_MODULES
-
-PACKAGES = ("fattree", "controller", "hostagent", "sim", "emulation/softswitch")
-
-# Not mutated, as a test could only say the same again: what the figures run and how they look, and
-# a command line's words.
-DECLARATIONS = (
-    "sim/figures/",
-    "sim/report/",
-    "sim/cli.py",
-    "sim/progress.py",
-    "fattree/policies.py",
-)
+from tests.mutants.faults import package_of
 
 ROOMS = {
     "fattree": ("tests/fattree",),
@@ -44,41 +34,48 @@ NEIGHBOURS = {
 }
 
 
-def package_of(module: str) -> str:
-    """Return the package of a module's path."""
-    return next(package for package in PACKAGES if module.startswith(f"{package}/"))
+@dataclass(frozen=True)
+class Stage:
+    """Test files that are equally near to a module.
+
+    `is_near`: they are named after it or import it. `interpreted`: kernels are plain Python.
+    """
+
+    files: tuple[str, ...]
+    is_near: bool = False
+    interpreted: bool = False
 
 
-def modules(root: Path, package: str) -> list[str]:
-    """Return the paths of a package's modules that are mutated."""
-    paths = (path.relative_to(root).as_posix() for path in sorted((root / package).rglob("*.py")))
-    return [path for path in paths if not path.startswith(DECLARATIONS)]
-
-
-def stages(root: Path, module: str) -> list[list[str]]:
+def stages(root: Path, module: str) -> list[Stage]:
     """Return the tests of a module in the order in which they are run, each once.
 
-    First those that are named after it, then those that import it, then all of its room, then the
-    neighbours. Where numba compiles the module, the comparison with the plain model comes early:
-    every process that compiles costs half a minute, and this one sees the most.
+    First those that are named after it or import it, then the rest of its room, then the
+    neighbours. Compiling a mutated kernel takes half a minute: near tests run it as plain Python,
+    and of the others the comparison with the plain model, which sees the most, comes first.
     """
     package = package_of(module)
     room = [path for name in ROOMS[package] for path in files(root, name)]
-    stem, dotted = Path(module).stem, module.removesuffix(".py").replace("/", ".")
-    named = [path for path in room if stem in Path(path).stem]
-    importing = [path for path in room if imports((root / path).read_text(), dotted)]
-    wanted = [named, importing, room, *(files(root, name) for name in NEIGHBOURS[package])]
-    if module.startswith("sim/") and module in KERNEL_MODULES:
-        wanted.insert(0, [NAIVE])
+    near = [path for path in room if is_near(path, (root / path).read_text(), module)]
+    neighbours = [path for name in NEIGHBOURS[package] for path in files(root, name)]
+    is_kernel = module in KERNEL_MODULES
+    compiled = [[NAIVE]] if is_kernel and not module.startswith("fattree/") else []
+    compiled += [[path for path in room if path not in near], neighbours]
 
-    seen: set[str] = set()
-    found = []
-    for stage in wanted:
+    seen = set(near)
+    found = [Stage(tuple(near), is_near=True, interpreted=is_kernel)]
+    for stage in compiled:
         fresh = [path for path in stage if path not in seen]
         seen.update(fresh)
-        if fresh:
-            found.append(fresh)
-    return found
+        found.append(Stage(tuple(fresh)))
+    return [stage for stage in found if stage.files]
+
+
+def is_near(test: str, source: str, module: str) -> bool:
+    """Tell whether a test file is named after a module, or imports it."""
+    dotted = module.removesuffix(".py").replace("/", ".")
+    package, _, name = dotted.rpartition(".")
+    ways = (f"from {dotted} import", f"import {dotted}", f"from {package} import {name}")
+    return name in Path(test).stem or any(way in source for way in ways)
 
 
 def files(root: Path, name: str) -> list[str]:
@@ -86,9 +83,3 @@ def files(root: Path, name: str) -> list[str]:
     path = root / name
     found = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
     return [each.relative_to(root).as_posix() for each in found]
-
-
-def imports(source: str, dotted: str) -> bool:
-    package, _, name = dotted.rpartition(".")
-    ways = (f"from {dotted} import", f"import {dotted}", f"from {package} import {name}")
-    return any(way in source for way in ways)

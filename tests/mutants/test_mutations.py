@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import ROOT, equivalent, sample
+from tests.mutants.checkout import ROOT
+from tests.mutants.faults import PACKAGES, equivalent, modules, sample
 from tests.mutants.mutations import mutants
-from tests.mutants.relevance import NEIGHBOURS, PACKAGES, ROOMS, modules, stages
+from tests.mutants.relevance import NAIVE, NEIGHBOURS, ROOMS, stages
 
 
 def made(source: str) -> set[str]:
@@ -71,14 +72,30 @@ def test_a_seed_fixes_the_sample() -> None:
     first, again, other = (sample(seed, 9, packages) for seed in (1, 1, 2))
     assert first == again != other
     assert {fault.module.split("/")[0] for fault in first} == set(packages)
+    assert len({fault.name for fault in first}) == len(first)
 
 
-def test_tests_that_are_named_after_a_module_come_first() -> None:
+def test_a_mutant_knows_its_function_and_its_equals() -> None:
+    source = "a = 0\n@cache\ndef f(b=1):\n    a = 0\n\n    def g():\n        a = 0\n"
+    found = [(each.line, each.function, each.nth) for each in mutants(source)]
+    assert found == [(1, 1, 1), (3, 1, 1), (4, 2, 2), (7, 6, 3)]
+
+
+def test_near_tests_come_first_and_each_once() -> None:
     first, *others = stages(ROOT, "fattree/iwrr.py")
-    assert first == ["tests/fattree/test_iwrr.py"]
-    paths = [*first, *(path for stage in others for path in stage)]
+    assert "tests/fattree/test_iwrr.py" in first.files
+    assert [first.is_near, *(stage.is_near for stage in others)] == [True, False, False]
+    paths = [path for stage in (first, *others) for path in stage.files]
     assert len(paths) == len(set(paths))
     assert all((ROOT / path).is_file() for path in paths)
+
+
+def test_near_tests_of_kernels_run_them_as_plain_python() -> None:
+    first, second, *_ = stages(ROOT, "sim/windows.py")
+    assert first.interpreted
+    assert "tests/sim/test_windows.py" in first.files
+    assert not second.interpreted
+    assert second.files == (NAIVE,)
 
 
 def test_every_test_that_is_named_is_there() -> None:
