@@ -7,7 +7,14 @@ import pytest
 import p4src
 from controller.errors import PlanError
 from controller.fabric_controller import FabricController, LinkChange
-from controller.liveness import DEFAULT_MISSES, PATIENCE, Liveness, Probe, liveness
+from controller.liveness import (
+    DEFAULT_MISSES,
+    PATIENCE,
+    Liveness,
+    Probe,
+    liveness,
+    probes_per_second,
+)
 from controller.pipeline import Pipeline
 from fattree.errors import ExperimentError
 from fattree.experiment import Controller, Fabric, Scenario
@@ -40,6 +47,12 @@ def beat(
 def test_every_link_is_probed_in_both_directions() -> None:
     probes, _ = Liveness(TREE, MS, 3).tick(0)
     assert len(probes) == len({(probe.switch, probe.port) for probe in probes}) == 2 * TREE.links
+
+
+def test_the_fabric_sends_two_probes_for_each_link_and_interval() -> None:
+    scenario = Scenario(fabric=Fabric(k=4))
+    rate = probes_per_second(scenario, Liveness(TREE, 7 * MS, 3))
+    assert rate == pytest.approx(2 * TREE.links / 0.007)
 
 
 @pytest.mark.parametrize("misses", [1, 2, 5])

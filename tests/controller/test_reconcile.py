@@ -213,3 +213,24 @@ def test_schedules_of_another_seed_are_replaced_and_never_modified(slug: str) ->
     first.start()
     for switch in range(20):
         assert described(brain.entries(switch)) == described(first.entries(switch))
+
+
+def test_of_equal_schedules_that_no_route_leads_to_the_lowest_id_is_taken() -> None:
+    brain = controller("ofan")
+    brain.start()
+    brain.on_event(0, LinkChange(down=frozenset({0})))
+    entries = dict(brain.entries(0))
+    used = max(int(str(key[0])) for table, key in entries if table == "schedule")
+
+    # Twice what the switch needs, under ids that a set does not hold in order, and no route to it.
+    found = {place: call for place, call in entries.items() if place[0] != "routes"}
+    for (table, key), call in entries.items():
+        if table == "schedule" and key[0] == used:
+            del found[table, key]
+            found |= {(table, (schedule, *key[1:])): call for schedule in (64, 33)}
+
+    brain.adopt(0, found)
+    brain.restore(0, 0)
+    left = {key[0] for table, key in brain.entries(0) if table == "schedule"}
+    assert 33 in left
+    assert not left & {64, used}
