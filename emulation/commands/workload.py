@@ -11,12 +11,14 @@ from typing import Any
 import click
 import numpy as np
 
+from emulation.finite import Finite
 from fattree.errors import TrafficError
+from fattree.memory import Room, spare_bytes
 from fattree.shipped import found
 from fattree.text_file import read_bytes
 from fattree.workloads.chakra import chakra_graph
 from fattree.workloads.chakra_file import read_chakra
-from fattree.workloads.file import About, read_workload, write_workload
+from fattree.workloads.file import About, check, read_workload, write_workload
 from fattree.workloads.goal import goal_graph
 from fattree.workloads.goal_file import read_goal
 from fattree.workloads.graph import Graph
@@ -47,6 +49,15 @@ def _counted(name: str, default: int, text: str) -> Callable[[Command], Command]
     return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=text)
 
 
+_forced = click.option(
+    "--force", is_flag=True, help="Go on although it takes more memory than is free."
+)
+
+
+def _room(is_forced: bool) -> Room:
+    return Room(None if is_forced else spare_bytes())
+
+
 @click.command("from-model", epilog=MODEL_EXAMPLES)
 @click.argument("config", type=FilePath)
 @_output
@@ -60,14 +71,14 @@ def _counted(name: str, default: int, text: str) -> Callable[[Command], Command]
 @_counted("--sequence", 4096, "Tokens of a sequence.")
 @click.option(
     "--teraflops",
-    type=click.FloatRange(min=0.001),
+    type=Finite(min=0.001),
     default=400,
     show_default=True,
     help="What a GPU makes of its peak.",
 )
 @click.option(
     "--nvlink-gbs",
-    type=click.FloatRange(min=0.001),
+    type=Finite(min=0.001),
     default=450,
     show_default=True,
     help="GB/s of NVLink in one direction.",
@@ -80,8 +91,15 @@ def _counted(name: str, default: int, text: str) -> Callable[[Command], Command]
     help="Divide bytes and computations by N.  [the least power of two that leaves 12.5 million "
     "packets of 65,000 bytes]",
 )
+@_forced
 def from_model(
-    config: Path, output: Path, gpus: int, dp: int | None, scale: int | None, **options: Any
+    config: Path,
+    output: Path,
+    gpus: int,
+    dp: int | None,
+    scale: int | None,
+    force: bool,
+    **options: Any,
 ) -> None:
     """Write one training step of the model of CONFIG, a published config.json, to OUTPUT.
 
@@ -102,10 +120,10 @@ def from_model(
         if step.ranks != gpus:
             raise TrafficError(f"tp {tp} x pp {pp} x dp {step.data} are not {gpus} GPUs")
 
-        graph = training_graph(model, step)
+        graph = training_graph(model, step, _room(force))
         if scale is None:
             step = replace(step, scale=_scale(graph))
-            graph = training_graph(model, step)
+            graph = training_graph(model, step, _room(force))
 
         said = (
             f"one step of {model.name} ({model.parameters / 1e9:.1f} billion parameters), tp {tp} "
@@ -124,15 +142,17 @@ def _scale(graph: Graph) -> int:
 @click.command("from-goal")
 @click.argument("schedule", type=FilePath)
 @_output
-def from_goal(schedule: Path, output: Path) -> None:
+@_forced
+def from_goal(schedule: Path, output: Path, force: bool) -> None:
     """Write the GOAL schedule in SCHEDULE, text or LogGOPSim's binary form, to OUTPUT."""
     with one_line_errors():
-        read = read_goal(read_bytes(schedule, TrafficError), str(schedule))
+        room = _room(force)
+        read = read_goal(read_bytes(schedule, TrafficError), str(schedule), room)
         said = (
             f"GOAL schedule {schedule.name}: {sum(map(len, read.ranks)):,} operations, "
             f"{read.dependencies:,} dependencies, {read.total_bytes:,} bytes"
         )
-        _keep(output, goal_graph(read), About(said, len(read.ranks)))
+        _keep(output, goal_graph(read, room), About(said, len(read.ranks)))
 
 
 @click.command("from-chakra")
@@ -145,15 +165,17 @@ def from_goal(schedule: Path, output: Path) -> None:
     show_default=True,
     help="Of the collectives in the traces.",
 )
-def from_chakra(prefix: str, output: Path, algorithm: str) -> None:
+@_forced
+def from_chakra(prefix: str, output: Path, algorithm: str, force: bool) -> None:
     """Write the Chakra traces PREFIX.0.et, PREFIX.1.et, ... to OUTPUT."""
     with one_line_errors():
-        trace = read_chakra(prefix)
+        room = _room(force)
+        trace = read_chakra(prefix, room)
         said = (
             f"Chakra traces {Path(prefix).name}: {sum(map(len, trace.ranks)):,} nodes, "
             f"{trace.dependencies:,} dependencies, {trace.total_bytes:,} bytes"
         )
-        _keep(output, chakra_graph(trace, algorithm), About(said, len(trace.ranks)))
+        _keep(output, chakra_graph(trace, algorithm, room), About(said, len(trace.ranks)))
 
 
 @click.command("show")
@@ -165,9 +187,10 @@ def show(file: Path) -> None:
 
 
 def _keep(output: Path, graph: Graph, about: About) -> None:
+    # What no network can run is told now, before there is a file.
+    check(graph, about, str(output))
     write_workload(output, graph, about)
-    # As it will be read: what no network can run is told now.
-    _say(*read_workload(str(output)))
+    _say(graph, about)
 
 
 def _say(graph: Graph, about: About) -> None:

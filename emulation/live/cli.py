@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.live import Live
 
 from emulation.command_line import BAD_INPUT, chosen, experiment_options
+from emulation.finite import Finite
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
 from emulation.live.model import Snapshot
@@ -169,7 +170,7 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 @experiment_options
 @click.option(
     "--speed",
-    type=click.FloatRange(0, min_open=True),
+    type=Finite(0, min_open=True),
     help="Virtual seconds a second [a run takes some 15 s].",
 )
 @click.option(
@@ -177,7 +178,7 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 )
 @click.option(
     "--at-us",
-    type=click.FloatRange(0),
+    type=Finite(0),
     metavar="T",
     help="With --once: the view at virtual time T, in microseconds.",
 )
@@ -221,7 +222,7 @@ def _write_frames(source: Source, as_json: bool) -> None:
 @experiment_options
 @click.option(
     "--speed",
-    type=click.FloatRange(0, min_open=True),
+    type=Finite(0, min_open=True),
     help="Virtual seconds a second [a run takes some 40 s].",
 )
 @click.option(

@@ -20,6 +20,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from emulation.finite import Finite
 from emulation.shipped_file import ShippedFile
 from emulation.stf.cases import Verdict, find_cases
 from emulation.stf.worker import run_cases
@@ -53,7 +54,7 @@ command line is wrong).
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Finite(min=0.1),
     default=30.0,
     show_default=True,
     help="Seconds for one test.",

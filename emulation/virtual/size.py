@@ -1,34 +1,20 @@
 """How much memory a virtual network takes, so that one that does not fit is refused beforehand."""
 
-from pathlib import Path
-
 from emulation.errors import UnsupportedError
 from fattree.experiment import Scenario
+from fattree.memory import GIGABYTE, SHARE, available_bytes
 
 MEGABYTE = 10**6
-GIGABYTE = 10**9
 # Of a switch with its program, and of each of the destinations that its tables know, which grow
 # with the edges. Measured with Ofan at k = 16 and 24: 180 and 547 MB in all.
 SWITCH_BYTES = 0.42 * MEGABYTE
 DESTINATION_BYTES = 650
-# What of the free memory a run may take: packets and results need some, too.
-SHARE = 0.8
 
 
 def needed_bytes(scenario: Scenario) -> int:
     """Return about how much memory a scenario's virtual network takes."""
     tree = scenario.tree
     return round(tree.switches * (SWITCH_BYTES + DESTINATION_BYTES * 2 * tree.edges))
-
-
-def available_bytes() -> int | None:
-    """Return how much memory this machine has left, None where it does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        (line,) = [line for line in lines if line.startswith("MemAvailable:")]
-        return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        return None
 
 
 def refuse_too_large(scenario: Scenario, advice: str = ", or --force it") -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.errors import TrafficError
+from fattree.memory import Room
 from fattree.workloads.collectives import collective_graph
 from fattree.workloads.graph import Graph, refuse_many
 
@@ -30,6 +31,7 @@ class Builder:
     compute_ps: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
     awaited: list[int] = field(default_factory=list)
+    room: Room = field(default_factory=Room)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -52,6 +54,7 @@ class Builder:
         """Let a node wait for others."""
         before = len(self.awaited)
         self.awaited.extend(after)
+        self.room.take(0, len(self.awaited) - before)
         self.waiting.extend([node] * (len(self.awaited) - before))
 
     def collective(
@@ -80,6 +83,7 @@ class Builder:
         graph = collective_graph(matrix, algorithm, servers, size)
         first = len(self)
         refuse_many(first + len(graph))
+        self.room.take(len(graph), len(graph.waiting))
         named = np.array(ranks, dtype=np.int64)
         self.source.extend(named[graph.source].tolist())
         self.destination.extend(named[graph.destination].tolist())
@@ -111,6 +115,7 @@ class Builder:
 
     def _add(self, source: int, destination: int, size: int, compute_ps: int, after: Nodes) -> int:
         _refuse_large(source, max(size, compute_ps))
+        self.room.take(1)
         self.source.append(source)
         self.destination.append(destination)
         self.size.append(size)

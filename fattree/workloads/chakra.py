@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 
 from fattree.errors import TrafficError
+from fattree.memory import Room
 from fattree.units import PS_PER_US
 from fattree.workloads.building import Builder, Message, matched, one_after_another
 from fattree.workloads.chakra_file import NodeType, Trace, TraceNode
@@ -48,9 +49,9 @@ Group = tuple[str, int]
 Part = tuple[int, TraceNode]
 
 
-def chakra_graph(trace: Trace, algorithm: str = "ring") -> Graph:
+def chakra_graph(trace: Trace, algorithm: str = "ring", room: Room | None = None) -> Graph:
     """Return traces as a graph, collectives by an algorithm; raises TrafficError."""
-    builder = Builder()
+    builder = Builder(room=room or Room())
     # Where a node's own dependencies meet, and where those that depend on it wait for it.
     began: list[dict[int, int]] = []
     ended: list[dict[int, int]] = []

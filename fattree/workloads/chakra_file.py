@@ -17,6 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from fattree.errors import TrafficError
+from fattree.memory import Room
 from fattree.text_file import MOST_BYTES, read_bytes
 from fattree.workloads.graph import refuse_many
 
@@ -135,11 +136,12 @@ def _messages() -> tuple[Any, Any]:
 Node, Attribute = _messages()
 
 
-def read_chakra(prefix: str) -> Trace:
+def read_chakra(prefix: str, room: Room | None = None) -> Trace:
     """Read PREFIX.0.et, PREFIX.1.et, ...; raises TrafficError."""
+    room = room or Room()
     ranks: list[list[TraceNode]] = []
     while Path(f"{prefix}.{len(ranks)}.et").exists():
-        ranks.append(list(_nodes(f"{prefix}.{len(ranks)}.et")))
+        ranks.append(list(_nodes(f"{prefix}.{len(ranks)}.et", room)))
         refuse_many(sum(map(len, ranks)))
 
     if not ranks:
@@ -148,7 +150,7 @@ def read_chakra(prefix: str) -> Trace:
     return Trace(ranks)
 
 
-def _nodes(path: str) -> Iterator[TraceNode]:
+def _nodes(path: str, room: Room) -> Iterator[TraceNode]:
     content = read_bytes(path, TrafficError)
     if content.startswith(GZIP):
         content = _unpacked(content, path)
@@ -157,7 +159,9 @@ def _nodes(path: str) -> Iterator[TraceNode]:
         refuse_many(count)
         # The first is the file's metadata.
         if count:
-            yield _node(message, path, count)
+            node = _node(message, path, count)
+            room.take(1, len(node.after))
+            yield node
 
 
 def _unpacked(content: bytes, path: str) -> bytes:

@@ -19,7 +19,7 @@ import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from fattree.errors import TrafficError
-from fattree.text_file import read_bytes
+from fattree.text_file import MOST_BYTES, read_bytes
 from fattree.workloads.graph import Graph, refuse_many
 
 KEY = "ofan"
@@ -32,7 +32,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 # A hundred days in ps would still leave room for a run in int64.
 MOST_PS = 10**18
-MOST_BYTES = 2**53
+MOST_SIZE = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,27 @@ class About:
 
 
 def write_workload(path: Path, graph: Graph, about: About) -> None:
-    """Write a workload; raises OSError."""
+    """Write a workload that can be read again, or leave no new file.
+
+    Raises TrafficError for one that is too large to be read, OSError.
+    """
+    content = _packed(graph, about)
+    if len(content) > MOST_BYTES:
+        raise TrafficError(f"{path}: would have more than {MOST_BYTES >> 20} MiB")
+
+    is_new = not path.exists()
+    try:
+        path.write_bytes(content)
+    except OSError:
+        # Of a full disk's half a file nobody has any use.
+        if is_new:
+            path.unlink(missing_ok=True)
+
+        raise
+
+
+def _packed(graph: Graph, about: About) -> bytes:
+    """Return the content of a workload's file."""
     offset, awaited = graph.after()
     rows = np.repeat(np.arange(len(graph)), np.diff(offset))
     waits = pl.DataFrame({"row": rows, "after": awaited}).group_by("row").agg("after")
@@ -66,7 +86,7 @@ def write_workload(path: Path, graph: Graph, about: About) -> None:
     frame.with_columns(pl.col("after").fill_null([])).select(*COLUMNS).write_parquet(
         data, metadata=metadata
     )
-    path.write_bytes(data.getvalue())
+    return data.getvalue()
 
 
 def read_workload(path: str) -> tuple[Graph, About]:
@@ -117,7 +137,7 @@ def check(graph: Graph, about: About, path: str) -> None:
             f"has ranks above {about.ranks - 1}",
             np.maximum(graph.source, graph.destination) >= about.ranks,
         ),
-        ("has fewer than 0 bytes, or more than 2^53", (graph.size < 0) | (graph.size > MOST_BYTES)),
+        ("has fewer than 0 bytes, or more than 2^53", (graph.size < 0) | (graph.size > MOST_SIZE)),
         (
             "takes less than no time, or more than 10^18 ps",
             (graph.compute_ps < 0) | (graph.compute_ps > MOST_PS),

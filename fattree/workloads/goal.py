@@ -6,29 +6,33 @@ or of any tag, are refused: what they match depends on times.
 """
 
 from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 
 from fattree.errors import TrafficError
+from fattree.memory import Room
 from fattree.units import PS_PER_NS
 from fattree.workloads.building import Builder, Message, matched, one_after_another
 from fattree.workloads.goal_file import ANY, Kind, Operation, Schedule
 from fattree.workloads.graph import Graph
 
 
-def goal_graph(schedule: Schedule) -> Graph:
+def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
     """Return a schedule as a graph; raises TrafficError for what no network here can do.
 
     Calculations of one processor run one after the other. What irequires another waits for what
     that waits for.
     """
-    builder = Builder()
+    builder = Builder(room=room or Room())
     nodes = [[_node(builder, rank, one) for one in row] for rank, row in enumerate(schedule.ranks)]
     messages: defaultdict[Kind, list[Message]] = defaultdict(list)
     processors: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
 
     for rank, row in enumerate(schedule.ranks):
+        starts = _starts(builder, rank, row, nodes[rank])
         for number, operation in enumerate(row):
             node = nodes[rank][number]
-            builder.wait(node, sorted(nodes[rank][one] for one in _start_needs(row, number)))
+            builder.wait(node, starts.get(number) or _needs(operation, nodes[rank], starts))
             if operation.kind is Kind.CALCULATE:
                 processors[rank, operation.cpu].append(node)
             else:
@@ -55,19 +59,35 @@ def _node(builder: Builder, rank: int, operation: Operation) -> int:
     return builder.compute(rank, operation.size * PS_PER_NS if is_calculated else 0)
 
 
-def _start_needs(row: list[Operation], number: int) -> set[int]:
-    """Return what must be complete before an operation starts, through what must have started."""
-    found: set[int] = set()
-    seen = {number}
-    pending = [number]
-    while pending:
-        operation = row[pending.pop()]
-        found.update(operation.requires)
-        fresh = set(operation.starts_after) - seen
-        seen |= fresh
-        pending += fresh
+def _starts(
+    builder: Builder, rank: int, row: list[Operation], nodes: list[int]
+) -> dict[int, list[int]]:
+    """Return what must be complete before those operations start that others start after.
 
-    return found
+    It is one node or none: where there are several, they meet in one more, so that a long chain of
+    such operations does not name all that was before it again and again.
+    """
+    after = {number: one.starts_after for number, one in enumerate(row) if one.starts_after}
+    starts: dict[int, list[int]] = {}
+    try:
+        order = list(TopologicalSorter(after).static_order())
+    except CycleError as error:
+        where = row[error.args[1][0]].where
+        raise TrafficError(f"{where}: starts after itself, by irequires in a circle") from None
+
+    awaited = set(chain.from_iterable(after.values()))
+    for number in order:
+        if number in awaited:
+            needs = _needs(row[number], nodes, starts)
+            starts[number] = needs if len(needs) < 2 else [builder.compute(rank, 0, needs)]
+
+    return starts
+
+
+def _needs(operation: Operation, nodes: list[int], starts: dict[int, list[int]]) -> list[int]:
+    """Return what an operation waits for: what it requires, and those before it to start."""
+    begun = chain.from_iterable(starts[number] for number in operation.starts_after)
+    return sorted({*(nodes[number] for number in operation.requires), *begun})
 
 
 def _refuse_unsupported(operation: Operation, ranks: int) -> None:

@@ -22,6 +22,7 @@ from enum import IntEnum
 import numpy as np
 
 from fattree.errors import TrafficError
+from fattree.memory import Room
 
 MAGIC = 4223
 ANY = 2**32 - 1
@@ -37,7 +38,7 @@ OPERATION = re.compile(
 )
 RANKS = re.compile(r"\d{1,9}", re.ASCII)
 NEEDS = re.compile(rf"({LABEL})\s+(i?requires)\s+({LABEL})", re.ASCII)
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?(\*/|\Z)", re.DOTALL)
 # A node of the binary form, its fields without gaps.
 NODE = np.dtype(
     [
@@ -99,20 +100,20 @@ class Schedule:
         return sum(len(one.requires) + len(one.starts_after) for rank in self.ranks for one in rank)
 
 
-def read_goal(content: bytes, source: str) -> Schedule:
+def read_goal(content: bytes, source: str, room: Room | None = None) -> Schedule:
     """Read a schedule in either form; raises TrafficError naming the line, or the rank."""
+    room = room or Room()
     if content[:8] == MAGIC.to_bytes(8, "little"):
-        return _binary(content, source)
+        return _binary(content, source, room)
 
     try:
-        return _text(content.decode(), source)
+        return _text(content.decode(), source, room)
     except UnicodeDecodeError:
         raise TrafficError(f"{source}: neither GOAL's text nor its binary form") from None
 
 
-def _text(text: str, source: str) -> Schedule:
-    # Comments go, their line ends stay, so that lines keep their numbers.
-    plain = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+def _text(text: str, source: str, room: Room) -> Schedule:
+    plain = _without_comments(text, source)
     ranks: dict[int, list[Operation]] = {}
     labels: dict[str, int] = {}
     count = 0
@@ -134,12 +135,25 @@ def _text(text: str, source: str) -> Schedule:
             case ["}"] if current is not None:
                 current = None
             case _:
+                room.take(1)
                 _line(line.strip(), where, current, labels)
 
     if current is not None or not count:
         raise TrafficError(f"{source}: expected {'a closing }' if count else 'num_ranks'}")
 
     return Schedule(source, [ranks.get(rank, []) for rank in range(count)])
+
+
+def _without_comments(text: str, source: str) -> str:
+    # Their line ends stay, so that lines keep their numbers.
+    def line_ends(found: re.Match[str]) -> str:
+        if found[1] == "":
+            number = text.count("\n", 0, found.start()) + 1
+            raise TrafficError(f"{source}:{number}: this comment has no end")
+
+        return "\n" * found[0].count("\n")
+
+    return COMMENT.sub(line_ends, text)
 
 
 def _ranks(count: int, where: str) -> int:
@@ -204,7 +218,7 @@ def _need(
     needed.append(labels[earlier])
 
 
-def _binary(content: bytes, source: str) -> Schedule:
+def _binary(content: bytes, source: str, room: Room) -> Schedule:
     try:
         count = _ranks(int(np.frombuffer(content, "<u4", 1, 8)[0]), source)
         table = np.frombuffer(content, "<u8", 2 * count, 14).reshape(-1, 2) + 8
@@ -212,7 +226,7 @@ def _binary(content: bytes, source: str) -> Schedule:
         if sum(end - begin for begin, end in table.tolist()) > len(content):
             raise IndexError
         ranks = [
-            _binary_rank(content[begin:end], f"{source}: rank {rank}")
+            _binary_rank(content[begin:end], f"{source}: rank {rank}", room)
             for rank, (begin, end) in enumerate(table.tolist())
         ]
     except TrafficError:
@@ -223,10 +237,12 @@ def _binary(content: bytes, source: str) -> Schedule:
     return Schedule(source, ranks)
 
 
-def _binary_rank(content: bytes, source: str) -> list[Operation]:
+def _binary_rank(content: bytes, source: str, room: Room) -> list[Operation]:
     nodes, roots = np.frombuffer(content, "<u4", 2).tolist()
     table = np.frombuffer(content, NODE, nodes, 8 + 4 * roots)
-    appendix = np.frombuffer(content, "<u4", -1, 8 + 4 * roots + NODE.itemsize * nodes).tolist()
+    edges = np.frombuffer(content, "<u4", -1, 8 + 4 * roots + NODE.itemsize * nodes)
+    room.take(nodes, len(edges))
+    appendix = edges.tolist()
     kinds = [Kind(kind) for kind in table["kind"].tolist()]
     size, peer, tag, cpu = (table[name].tolist() for name in ("size", "peer", "tag", "cpu"))
     rank = [

@@ -31,9 +31,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fattree.errors import TrafficError
+from fattree.memory import Room
 from fattree.units import PS_PER_SECOND
 from fattree.workloads.building import Builder
-from fattree.workloads.graph import Graph, longest_ps
+from fattree.workloads.graph import Graph, longest_ps, refuse_many
 from fattree.workloads.model import Model
 
 # bfloat16.
@@ -154,19 +155,21 @@ def one_forward_one_backward(stage: int, stages: int, count: int) -> Iterator[tu
     yield from ((False, number) for number in range(count - early, count))
 
 
-def training_graph(model: Model, step: Step) -> Graph:
+def training_graph(model: Model, step: Step, room: Room | None = None) -> Graph:
     """Return the graph of a step; raises TrafficError for what cannot be spread like this."""
     check(model, step)
-    return _Training(model, step).graph()
+    # Each pass of a microbatch, and each part of the gradients, is at least a node of every rank.
+    refuse_many((2 * step.microbatches + step.buckets) * step.ranks)
+    return _Training(model, step, room or Room()).graph()
 
 
 class _Training:
     """The graph while it is put together: what every rank has done last."""
 
-    def __init__(self, model: Model, step: Step) -> None:
+    def __init__(self, model: Model, step: Step, room: Room) -> None:
         self._step = step
         self._stages = stages(model, step)
-        self._builder = Builder()
+        self._builder = Builder(room=room)
         self._last: dict[int, list[int]] = {rank: [] for rank in range(step.ranks)}
         # What has come for a rank: (is it forward, microbatch, rank).
         self._arrived: dict[tuple[bool, int, int], int] = {}

@@ -2,12 +2,14 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import ofan
+from fattree import memory
 from fattree.shipped import EXPERIMENTS
 from fattree.workloads.file import read_workload
 
@@ -99,3 +101,43 @@ def test_jobs_have_times_of_their_own() -> None:
     found = re.search(r"Ofan, seed 1: reduce ([\d.]+) us, publish ([\d.]+) us, experts", shown)
     assert found
     assert float(found[1]) < float(found[2])
+
+
+def test_a_failed_command_leaves_no_file(tmp_path: Path, config: Path) -> None:
+    file = tmp_path / "x.parquet"
+    (tmp_path / "x.goal").write_text("num_ranks 2\nrank 0 {\ncalc 1\n}\nrank 1 {\ncalc 1\n}\n")
+    assert "nothing is sent" in refused("workload", "from-goal", tmp_path / "x.goal", file)
+    assert not file.exists()
+
+
+def test_what_memory_has_no_room_for_is_refused_unless_forced(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda: 20_000)
+    file = tmp_path / "x.parquet"
+    for command in (
+        ("from-goal", TRACES / "ring.goal"),
+        ("from-goal", TRACES / "ring.goal.bin"),
+        ("from-chakra", TRACES / "step"),
+        ("from-model", config, "--gpus", 16, "--tp", 2),
+    ):
+        name, source, *options = command
+        words = ("workload", name, source, file, *options)
+        assert "--force tries all the same" in refused(*words)
+        assert not file.exists()
+        run(*words, "--force")
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--batch", 10**9), ("--buckets", 10**9), ("--teraflops", "nan"), ("--nvlink-gbs", "inf")],
+)
+def test_absurd_steps_are_refused_at_once(
+    tmp_path: Path, config: Path, options: tuple[object, ...]
+) -> None:
+    begun = time.process_time()
+    spread = ("--gpus", 8, "--tp", 2, "--pp", 2)
+    said = refused("workload", "from-model", config, tmp_path / "x.parquet", *spread, *options)
+    assert len(said.splitlines()[-1]) < 200 and "Traceback" not in said
+    assert time.process_time() - begun < 5

@@ -3,6 +3,7 @@
 `ring.goal.bin` beside this file was written from `ring.goal` (ours) by LogGOPSim's txt2bin.
 """
 
+import time
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,43 @@ def test_parts_that_are_named_again_and_again_are_refused() -> None:
 
     with pytest.raises(TrafficError, match="cut short"):
         read_goal(bytes(whole), "x.goal")
+
+
+def chained(length: int) -> bytes:
+    """Return operations each of which starts after the one before, and requires one of its own."""
+    lines = [f"n{i}: calc 1\nl{i}: calc 1 cpu 1\nl{i} requires n{i}" for i in range(length)]
+    lines += [f"l{i} irequires l{i - 1}" for i in range(1, length)]
+    body = "\n".join(lines)
+    return (
+        f"num_ranks 2\nrank 0 {{\n{body}\nsend 1b to 1\n}}\nrank 1 {{\nrecv 1b from 0\n}}".encode()
+    )
+
+
+def test_chains_of_starts_take_edges_in_proportion() -> None:
+    length = 500
+    graph = goal_graph(read_goal(chained(length), "x.goal"))
+    # Each operation, what its start waits for, and the order of two processors.
+    assert len(graph.waiting) < 6 * length
+    # The last one starts after all that those before it require.
+    reached, pending = set(), [2 * length - 1]
+    while pending:
+        node = pending.pop()
+        if node not in reached:
+            reached.add(node)
+            pending += graph.awaited[graph.waiting == node].tolist()
+
+    assert {2 * i for i in range(length)} <= reached
+
+
+def test_starts_in_a_circle_are_refused() -> None:
+    text = PAIR.replace("l2 requires l1\n}\nrank 1", "l2 irequires l1\nl1 irequires l2\n}\nrank 1")
+    with pytest.raises(TrafficError, match=r"^x.goal:[45]: starts after itself, by irequires in a"):
+        goal_graph(read_goal(text.encode(), "x.goal"))
+
+
+def test_comments_without_an_end_are_refused_at_once() -> None:
+    begun = time.process_time()
+    with pytest.raises(TrafficError, match=r"^x.goal:2: this comment has no end"):
+        read_goal(b"\n" + b"/*x" * 200_000, "x.goal")
+
+    assert time.process_time() - begun < 5

@@ -1,0 +1,19 @@
+"""Options that are numbers: NaN is within every range, and nobody waits for infinity."""
+
+import math
+
+import click
+
+
+class Finite(click.FloatRange):
+    """A range of numbers, without NaN and infinity."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; raises BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+
+        return number
