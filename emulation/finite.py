@@ -1,6 +1,7 @@
 """Options that are numbers: NaN is within every range, and nobody waits for infinity."""
 
 import math
+from typing import Any
 
 import click
 
@@ -9,7 +10,7 @@ class Finite(click.FloatRange):
     """A range of numbers, without NaN and infinity."""
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the number; raises BadParameter."""
         number = float(super().convert(value, param, ctx))

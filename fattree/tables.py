@@ -24,7 +24,9 @@ Cell = str | Text
 
 def terminal() -> Console:
     """Return stdout: as wide as the terminal, or as what is written."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH_OF_PIPES, highlight=False)
+    width = None if sys.stdout.isatty() else WIDTH_OF_PIPES
+    # Names and folders may have brackets, which are no markup.
+    return Console(width=width, highlight=False, markup=False)
 
 
 class Folding:

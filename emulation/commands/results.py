@@ -1,12 +1,12 @@
 """`ofan results compare`: two results folders side by side, and by how much they differ."""
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
-import polars as pl
 from pydantic import ValidationError
 
 from emulation.command_line import csv_option, one_line_errors
@@ -16,8 +16,10 @@ from emulation.outcomes.outcome import label_of
 from fattree.errors import ExperimentError
 from fattree.experiment import Experiment
 from fattree.experiment_file import load_experiment
+from fattree.parquet import ParquetError, read_parquet
 from fattree.record import FLOW_TIMES, PERCENTILES, Record
 from fattree.tables import Folding, terminal, write_csv
+from fattree.text_file import read_bytes
 from fattree.units import PS_PER_US
 
 EXAMPLES = """
@@ -43,23 +45,18 @@ METRICS = (
 # What balances the load is what rows are matched by, and so are seeds.
 NO_SETTING = {"name", "policies", "program", "host_rule", "seeds", "seed"}
 MANY = 12
+# Ten load balancers with ten thousand seeds; a hostile file may say that there are millions.
+MOST_ROWS = 100_000
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A results folder: its experiment, and its records."""
+    """A results folder: its experiment, and its records by load balancer and network."""
 
     folder: Path
     experiment: Experiment
-    records: tuple[Record, ...]
-
-    def of(self, network: str, policy: str, seeds: Sequence[int]) -> list[Record]:
-        """Return the records of a load balancer on a network, of these seeds."""
-        return [
-            record
-            for record in self.records
-            if (record.network, record.policy) == (network, policy) and record.seed in seeds
-        ]
+    records: Mapping[str, Mapping[str, Sequence[Record]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +74,41 @@ class Compared:
 
 def read(folder: Path) -> Kept:
     """Read a results folder; raises EmulationError, one line, where it is none."""
+    for name in (RESULTS, EXPERIMENT):
+        # Nobody waits for whoever may write into a pipe of this name.
+        if not (folder / name).is_file():
+            raise EmulationError(f"{folder} is no results folder: there is no file {name}")
+
     try:
-        rows = pl.read_parquet(folder / RESULTS).to_dicts()
+        ((frame, _),) = read_parquet([read_bytes(folder / RESULTS, ParquetError)])
+        if len(frame) > MOST_ROWS:
+            raise ParquetError(f"{len(frame):,} runs, more than {MOST_ROWS:,}")
+
         experiment = load_experiment(folder / EXPERIMENT, takes_program=True)
-        return Kept(folder, experiment, tuple(map(Record.model_validate, rows)))
-    except OSError as error:
-        raise EmulationError(f"{folder} is no results folder: {error.strerror or error}") from None
-    # Polars panics at some damage, which is no Exception.
-    except (
-        ExperimentError,
-        ValidationError,
-        pl.exceptions.PolarsError,
-        pl.exceptions.PanicException,
-    ) as error:
+        records = [Record.model_validate(row) for row in frame.iter_rows(named=True)]
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise EmulationError(f"{folder}: {wrong['loc'][0]}: {wrong['msg']}") from None
+    except (ExperimentError, ParquetError) as error:
         raise EmulationError(f"{folder}: {str(error).splitlines()[0]}") from None
+
+    found: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        _refuse_odd(record, folder)
+        found.setdefault(record.policy, {}).setdefault(record.network, []).append(record)
+
+    return Kept(folder, experiment, found)
+
+
+def _refuse_odd(record: Record, folder: Path) -> None:
+    """Raise EmulationError for a run that no network of ours has written."""
+    values = [getattr(record, name) for name, _, _ in METRICS]
+    if not all(math.isfinite(value) for value in values if value is not None):
+        raise EmulationError(f"{folder}: a run has what is no number")
+
+    for name in (record.policy, record.network):
+        if not (name.isprintable() and 0 < len(name) <= LONGEST_NAME):
+            raise EmulationError(f"{folder}: a run has no proper name: {name[:LONGEST_NAME]!r}")
 
 
 def settings(experiment: Experiment) -> dict[str, str]:
@@ -121,8 +139,12 @@ def compared(first: Kept, second: Kept) -> list[Compared]:
 
     Raises EmulationError where they have no run in common.
     """
-    pairs = dict.fromkeys((record.network, record.policy) for record in first.records)
-    found = [row for pair in pairs for row in _rows(first, second, *pair)]
+    found = [
+        row
+        for policy, networks in first.records.items()
+        for network in networks
+        for row in _rows(first, second, network, policy)
+    ]
     if not found:
         raise EmulationError(
             f"{first.folder} and {second.folder} have no load balancer and seed in common"
@@ -132,15 +154,14 @@ def compared(first: Kept, second: Kept) -> list[Compared]:
 
 
 def _rows(first: Kept, second: Kept, network: str, policy: str) -> Iterator[Compared]:
-    seeds = sorted(
-        {record.seed for record in first.records if record.policy == policy}
-        & {record.seed for record in second.records if record.policy == policy}
-    )
     # The same load balancer on two networks is compared too, where each folder has one of them.
-    there = [record.network for record in second.records if record.policy == policy]
+    there = second.records.get(policy, {})
     other = network if network in there else next(iter(there), network)
-    ours, theirs = first.of(network, policy, seeds), second.of(other, policy, seeds)
-    if not ours or not theirs:
+    both = first.records[policy][network], there.get(other, ())
+    first_seeds, second_seeds = ({record.seed for record in runs} for runs in both)
+    seeds = first_seeds & second_seeds
+    ours, theirs = ([record for record in runs if record.seed in seeds] for runs in both)
+    if not seeds:
         return
 
     for name, text, one in METRICS:
@@ -183,9 +204,7 @@ def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
 def alone(first: Kept, second: Kept) -> Iterator[str]:
     """Yield which load balancers only one of the folders has."""
     for kept, other in ((first, second), (second, first)):
-        there = {record.policy for record in other.records}
-        names = dict.fromkeys(record.policy for record in kept.records)
-        if missing := [label_of(name) for name in names if name not in there]:
+        if missing := [label_of(name) for name in kept.records if name not in other.records]:
             yield f"only in {kept.folder}: {', '.join(missing)}"
 
 

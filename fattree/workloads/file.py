@@ -19,6 +19,7 @@ import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from fattree.errors import TrafficError
+from fattree.parquet import ParquetError, read_parquet
 from fattree.text_file import MOST_BYTES, read_bytes
 from fattree.workloads.graph import Graph, refuse_many
 
@@ -98,16 +99,18 @@ def read_workload(path: str) -> tuple[Graph, About]:
 @lru_cache(maxsize=2)
 def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
     try:
-        frame = pl.read_parquet(io.BytesIO(content))
-        said = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY, "")
-        about = TypeAdapter(About).validate_json(said)
+        ((frame, metadata),) = read_parquet([content])
+        about = TypeAdapter(About).validate_json(metadata.get(KEY, ""))
         frame = frame.select(*COLUMNS).cast(pl.Schema(COLUMNS))
     except ValidationError:
         raise TrafficError(f"{path}: not a workload of `ofan workload`: no metadata") from None
-    # Polars panics at some damage, which is no Exception.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except (pl.exceptions.PolarsError, ParquetError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrafficError(f"{path}: not a workload of `ofan workload`: {reason}") from None
+
+    # Some casts do nothing, without a word.
+    if frame.schema != pl.Schema(COLUMNS):
+        raise TrafficError(f"{path}: not a workload of `ofan workload`: columns of other types")
 
     refuse_many(len(frame))
     if sum(frame.null_count().row(0)):

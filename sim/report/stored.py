@@ -2,15 +2,15 @@
 
 import ast
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from fattree.experiment import Scenario
+from fattree.parquet import ParquetError, Table, read_parquet
 from fattree.record import Record
+from fattree.text_file import read_bytes
 from sim.errors import StoreError
 from sim.report.figure import Data, Figure, Measured, Preset, dotted, nested, settings_of
 from sim.store import plain
@@ -47,26 +47,38 @@ class MadeWith:
 
 def stored(figures: Iterable[Figure], made: MadeWith, folder: Path) -> dict[str, Data]:
     """Return every figure's data from its Parquet file; raises StoreError."""
-    return {figure.name: _data(figure, made, folder) for figure in figures}
-
-
-def _data(figure: Figure, made: MadeWith, folder: Path) -> Data:
-    path = folder / f"{figure.name}.parquet"
-    missing = made.missing.get(figure.name, 0)
-    if not path.is_file():
-        return Data(made.preset, (), (), missing)
-
+    wanted = list(figures)
+    paths = {figure.name: folder / f"{figure.name}.parquet" for figure in wanted}
+    there = {name: path for name, path in paths.items() if path.is_file()}
     try:
-        rows = pl.read_parquet(path).to_dicts()
+        contents = [read_bytes(path, ParquetError) for path in there.values()]
+    except ParquetError as error:
+        raise StoreError(str(error)) from None
+
+    # One process reads them all, in this order.
+    tables = read_parquet(contents)
+    return {
+        figure.name: _data(figure, made, paths[figure.name], tables)
+        if figure.name in there
+        else Data(made.preset, (), (), made.missing.get(figure.name, 0))
+        for figure in wanted
+    }
+
+
+def _data(figure: Figure, made: MadeWith, path: Path, tables: Iterator[Table]) -> Data:
+    try:
+        rows = next(tables).frame.to_dicts()
         scenarios = tuple(scenario_of(row) for row in rows)
         records = tuple(
             record_of(row, scenario, figure.measure is not None)
             for row, scenario in zip(rows, scenarios, strict=True)
         )
-    except (pl.exceptions.PolarsError, OSError, ValueError, KeyError) as error:
-        raise StoreError(f"{path}: {str(error).splitlines()[0]}") from None
+    # What a row lacks, or has in a key's place: SyntaxError is of lists as text.
+    except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise StoreError(f"{path}: {reason}") from None
 
-    return Data(made.preset, scenarios, records, missing)
+    return Data(made.preset, scenarios, records, made.missing.get(figure.name, 0))
 
 
 def scenario_of(row: Mapping[str, Any]) -> Scenario:

@@ -1,8 +1,13 @@
 """`ofan results compare`: two folders side by side; other experiments are refused by name."""
 
 import json
+import os
+import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
@@ -68,3 +73,57 @@ def test_what_is_no_results_folder_is_one_line(tmp_path: Path, folders: list[Pat
     done = invoke("results", "compare", tmp_path, folders[0])
     assert done.exit_code != 0
     assert "is no results folder" in done.output
+
+
+HOSTILE: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "what is no number": lambda rows: rows.with_columns(increase=pl.lit(float("nan"))),
+    "more than 100,000": lambda rows: pl.concat([rows] * 60_000),
+    "no proper name": lambda rows: rows.with_columns(policy=pl.lit("\x1b[2J")),
+    "Input should be a valid integer": lambda rows: rows.with_columns(k=pl.lit("x")),
+    "Field required": lambda rows: rows.drop("cct_ps"),
+}
+
+
+@pytest.mark.parametrize("said", HOSTILE)
+def test_hostile_tables_are_one_line(said: str, folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0], tmp_path / "x")
+    file = tmp_path / "x" / "results.parquet"
+    HOSTILE[said](pl.read_parquet(file)).write_parquet(file)
+    one_line(invoke("results", "compare", tmp_path / "x", folders[0]), said)
+
+
+def test_names_are_no_markup(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0], tmp_path / "x")
+    file = tmp_path / "x" / "results.parquet"
+    pl.read_parquet(file).with_columns(policy=pl.lit("[/a]")).write_parquet(file)
+    done = invoke("results", "compare", tmp_path / "x", tmp_path / "x")
+    assert done.exit_code == 0 and "[/a]" in done.output, done.output
+
+
+def test_as_many_load_balancers_as_rows_take_no_square_of_time(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    shutil.copytree(folders[0], tmp_path / "x")
+    file = tmp_path / "x" / "results.parquet"
+    rows = pl.concat([pl.read_parquet(file)] * 1_500)
+    rows.with_columns(policy="p" + pl.int_range(len(rows)).cast(pl.String)).write_parquet(file)
+    begun = time.process_time()
+    done = invoke("results", "compare", tmp_path / "x", tmp_path / "x", "--json")
+    assert len(json.loads(done.stdout)["rows"]) == 10 * len(rows)
+    assert time.process_time() - begun < 10
+
+
+@pytest.mark.parametrize("name", ["results.parquet", "experiment.toml"])
+def test_what_is_no_file_is_one_line(name: str, folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0], tmp_path / "x")
+    file = tmp_path / "x" / name
+    for make in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):
+        file.unlink(missing_ok=True)
+        make(file)
+        one_line(invoke("results", "compare", tmp_path / "x", folders[0]), f"no file {name}")
+        file.rmdir() if file.is_dir() else file.unlink()
+
+
+def one_line(done: Result, said: str) -> None:
+    assert done.exit_code != 0 and isinstance(done.exception, SystemExit), done.exception
+    assert said in done.output and len(done.output.splitlines()) == 1, done.output
