@@ -26,7 +26,8 @@ def _packets(scenario: Scenario) -> int:
         "pairs": len(scenario.collective.pairs),
     }.get(scenario.collective.matrix)
 
-    if flows is None or scenario.jobs or scenario.collective.is_graph:
+    # Planes share a message, or carry it in turn.
+    if flows is None or scenario.jobs or scenario.collective.is_graph or scenario.fabric.planes:
         return int(whole_flows(scenario).packets.sum())
 
     return flows * packet_count(scenario, message_bytes(scenario))

@@ -1,6 +1,6 @@
 """CLAIMS: what the paper claims, each with the criterion that decides it, fixed before looking."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -274,12 +274,12 @@ def combined(verdicts: Sequence[Verdict]) -> Outcome:
     return outcomes.pop() if len(outcomes) == 1 else PARTLY
 
 
-def sure(verdict: Verdict, is_look: bool = False) -> Verdict:
+def sure(verdict: Verdict, claims: Mapping[str, Claim], is_look: bool = False) -> Verdict:
     """Return a verdict as it may be said: "too few seeds" below the least of its claim.
 
     A mere look (`--quick`) decides nothing by runs: it has other fabrics, too.
     """
-    least = CLAIMS[verdict.claim].least_seeds
+    least = claims[verdict.claim].least_seeds
     if verdict.verdict == OPEN or verdict.seeds is None:
         return verdict
 

@@ -21,7 +21,7 @@ from rich.progress import (
 from sim.cli import one_line_errors, processors
 from sim.engine import prepare
 from sim.report import files
-from sim.report.contents import FIGURES, figure
+from sim.report.contents import BEYOND, EDITIONS, FIGURES, Edition, figure
 from sim.report.drawing import draw
 from sim.report.figure import Data, Figure, Level, Preset
 from sim.report.gather import Machines, batches, collect, compute
@@ -38,6 +38,7 @@ Examples:
   ofan report --full --scheduler tcp://127.0.0.1:8786   everything, on a Dask cluster
   ofan report --draw-only                               the page from what is finished so far
   ofan report --data docs/report/data --output build/again     the page of data that is there
+  ofan report --beyond                                  what the paper does not have, likewise
 """
 MILLION = 1e6
 
@@ -92,9 +93,12 @@ def _lines() -> Report:
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build/report"),
-    show_default=True,
-    help="Folder for page, data and finished runs.",
+    help="Folder for page, data and finished runs.  [build/report, build/beyond]",
+)
+@click.option(
+    "--beyond",
+    is_flag=True,
+    help="Not the paper: other fabrics, collectives, training steps, faults, congestion controls.",
 )
 @click.option(
     "--quick", "level", flag_value="quick", help="Few seeds and small fabrics, under three minutes."
@@ -105,8 +109,8 @@ def _lines() -> Report:
     "names",
     multiple=True,
     metavar="NAME",
-    type=click.Choice(list(FIGURES)),
-    help=f"Only this figure; repeatable: {', '.join(FIGURES)}.",
+    type=click.Choice([*FIGURES, *BEYOND]),
+    help=f"Only this figure; repeatable: {', '.join(FIGURES)}; beyond: {', '.join(BEYOND)}.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, help="The first seed."
@@ -129,7 +133,8 @@ def _lines() -> Report:
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts to stdout as JSON.")
 def report(
-    output: Path,
+    output: Path | None,
+    beyond: bool,
     level: Level | None,
     names: tuple[str, ...],
     seed: int,
@@ -144,9 +149,12 @@ def report(
         raise click.UsageError("--data says which preset and seeds it has")
 
     with one_line_errors():
-        figures = [figure(name) for name in FIGURES if not names or name in names]
-        if kept:
-            made = MadeWith.read(kept)
+        kept_made = MadeWith.read(kept) if kept else None
+        edition = _edition(beyond, kept_made)
+        figures = _figures(edition, names)
+        output = output or Path("build") / ("beyond" if edition.slug == "beyond" else "report")
+        if kept and kept_made:
+            made = kept_made
             found = stored(figures, made, kept)
         else:
             preset = Preset(level or "default", seed)
@@ -155,14 +163,35 @@ def report(
             ran = 0 if draw_only else simulate(figures, preset, output / files.STORES, machines)
             wall_s = files.wall_s(output / files.STORES, time.monotonic() - began if ran else 0)
             found = collect(figures, preset, output / files.STORES)
-            made = made_with(preset, wall_s, figures, found)
+            made = made_with(edition, preset, wall_s, figures, found)
 
-        drawn = [draw(each, found[each.name], output / files.PICTURES) for each in figures]
+        drawn = [
+            draw(each, found[each.name], output / files.PICTURES, edition.claims)
+            for each in figures
+        ]
         # All figures are judged together: a claim may have its verdict from several.
-        judged = judge(drawn)
-        page = files.write(output, drawn, judged, made)
+        judged = judge(drawn, edition.claims)
+        page = files.write(output, edition, drawn, judged, made)
 
     show(page, judged, as_json)
+
+
+def _edition(beyond: bool, kept: MadeWith | None) -> Edition:
+    """Return the report that is asked for; data say themselves of which they are."""
+    if kept and beyond and kept.edition != "beyond":
+        raise click.UsageError("--beyond: that data is of the paper's report")
+
+    return EDITIONS[kept.edition if kept else "beyond" if beyond else "paper"]
+
+
+def _figures(edition: Edition, names: Sequence[str]) -> list[Figure]:
+    """Return the figures of these names, all of the report without any."""
+    strange = [name for name in names if name not in edition.figures]
+    if strange:
+        other = "without" if edition.slug == "beyond" else "with"
+        raise click.UsageError(f"--figure {strange[0]} goes {other} --beyond")
+
+    return [figure(name) for name in edition.figures if not names or name in names]
 
 
 def simulate(figures: Sequence[Figure], preset: Preset, folder: Path, machines: Machines) -> int:
@@ -176,7 +205,11 @@ def simulate(figures: Sequence[Figure], preset: Preset, folder: Path, machines: 
 
 
 def made_with(
-    preset: Preset, wall_s: float, figures: Sequence[Figure], found: Mapping[str, Data]
+    edition: Edition,
+    preset: Preset,
+    wall_s: float,
+    figures: Sequence[Figure],
+    found: Mapping[str, Data],
 ) -> MadeWith:
     """Return what a report is made with; what runs cost is counted once for each."""
     # Figures share runs under names of their own: what was measured and the rest of the scenario
@@ -201,6 +234,7 @@ def made_with(
         seeds=f"{min(seeds)} to {max(seeds)}" if seeds else "none",
         environment=surroundings(),
         missing={each.name: found[each.name].missing for each in figures},
+        edition=edition.slug,
     )
 
 

@@ -5,6 +5,7 @@ A figure with runs missing shows what it can and says the rest.
 
 import io
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import matplotlib as mpl
 import polars as pl
 from PIL import Image
 
-from sim.report.claims import sure
+from sim.report.claims import Claim, sure
 from sim.report.figure import Data, Figure, Verdict, slug
 from sim.report.style import STYLE
 
@@ -36,8 +37,8 @@ class Drawn:
     problem: str = ""
 
 
-def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
-    """Draw a figure into `folder` and decide its claims.
+def draw(figure: Figure, data: Data, folder: Path, claims: Mapping[str, Claim]) -> Drawn:
+    """Draw a figure into `folder` and decide which of `claims` it can.
 
     Errors are a line on the page only where runs are missing.
     """
@@ -56,7 +57,7 @@ def draw(figure: Figure, data: Data, folder: Path) -> Drawn:
 
         for verdict in figure.claims(data):
             # One by one: what was decided before an error counts.
-            verdicts.append(sure(verdict, data.preset.level == "quick"))
+            verdicts.append(sure(verdict, claims, data.preset.level == "quick"))
 
     # Figures need not be written for holes in their data. With all runs there, an error is a fault
     # of ours and must not become a line on a page.

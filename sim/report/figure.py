@@ -105,7 +105,13 @@ class Data:
         """Return a row per run: dotted scenario keys, the record's fields, what was measured."""
         runs = zip(self.scenarios, self.records, strict=True)
         rows = [
-            {**dict(dotted(plain(scenario))), **_fields(record), "policy": variant_of(scenario)}
+            {
+                **dict(dotted(plain(scenario))),
+                **_fields(record),
+                "policy": variant_of(scenario),
+                # Data go to others, to whom folders of this machine say nothing.
+                "collective.file": Path(scenario.collective.file or "").name or None,
+            }
             for scenario, record in runs
         ]
         # All rows decide a column's type: the first hundred may lack what later ones have measured,

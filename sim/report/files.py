@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from sim.report.contents import Edition
 from sim.report.drawing import Drawn
 from sim.report.page import Judged, claims_frame, render
 from sim.report.stored import MadeWith
@@ -16,7 +17,13 @@ STORES = "store"
 WALL = "wall.json"
 
 
-def write(output: Path, drawn: Sequence[Drawn], judged: Sequence[Judged], made: MadeWith) -> Path:
+def write(
+    output: Path,
+    edition: Edition,
+    drawn: Sequence[Drawn],
+    judged: Sequence[Judged],
+    made: MadeWith,
+) -> Path:
     """Write page and data under `output`; return the page's path."""
     folder = output / DATA
     folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +38,7 @@ def write(output: Path, drawn: Sequence[Drawn], judged: Sequence[Judged], made: 
             part.data.frame.write_parquet(path, compression="zstd")
 
     page = output / PAGE
-    page.write_text(render(drawn, judged, made), encoding="utf-8")
+    page.write_text(render(edition, drawn, judged, made), encoding="utf-8")
     return page
 
 

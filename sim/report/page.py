@@ -17,10 +17,10 @@ from typing import Any
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from sim.report.claims import CLAIMS, Claim, combined
+from sim.report.claims import Claim, combined
+from sim.report.contents import Edition
 from sim.report.drawing import Drawn, smaller
 from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
-from sim.report.plain import PLAIN
 from sim.report.stored import MadeWith
 from sim.store import model_version
 
@@ -28,12 +28,6 @@ LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
 MIME = "data:image/svg+xml;base64,"
 PNG = "data:image/png;base64,"
 VIEW_BOX = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
-SCOPE = {
-    "quick": "Quick preset: few seeds, small fabrics. A look, not a result: what seeds decide is "
-    "left open.",
-    "default": "Default preset: all figures; all-to-all up to k = 8.",
-    "full": "Full preset: every figure with all seeds, up to k = 64.",
-}
 SLUGS: dict[Outcome, str] = {
     HOLDS: "holds",
     PARTLY: "partly",
@@ -58,17 +52,17 @@ class Judged:
         return SLUGS[self.outcome]
 
 
-def judge(drawn: Sequence[Drawn]) -> list[Judged]:
-    """Return every claim of the paper, in order, with the verdicts of the figures."""
-    # From CLAIMS, not from the verdicts: a claim that nothing decides shows as not decided.
-    said: dict[str, list[tuple[str, Verdict]]] = {number: [] for number in CLAIMS}
+def judge(drawn: Sequence[Drawn], claims: Mapping[str, Claim]) -> list[Judged]:
+    """Return every claim, in order, with the verdicts of the figures."""
+    # From the table, not from the verdicts: a claim that nothing decides shows as not decided.
+    said: dict[str, list[tuple[str, Verdict]]] = {number: [] for number in claims}
     for part in drawn:
         for verdict in part.verdicts:
             said[verdict.claim].append((part.figure.name, verdict))
 
     return [
         Judged(
-            number, CLAIMS[number], combined([verdict for _, verdict in verdicts]), tuple(verdicts)
+            number, claims[number], combined([verdict for _, verdict in verdicts]), tuple(verdicts)
         )
         for number, verdicts in said.items()
     ]
@@ -80,7 +74,9 @@ def counts(judged: Iterable[Judged]) -> dict[Outcome, int]:
     return {outcome: found[outcome] for outcome in SLUGS}
 
 
-def render(drawn: Sequence[Drawn], judged: Sequence[Judged], made: MadeWith) -> str:
+def render(
+    edition: Edition, drawn: Sequence[Drawn], judged: Sequence[Judged], made: MadeWith
+) -> str:
     """Return the page."""
     environment = Environment(
         loader=PackageLoader("sim.report"),
@@ -99,12 +95,12 @@ def render(drawn: Sequence[Drawn], judged: Sequence[Judged], made: MadeWith) -> 
     return environment.get_template("page.html").render(
         drawn=drawn,
         judged=judged,
-        plain=PLAIN,
+        edition=edition,
         thumbnails=thumbnails(drawn, judged),
         counts={SLUGS[outcome]: (outcome, number) for outcome, number in counts(judged).items()},
         slugs=SLUGS,
         preset=made.preset,
-        scope=SCOPE[made.preset.level],
+        scope=edition.scope[made.preset.level],
         made=made,
         missing=sum(part.data.missing for part in drawn),
     )

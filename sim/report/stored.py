@@ -17,6 +17,7 @@ from sim.store import plain
 
 # Beside the data: what it was made with, which no row of it says.
 MADE_WITH = "made_with.json"
+PAPER = "paper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class MadeWith:
     seeds: str
     environment: Mapping[str, str]
     missing: Mapping[str, int]
+    edition: str = PAPER
 
     def write(self, folder: Path) -> None:
         """Keep it beside the data."""

@@ -92,18 +92,18 @@ def test_checks_decide(checks: list[bool | None], outcome: Outcome) -> None:
     [("C02", 3, FEW), ("C02", 10, HOLDS), ("C17", 30, FEW), ("C17", 300, HOLDS)],
 )
 def test_a_verdict_needs_the_seeds_of_its_claim(claim: str, seeds: int, outcome: Outcome) -> None:
-    assert sure(Verdict(claim, HOLDS, "", seeds=seeds)).verdict == outcome
+    assert sure(Verdict(claim, HOLDS, "", seeds=seeds), CLAIMS).verdict == outcome
 
 
 def test_what_is_not_drawn_needs_no_seeds() -> None:
-    assert sure(Verdict("C22", HOLDS, "")).verdict == HOLDS
+    assert sure(Verdict("C22", HOLDS, ""), CLAIMS).verdict == HOLDS
 
 
 def test_a_look_decides_nothing_by_runs() -> None:
     verdict = Verdict("C31", HOLDS, "", seeds=1000)
-    assert sure(verdict).verdict == HOLDS
-    assert sure(verdict, is_look=True).verdict == FEW
-    assert sure(Verdict("C22", HOLDS, ""), is_look=True).verdict == HOLDS
+    assert sure(verdict, CLAIMS).verdict == HOLDS
+    assert sure(verdict, CLAIMS, is_look=True).verdict == FEW
+    assert sure(Verdict("C22", HOLDS, ""), CLAIMS, is_look=True).verdict == HOLDS
 
 
 def test_every_claim_of_the_paper_is_listed() -> None:

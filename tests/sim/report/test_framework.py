@@ -12,10 +12,19 @@ from fattree.policies import POLICIES
 from ofan import cli
 from sim.cost import packet_hops
 from sim.report.claims import CLAIMS
-from sim.report.contents import FIGURES, figure
-from sim.report.figure import VARIANTS, Data, Measured, Preset, grid, nested, slug, variant_of
+from sim.report.contents import BEYOND, EDITIONS, FIGURES, Edition, figure
+from sim.report.figure import (
+    VARIANTS,
+    Data,
+    Level,
+    Measured,
+    Preset,
+    grid,
+    nested,
+    slug,
+    variant_of,
+)
 from sim.report.gather import batches
-from sim.report.plain import PLAIN
 from sim.report.style import LOOK
 
 TINY = ("--quick", "--figure", "timeline", "--figure", "invariant", "--jobs", "1")
@@ -37,7 +46,7 @@ def test_an_unknown_setting_is_refused() -> None:
         nested({"colour": 1})
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [*FIGURES, *BEYOND])
 def test_every_figure_has_a_name_and_runs_in_every_preset(name: str) -> None:
     chosen = figure(name)
     assert chosen.name == name
@@ -48,15 +57,20 @@ def test_every_figure_has_a_name_and_runs_in_every_preset(name: str) -> None:
     )
 
 
-def test_presets_cost_what_they_promise(tmp_path: Path) -> None:
-    def cost(level: str) -> int:
-        found = batches(map(figure, FIGURES), Preset(level), tmp_path)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("slug", "quick", "default"), [("paper", 2e9, 25e9), ("beyond", 1e9, 15e9)]
+)
+def test_presets_cost_what_they_promise(
+    slug: str, quick: float, default: float, tmp_path: Path
+) -> None:
+    def cost(level: Level) -> int:
+        found = batches(map(figure, EDITIONS[slug].figures), Preset(level), tmp_path)
         return sum(
             packet_hops(scenario) for batch in found.values() for scenario in batch.scenarios
         )
 
-    assert cost("quick") < 2e9
-    assert cost("default") < 25e9
+    assert cost("quick") < quick
+    assert cost("default") < default
 
 
 def test_a_scenario_of_two_figures_runs_once(tmp_path: Path) -> None:
@@ -151,6 +165,8 @@ def test_drawing_what_is_not_finished_says_so(tmp_path: Path) -> None:
         (["--jobs", "0"], "jobs"),
         (["--seed", "-1"], "seed"),
         (["--output", "/dev/null/x"], "null"),
+        (["--beyond"], "--figure timeline goes without --beyond"),
+        (["--figure", "fabrics"], "--figure fabrics goes with --beyond"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -166,9 +182,10 @@ def test_bad_input_is_one_line(
     assert message in lines[-1]
 
 
-def test_every_claim_has_a_plain_sentence() -> None:
-    assert list(PLAIN) == list(CLAIMS)
-    assert all(text.endswith(".") and len(text) <= 100 for text in PLAIN.values())
+@pytest.mark.parametrize("edition", EDITIONS.values())
+def test_every_claim_has_a_plain_sentence(edition: Edition) -> None:
+    assert list(edition.plain) == list(edition.claims)
+    assert all(text.endswith(".") and len(text) <= 100 for text in edition.plain.values())
 
 
 def test_a_report_is_drawn_again_from_its_data_alone(tmp_path: Path) -> None:
