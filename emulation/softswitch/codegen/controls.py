@@ -243,8 +243,11 @@ class ControlCode:
         if profile.algorithm is not None:
             inputs = parts_of(self._program, profile.inputs)
             # Only a group needs the hash; an entry may also name a single member.
-            chosen = hash_value(self._constants, profile.algorithm, inputs).source
-            key = f"{chosen} if {names.ENTRY}[0] == {USE_GROUP} else 0"
+            chosen = hash_value(self._constants, profile.algorithm, inputs)
+            # BMv2 keeps the last 32 bits of any hash.
+            fits = chosen.bits is not None and chosen.bits <= 32
+            cut = chosen.source if fits else f"({chosen.source}) & 0xffffffff"
+            key = f"{cut} if {names.ENTRY}[0] == {USE_GROUP} else 0"
 
         return [
             # USE_MEMBER and USE_GROUP lie below NO_ACTION.

@@ -16,8 +16,8 @@ from emulation.softswitch.codegen import names
 
 # Python's compiler refuses more than 100 levels of indentation.
 MAX_DEPTH = 40
-# A parser that consumes something every time round comes to the end of the frame sooner.
-MAX_STEPS = 1 << 16
+# Two loops of 255 turns, one in the other, take 400,000; BMv2 would never come back.
+MAX_STEPS = 1 << 24
 NO_CONDITION = None
 
 Lines = list[str]

@@ -242,3 +242,24 @@ def test_places_are_those_of_the_source() -> None:
 def test_compiling_twice_gives_the_same_bytes(path: Path) -> None:
     first, second = (compile_file(path, [P4SRC / "include", P4SRC]).json for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("case", ["parser_lookahead", "parser_lookahead_stack"])
+def test_bmv2_finds_a_packet_too_short_for_all_that_is_looked_at(case: str) -> None:
+    # Its check is of a lookahead's width, whatever its offset.
+    parser = compile_file(HERE / "cases" / f"{case}.p4").json["parsers"][0]
+    looks = 0
+
+    for state in parser["parse_states"]:
+        whole = 0
+        for op in state["parser_ops"]:
+            source = op["parameters"][-1]
+            if op["op"] in ("extract", "extract_VL", "advance"):
+                whole = 0
+            elif source.get("type") == "lookahead":
+                offset, bits = source["value"]
+                whole = max(whole, bits)
+                looks += 1
+                assert offset + bits <= whole
+
+    assert looks > 2

@@ -96,10 +96,41 @@ def _log_msg(call: Call) -> None:
         fail("the message must be a string", message.span)
 
     values: tuple[ir.Value, ...] = ()
+    logged: tuple[ty.Type, ...] = ()
     if len(call.args) > 1:
         values = tuple(flatten(lower(call.arg(1), call.frame), call.arg(1).span))
+        logged = _members(call.arg(1).type)
 
-    call.emit("log_msg", ir.Text(str(message.value)), ir.Vector(values))
+    first, *pieces = str(message.value).split("{}")
+    # BMv2 would end at the first packet.
+    if len(pieces) != len(logged):
+        fail(f"the message has {len(pieces)} {{}} for {len(logged)} values", call.span)
+
+    shown = "".join(f"{_shown(type_)}{rest}" for type_, rest in zip(logged, pieces, strict=True))
+    call.emit("log_msg", ir.Text(first + shown), ir.Vector(values))
+
+
+def _members(type_: ty.Type) -> tuple[ty.Type, ...]:
+    match ty.underlying(type_):
+        case ty.Tuple(elements):
+            return elements
+        case ty.Record(fields) | ty.Struct(fields=fields):
+            return tuple(item.type for item in fields)
+        case ty.Stack(element, size):
+            return (element,) * size
+        case _:
+            return (type_,)
+
+
+def _shown(type_: ty.Type) -> str:
+    """Return the text for a value in a message: a `{}` for each number that it is made of."""
+    match ty.underlying(type_):
+        case ty.Record(fields) | ty.Struct(fields=fields):
+            return f"({','.join(f'{item.name}:{_shown(item.type)}' for item in fields)})"
+        case ty.Tuple() | ty.Stack():
+            return f"({','.join(map(_shown, _members(type_)))})"
+        case _:
+            return "{}"
 
 
 def _assertion(call: Call) -> None:

@@ -41,7 +41,13 @@ def _extract(call: Call) -> None:
 
 
 def _lookahead(call: Call) -> ir.Operand:
-    result, _ = _look(call.types[0], 0, call)
+    type_ = call.types[0]
+    if isinstance(ty.underlying(type_), ty.Struct | ty.Stack):
+        # BMv2 holds the width of a lookahead against what is left of the packet, not its offset:
+        # only one of all the bits finds the packet too short, and before anything is stored.
+        _look(ty.Bits(ty.width_of(type_)), 0, call)
+
+    result, _ = _look(type_, 0, call)
     return result
 
 

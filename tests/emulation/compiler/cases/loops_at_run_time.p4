@@ -16,9 +16,14 @@ control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             hdr.data.d = hdr.data.d + (bit<32>) i;
         }
     }
+    action count_pairs(bit<8> limit) {
+        for (bit<8> i = 0; i < limit; i += 1) {
+            for (bit<8> j = 0; j < limit; j += 1) { hdr.data.d = hdr.data.d + 1; }
+        }
+    }
     table sums {
         key = { hdr.data.a: exact; }
-        actions = { add_up; NoAction; }
+        actions = { add_up; count_pairs; NoAction; }
     }
     apply {
         standard.egress_spec = 1;
