@@ -198,7 +198,8 @@ def link_flaps(fabric: MininetFabric) -> Sample:
     fabric.installations.clear()
     link = links(fabric, CORE_LINK)
     times = [
-        (FAULT_MS + 50 * n, LinkChange(**{"up" if n % 2 else "down": link})) for n in range(20)
+        (FAULT_MS + 50 * n, LinkChange(up=link) if n % 2 else LinkChange(down=link))
+        for n in range(20)
     ]
     outcome = disturbed(
         fabric, *((at_ms, partial(fabric.change_links, change)) for at_ms, change in times)

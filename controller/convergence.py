@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from controller.fabric_controller import LinkChange, Step
 from fattree.sections.failures import Detection
+from fattree.slow_links import NOT_SLOW, Slow
 
 
 @dataclass(slots=True, eq=False)
@@ -17,7 +18,8 @@ class Convergence:
 
     An instant is None where it is not known, or not reached yet.
 
-    `failed` are the links that routes avoid after it. `failed_ps` is when the links really changed.
+    `failed` are the links that routes avoid after it, `slow` those that they spare. `failed_ps` is
+    when the links really changed.
     """
 
     change: LinkChange
@@ -29,6 +31,7 @@ class Convergence:
     installed_ps: int | None = None
     updates: int = 0
     switches: int = 0
+    slow: Slow = NOT_SLOW
 
     @property
     def at_ps(self) -> int:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from controller.convergence import Convergence
 from controller.fabric_controller import FabricController, LinkChange, Step
 from fattree.failures import Links
+from fattree.slow_links import Slow, after
 
 OnInstalled: TypeAlias = Callable[[Convergence], object]
 
@@ -20,7 +21,8 @@ class Driver:
 
     `clock` is the controller's time in picoseconds, which never goes back; `at` calls an action at
     such a time; `write` sends steps to switches; `tell_hosts` lets hosts know which links the
-    routes avoid from now on. Records tell the time since `origin_ps`, the start of the run.
+    routes avoid from now on, and which they spare. Records tell the time since `origin_ps`, the
+    start of the run.
     """
 
     def __init__(
@@ -29,10 +31,11 @@ class Driver:
         clock: Callable[[], int],
         at: Callable[[int, Callable[[], object]], object],
         write: Callable[[Sequence[Step]], object],
-        tell_hosts: Callable[[Links], object],
+        tell_hosts: Callable[[Links, Slow], object],
     ) -> None:
         self.controller = controller
         self.routed: Links = controller.failed
+        self.routed_slow: Slow = controller.slow
         self.installations: list[Convergence] = []
         self.origin_ps = 0
         self._clock = clock
@@ -76,6 +79,7 @@ class Driver:
             change,
             detection=controller.scenario.controller.detection,
             failed=controller.failed,
+            slow=controller.slow,
             detected_ps=at_ps - self.origin_ps,
             failed_ps=self._failed_ps(change),
         )
@@ -96,7 +100,7 @@ class Driver:
 
     def _failed_ps(self, change: LinkChange) -> int | None:
         """Return when the last of the links changed; None where nobody has said so."""
-        links = change.down | change.up
+        links = change.down | change.up | {slow.link for slow in change.paced}
         known = [self._changed_ps[link] for link in links if link in self._changed_ps]
 
         return max(known) - self.origin_ps if known else None
@@ -113,7 +117,8 @@ class Driver:
     def _install(self, convergence: Convergence, steps: Sequence[Step]) -> None:
         # Hosts first: where steps are real messages, switches take a while to acknowledge them.
         self.routed = convergence.failed
-        self._tell_hosts(self.routed)
+        self.routed_slow = convergence.slow
+        self._tell_hosts(self.routed, self.routed_slow)
         self._write(steps)
         convergence.installed(self.now_ps())
 
@@ -124,4 +129,5 @@ class Driver:
                 call(convergence)
 
     def _is_followed(self, change: LinkChange) -> bool:
-        return change.down <= self.routed and not change.up & self.routed
+        is_paced = after(self.routed_slow, change.paced) == self.routed_slow
+        return is_paced and change.down <= self.routed and not change.up & self.routed

@@ -17,15 +17,20 @@ from controller.plan import Planner
 from controller.reconcile import Installed, adopted, reconcile
 from fattree.experiment import Scenario
 from fattree.forwarding import Drawn, Forwarding, scenario_forwarding
+from fattree.slow_links import NOT_SLOW, Slow, after
 from fattree.wecmp import LinkState
 
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """Inter-switch links (indices) that go down and come up at one instant."""
+    """Inter-switch links (indices) that go down and come up at one instant.
+
+    Or run at other rates: `paced` says at which shares of their own.
+    """
 
     down: frozenset[int] = frozenset()
     up: frozenset[int] = frozenset()
+    paced: Slow = NOT_SLOW
 
 
 class Step(NamedTuple):
@@ -51,9 +56,16 @@ class FabricController:
     cannot hold the plan.
     """
 
-    def __init__(self, scenario: Scenario, pipeline: Pipeline, failed: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        pipeline: Pipeline,
+        failed: Iterable[int] = (),
+        slow: Slow = NOT_SLOW,
+    ) -> None:
         self.scenario = scenario
         self.failed = frozenset(failed)
+        self.slow = slow
         self.convergence_ps = scenario.convergence_ps
 
         # Without `punt` no switch would send a probe back, and every link would seem dead.
@@ -81,6 +93,8 @@ class FabricController:
 
         Only what changes.
         """
+        # Damping is for links that come and go: a slow one is weighed, not left out.
+        self.slow = after(self.slow, event.paced)
         if self._damping is None:
             return self._move(now_ps, self.failed - event.up | event.down)
 
@@ -120,11 +134,13 @@ class FabricController:
     def forwarding(self) -> Forwarding:
         """Return groups, schedules and starts for the present state of the links."""
         return scenario_forwarding(
-            self.scenario, LinkState.without(self.scenario.tree, self.failed), self._drawn
+            self.scenario,
+            LinkState.without(self.scenario.tree, self.failed, self.slow),
+            self._drawn,
         )
 
     def _whole(self) -> Forwarding:
-        """Return the forwarding of a fabric without failures."""
+        """Return the forwarding of a fabric whose links are whole."""
         # Only a switch that is read back asks for it, so it is not made before.
         if self._home is None:
             self._home = scenario_forwarding(

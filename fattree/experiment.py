@@ -17,7 +17,7 @@ from fattree.policies import POLICIES, Policy
 from fattree.sections.base import Section
 from fattree.sections.collective import Collective, Job
 from fattree.sections.fabric import DEFAULT_QUEUE_BYTES, Fabric
-from fattree.sections.failures import Controller, FailureEvent, Failures, Loss, Place
+from fattree.sections.failures import Controller, Degraded, FailureEvent, Failures, Loss, Place
 from fattree.sections.hosts import LoadBalancer, Packets, Transport
 from fattree.sections.own import LIKE, AgentPacket, HostRule, OwnHostRule, OwnProgram
 from fattree.topology import FatTree, Level, Speeds
@@ -28,6 +28,7 @@ __all__ = [
     "AgentPacket",
     "Collective",
     "Controller",
+    "Degraded",
     "Experiment",
     "Fabric",
     "FailureEvent",
@@ -231,10 +232,14 @@ class Scenario(Settings):
         default = NSCC_ECN_PERCENT if self.transport.congestion == "nscc" else None
         return self.load_balancer.ecn_percent or self.scheme.ecn_percent or default
 
-    def tx_ps(self, size: int, level: Level = Level.HOST) -> int:
-        """Return how long `size` bytes occupy a link."""
+    def link_bps(self, level: Level, share: float = 1) -> int:
+        """Return the rate in bit/s of a link of a level that carries a share of it."""
+        return max(1, round(self.rates_bps[level] * Fraction(str(share))))
+
+    def tx_ps(self, size: int, level: Level = Level.HOST, share: float = 1) -> int:
+        """Return how long `size` bytes occupy a link that carries a share of its rate."""
         # Rounded up to whole ps: no link is ever faster than its rate.
-        return -(-size * 8 * PS_PER_SECOND // self.rates_bps[level])
+        return -(-size * 8 * PS_PER_SECOND // self.link_bps(level, share))
 
     def path_ps(self, hops: int, size: int) -> int:
         """Return how long a packet of `size` bytes travels an empty path of so many links."""

@@ -12,11 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.addressing import host_name, host_named, link_named, switch_named
+from fattree.addressing import host_name
 from fattree.draws import MASK, Stream, component, mix
 from fattree.errors import FailureError
-from fattree.experiment import Place, Scenario
+from fattree.experiment import Scenario
 from fattree.flows import Flows
+from fattree.places import places
+from fattree.slow_links import NOT_SLOW, RateChange, Slow, after, rate_changes
 from fattree.topology import FatTree
 from fattree.units import PS_PER_NS
 from fattree.wecmp import LinkState, agg_weights, reach
@@ -49,12 +51,12 @@ class LinkChange:
     up: Links
 
 
-@dataclass(frozen=True, slots=True)
-class RouteChange:
-    """From `time_ps` on, every switch routes for the links in `failed` being down."""
+class RouteChange(NamedTuple):
+    """From `time_ps` on, switches route for links in `failed` being down and in `slow` slow."""
 
     time_ps: int
     failed: Links
+    slow: Slow = NOT_SLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class Timeline:
     """All link events of a run, in order; the routes that hold at the start, and their changes.
 
     `redraws`: how often the draw was repeated. `hosts` are the outages of hosts' links, of which no
-    route knows, by host.
+    route knows, by host. `rates` are links that become slower or faster, `first_slow` those that
+    the first routes weigh.
     """
 
     changes: tuple[LinkChange, ...]
@@ -70,12 +73,15 @@ class Timeline:
     routes: tuple[RouteChange, ...]
     redraws: int
     hosts: tuple[Outage, ...] = ()
+    rates: tuple[RateChange, ...] = ()
+    first_slow: Slow = NOT_SLOW
 
     @property
     def last_change_ps(self) -> int:
         """Return when links or routes change for the last time."""
         times = [change.time_ps for change in self.changes]
         times += [change.time_ps for change in self.routes]
+        times += [change.time_ps for change in self.rates]
         times += [outage.up_ps for outage in self.hosts if outage.up_ps != FOREVER]
         return max(times, default=0)
 
@@ -114,8 +120,17 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
                 "lower failures.rate"
             )
 
-    first, routes = _routes(changes, scenario.convergence_ps)
-    return Timeline(changes, first, routes, attempt, tuple(_merged(hosts)))
+    rates = rate_changes(scenario)
+    first, routes = _routes(changes, rates, scenario.convergence_ps)
+    return Timeline(
+        changes,
+        first.failed,
+        routes,
+        redraws=attempt,
+        hosts=tuple(_merged(hosts)),
+        rates=rates,
+        first_slow=first.slow,
+    )
 
 
 def draw(scenario: Scenario, attempt: int) -> list[Outage]:
@@ -152,24 +167,6 @@ def named_outages(scenario: Scenario) -> tuple[list[Outage], list[Outage]]:
             hosts += [Outage(host, down_ps + shift, end_ps) for host in of_hosts]
 
     return links, hosts
-
-
-def places(tree: FatTree, place: Place) -> tuple[list[int], list[int]]:
-    """Return the links between switches, and the hosts, that a place means; raises AddressError."""
-    if place.link is not None:
-        return [link_named(tree, place.link)], []
-
-    if place.host is not None:
-        return [], [host_named(tree, place.host)]
-
-    switch = switch_named(tree, place.switch or "")
-    links = [tree.link_at(switch, port) for port in tree.ports(switch)]
-    hosts = [
-        tree.host_at(switch, port)
-        for port, link in zip(tree.ports(switch), links, strict=True)
-        if link is None
-    ]
-    return [link for link in links if link is not None], hosts
 
 
 def loss_thresholds(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]:
@@ -229,20 +226,35 @@ def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
 
 
 def _routes(
-    changes: tuple[LinkChange, ...], convergence_ps: int | None
-) -> tuple[Links, tuple[RouteChange, ...]]:
+    changes: tuple[LinkChange, ...], rates: tuple[RateChange, ...], convergence_ps: int | None
+) -> tuple[RouteChange, tuple[RouteChange, ...]]:
+    first = RouteChange(0, frozenset())
     if convergence_ps is None:
-        return frozenset(), ()
+        return first, ()
 
-    times = (change.time_ps + convergence_ps for change in changes)
     routes = [
-        RouteChange(time, failed) for time, failed in zip(times, _states(changes), strict=True)
+        change._replace(time_ps=change.time_ps + convergence_ps)
+        for change in _known(changes, rates)
     ]
-    # With G = 0 a failure at time 0 is routed around before the first packet.
+    # With G = 0 what happens at time 0 is planned for before the first packet.
     if routes and routes[0].time_ps == 0:
-        return routes[0].failed, tuple(routes[1:])
+        return routes[0], tuple(routes[1:])
 
-    return frozenset(), tuple(routes)
+    return first, tuple(routes)
+
+
+def _known(changes: tuple[LinkChange, ...], rates: tuple[RateChange, ...]) -> Iterator[RouteChange]:
+    """Yield what there is to know of the links from each instant on at which that changes."""
+    failed = dict(zip((change.time_ps for change in changes), _states(changes), strict=True))
+    paced = {change.time_ps: change.links for change in rates}
+    state = RouteChange(0, frozenset())
+    for time_ps in sorted({*failed, *paced}):
+        state = RouteChange(
+            time_ps,
+            failed.get(time_ps, state.failed),
+            after(state.slow, paced.get(time_ps, NOT_SLOW)),
+        )
+        yield state
 
 
 def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from fattree.flows import offsets
 from fattree.iwrr import interleave, simplify
 from fattree.policies import RESHUFFLE_ORDERS, Chooser, Policy
 from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights, pod_weights, reach
+from fattree.wecmp import LinkState, Paths, agg_weights, reach, small
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -148,9 +148,40 @@ def port_orders(
     return np.take_along_axis(orders, ((np.arange(uplinks) + shift) % uplinks)[None], axis=2)
 
 
-def _weights_of(policy: Policy, weights: Int64) -> Slots:
+def _weights_of(policy: Policy, weights: Int64, links: LinkState) -> Slots:
     """Return the weights that a policy uses, each a byte (`fattree.wecmp`)."""
-    return (weights if policy.weighted else weights > 0).astype(np.uint8)
+    if not policy.weighted:
+        return (weights > 0).astype(np.uint8)
+
+    # Numbers of paths fit, what they carry may not.
+    return (weights if links.units == 1 else small(weights)).astype(np.uint8)
+
+
+class _Below(NamedTuple):
+    """What leads down to edges: whether each uplink's agg does, reach (destinations, uplinks).
+
+    To `slow` edges, as slow links lead there, an edge has other weights than to their pod:
+    `weights` (slow edges, uplinks).
+    """
+
+    reach: Bools
+    slow: Int64
+    weights: Slots
+
+
+def _below(
+    paths: Paths, links: LinkState, policy: Policy, edge: int, to_pods: Int64, reach: Bools
+) -> _Below:
+    """Return what leads down as one edge sees it, of whose weights `to_pods` are those to pods."""
+    edges = paths.behind_slow_links
+    if not policy.weighted or not len(edges):
+        return _Below(reach, np.zeros(0, dtype=np.int64), to_pods[:0].astype(np.uint8))
+
+    weights = paths.to_edges(edge, edges)
+    # Where a slow link is left out anyhow, as what is before or behind it is dead, nothing differs.
+    pods = edges * len(to_pods) // len(reach)
+    differ = (weights != to_pods[pods] * reach[edges]).any(axis=1) & (edges != edge)
+    return _Below(reach, edges[differ], _weights_of(policy, weights[differ], links))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +197,21 @@ class _Switch:
     groups: Int32
 
 
-def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
+def _rotation(weights: Slots, below: _Below | None, orders: Int64, own: int) -> _Switch:
     """Give every destination a group.
 
-    Destinations of one pod share its schedule unless they must skip uplinks.
+    Destinations of one pod share its schedule unless they must skip uplinks, or spare them.
 
-    weights (pods, uplinks); reach (destinations, uplinks) tells which uplinks' aggs reach a
-    destination edge, None at aggs.
+    weights (pods, uplinks); `below` is None at aggs.
     """
     rows = simplify(weights)
     used = np.arange(len(weights))
-    if reach is not None:
-        skipping, used = _skipping(rows, reach)
-        pods = skipping * len(weights) // len(reach)
+    if below is not None:
+        apart, used = _apart(rows, below)
 
         # Filtered after the division: the same sequence as the pod's with slots left out.
-        rows = np.concatenate([rows, rows[pods] * reach[skipping]])
-        orders = np.concatenate([orders, orders[pods]])
+        rows = np.concatenate([rows, _own_rows(rows, below, apart)])
+        orders = np.concatenate([orders, orders[apart * len(weights) // len(below.reach)]])
 
     # What is below the switch itself goes down, and needs no group.
     slots, lengths = interleave(rows, orders)
@@ -197,25 +226,34 @@ def _rotation(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _
     )
 
 
-def _skipping(rows: Slots, reach: Bools) -> tuple[Int64, Int64]:
-    """Return the destination edges that some uplink in use does not reach, and each one's row.
+def _apart(rows: Slots, below: _Below) -> tuple[Int64, Int64]:
+    """Return the destination edges that have rows of their own, and each destination's row.
 
-    rows (pods, uplinks) are the weights towards pods, reach (destinations, uplinks); rows of their
-    own follow the pods' in that order.
+    Those are what some uplink in use does not reach, and `below.slow`. rows (pods, uplinks) are the
+    weights towards pods; rows of their own follow the pods' in that order.
     """
     # Where no path to the pod leads through an agg, losing the link to it makes nobody skip.
+    reach = below.reach
     in_pod = len(reach) // len(rows)
     of_destination = np.repeat(np.arange(len(rows)), in_pod)
     missing = np.flatnonzero(~reach.all(axis=1))
     skipping = missing[((rows[missing // in_pod] > 0) & ~reach[missing]).any(axis=1)]
-    of_destination[skipping] = len(rows) + np.arange(len(skipping))
+    apart = np.union1d(skipping, below.slow)
+    of_destination[apart] = len(rows) + np.arange(len(apart))
 
-    return skipping, of_destination
+    return apart, of_destination
 
 
-def _rotation_per_pointer(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
+def _own_rows(rows: Slots, below: _Below, apart: Int64) -> Slots:
+    """Return the weights of destination edges that have rows of their own."""
+    found: Slots = rows[apart * len(rows) // len(below.reach)] * below.reach[apart]
+    found[np.searchsorted(apart, below.slow)] = simplify(below.weights)
+    return found
+
+
+def _rotation_per_pointer(weights: Slots, below: _Below | None, orders: Int64, own: int) -> _Switch:
     """Give every destination a group with a schedule and an order of its own (the paper's text)."""
-    slots, lengths = interleave(simplify(_of_destinations(weights, reach)), orders)
+    slots, lengths = interleave(simplify(_of_destinations(weights, below)), orders)
     chosen = np.where(lengths > 0, np.arange(len(lengths)), NONE).astype(np.int32)
     chosen[own] = NONE
 
@@ -257,21 +295,22 @@ def destinations(tree: FatTree, level: PointerLevel) -> int:
     return {"pod": tree.pods, "edge": tree.edges, "host": tree.hosts}[level]
 
 
-def _of_destinations(weights: Slots, reach: Bools | None) -> Slots:
-    if reach is None:
+def _of_destinations(weights: Slots, below: _Below | None) -> Slots:
+    if below is None:
         return weights
 
-    return np.repeat(weights, len(reach) // len(weights), axis=0) * reach
+    rows: Slots = np.repeat(weights, len(below.reach) // len(weights), axis=0) * below.reach
+    rows[below.slow] = below.weights
+    return rows
 
 
-def _next_hop_sets(weights: Slots, reach: Bools | None, orders: Int64, own: int) -> _Switch:
+def _next_hop_sets(weights: Slots, below: _Below | None, orders: Int64, own: int) -> _Switch:
     """Give every distinct set of (uplink, weight) a group, numbered as first needed."""
     rows = weights
     of_destination = np.arange(len(weights))
-    if reach is not None:
-        skipping, of_destination = _skipping(rows, reach)
-        pods = skipping * len(weights) // len(reach)
-        rows = np.concatenate([rows, rows[pods] * reach[skipping]])
+    if below is not None:
+        apart, of_destination = _apart(rows, below)
+        rows = np.concatenate([rows, _own_rows(rows, below, apart)])
 
     # Simplified after the filter, unlike a rotation's: sets are equal when their shares are.
     of_destination[own] = NONE
@@ -328,14 +367,17 @@ def _switches(
         build = _rotation_per_pointer
         edge_blocks = tree.edges
 
-    to_pods = _weights_of(policy, pod_weights(tree, links))
-    through_cores = _weights_of(policy, agg_weights(tree, links)).reshape(
+    paths = Paths(tree, links)
+    carried = paths.to_pods()
+    to_pods = _weights_of(policy, carried, links)
+    through_cores = _weights_of(policy, agg_weights(tree, links), links).reshape(
         tree.aggs, tree.pods, tree.agg_uplinks
     )
     reaches = reach(tree, links)
     edges, aggs = np.arange(tree.edges), np.arange(tree.first_agg, tree.first_core)
     for edge, orders in _orders_of(policy, seed, edges, tree.edge_uplinks, edge_blocks, drawn):
-        state = build(to_pods[edge], reaches, orders, edge)
+        below = _below(paths, links, policy, edge, carried[edge], reaches)
+        state = build(to_pods[edge], below, orders, edge)
         yield _consolidated(tree, state, "edge", wanted.edge)
 
     for agg, orders in _orders_of(policy, seed, aggs, tree.agg_uplinks, agg_blocks, drawn):

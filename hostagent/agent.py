@@ -11,7 +11,7 @@ It speaks JSON lines with whoever started it, over a socket that is its standard
         -> {"run": n, "finished", "flows", "freezes", "counts"}, when it has ended
     {"again": true}                            takes in what has come since the last run's end
         -> the same report, as it is now
-    {"failed": [link, ...]}                    routes hold for these links being down, from now on
+    {"failed": [link, ...], "slow": [[link, up, down], ...]}  routes hold for this from now on
     {"stop": true}                             ends the run early
     {"progress": true}                         asks how far a run is
         -> {"progress": [[flow, acknowledged, start_ps, done_ps], ...]}
@@ -42,6 +42,7 @@ from fattree import traffic
 from fattree.errors import FabricError
 from fattree.experiment import Scenario, with_files
 from fattree.failures import Links
+from fattree.slow_links import Slow, SlowLink
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 from hostagent.build import endpoints
 from hostagent.nic import Counts, Nic, link_times, open_link
@@ -255,8 +256,8 @@ class Run:
 
     def _obey(self, message: dict[str, Any] | None) -> None:
         match message:
-            case {"failed": links}:
-                self.converge(frozenset(links))
+            case {"failed": failed, "slow": slow}:
+                self.converge(*_known(failed, slow))
             case {"progress": _}:
                 self._channel.send({"progress": [self._progress(flow) for flow in self.senders]})
             case {"stop": _}:
@@ -266,11 +267,16 @@ class Run:
                 self._halt()
                 self._halted_ps = self.now_ps() - 2 * LONGEST_DRAIN_PS
 
-    def converge(self, failed: Links) -> None:
-        """Tell the hosts that route by themselves for which failed links routes now hold."""
+    def converge(self, failed: Links, slow: Slow) -> None:
+        """Tell the hosts that route by themselves for which failed and slow links routes hold."""
         for nic in self.nics.values():
             if nic.endpoint.routes:
-                nic.endpoint.routes.converge(failed)
+                nic.endpoint.routes.converge(failed, slow)
+
+
+def _known(failed: list[int], slow: list[list[float]]) -> tuple[Links, Slow]:
+    """Return which links are down and which are slow, as a message says it."""
+    return frozenset(failed), frozenset(SlowLink(int(link), *shares) for link, *shares in slow)
 
 
 def serve(channel: Channel) -> None:
@@ -305,8 +311,8 @@ def serve(channel: Channel) -> None:
                     take(Scenario(**scenario), more.get("forms"))
                     with _readable(Scenario(**scenario), more.get("files", {})) as whole:
                         run = _armed(Order(number, whole, limit_ps, quiet_ps), links, channel)
-                case {"failed": failed} if run is not None:
-                    run.converge(frozenset(failed))
+                case {"failed": failed, "slow": slow} if run is not None:
+                    run.converge(*_known(failed, slow))
                 # The agents' clocks are one: all run on one machine.
                 case {"start_ns": start_ns} if run is not None:
                     run.loop(start_ns, sockets)

@@ -81,11 +81,11 @@ def endpoints(
         for host in {plan.source, plan.destination} & of_host.keys():
             of_host[host].append(plan)
 
-    first_routes = timeline(scenario, flows).first_routes
+    events = timeline(scenario, flows)
 
     def endpoint(host: int) -> Endpoint:
         routes = (
-            SourceRoutes(scenario, host, first_routes)
+            SourceRoutes(scenario, host, events.first_routes, events.first_slow)
             if scenario.scheme.chooser is Chooser.WAYPOINT
             else None
         )

@@ -9,6 +9,7 @@ import numpy as np
 from fattree.addressing import agg_waypoint, core_waypoint
 from fattree.experiment import Scenario
 from fattree.failures import Links
+from fattree.slow_links import NOT_SLOW, Slow
 from fattree.topology import FatTree
 from fattree.waypoints import starts, waypoints
 from fattree.wecmp import LinkState
@@ -20,18 +21,24 @@ class SourceRoutes:
     A cell is the next position + 1, 0 before its first use.
     """
 
-    def __init__(self, scenario: Scenario, host: int, failed: Links = frozenset()) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        host: int,
+        failed: Links = frozenset(),
+        slow: Slow = NOT_SLOW,
+    ) -> None:
         self._tree = scenario.tree
         self._seed = scenario.seed
         self._host = host
-        self._links = LinkState.without(self._tree, failed)
+        self._links = LinkState.without(self._tree, failed, slow)
         self._addresses: dict[int, tuple[int, ...]] = {}
         self._cells: dict[tuple[int, bool], int] = {}
 
-    def converge(self, failed: Links) -> None:
-        """Take note that routes now hold for `failed` links being down; pointers stay."""
+    def converge(self, failed: Links, slow: Slow = NOT_SLOW) -> None:
+        """Take note that routes now hold for links being down and slow; pointers stay."""
         # "All hosts have full knowledge of the topology" (the paper): each computes its own routes.
-        self._links = LinkState.without(self._tree, failed)
+        self._links = LinkState.without(self._tree, failed, slow)
         self._addresses.clear()
 
     def next_waypoint(self, peer: int, is_ack: bool) -> int | None:

@@ -311,7 +311,7 @@ def put(world, number, is_ack, now_ps):
     """
     constants = world.constants
     link = world.links[at(constants.ports + number)]
-    start_ps, departure_ps = occupy(link, constants, HOST_LEVEL, is_ack, now_ps)
+    start_ps, departure_ps = occupy(world, constants.ports + number, HOST_LEVEL, is_ack, now_ps)
     fate = LOST if is_gone(world, constants.ports + number, link, start_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps[HOST_LEVEL]

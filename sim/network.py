@@ -41,6 +41,7 @@ from sim.wiring import (
     place_lists,
     place_losses,
     place_outages,
+    place_paces,
     placed_switches,
     switches_of,
 )
@@ -116,7 +117,7 @@ def build_for_program(scenario: Scenario) -> Network:
     constants = _constants(scenario)
     constants = constants._replace(window_ps=min(*scenario.latencies_ps, LONGEST_WINDOW_PS))
     switches = placed_switches(scenario.tree)
-    links = LinkState.without(scenario.tree, events.first_routes)
+    links = LinkState.without(scenario.tree, events.first_routes, events.first_slow)
     routes = waypoint_routes(scenario, flows, links)
 
     return Network(
@@ -193,6 +194,7 @@ def _world(
         ledgers=ledgers,
         inputs=inputs_of(tree),
         outages=place_outages(tree, events, links, ledgers),
+        paces=place_paces(scenario, ledgers),
         switches=switches,
         hosts=hosts,
         heap=np.zeros(int((flows.packets > 0).sum()), dtype=np.int32),
@@ -279,6 +281,7 @@ def _constants(scenario: Scenario) -> Constants:
         is_stale=int(scenario.load_balancer.queue_staleness_ns > 0),
         is_shared=int(scenario.load_balancer.rr_pointer == "shared"),
         is_lossy=int(bool(scenario.failures.losses)),
+        is_slowed=int(bool(scenario.failures.degraded)),
     )
 
 

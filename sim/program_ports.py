@@ -107,7 +107,7 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
         return FAR
 
     is_first = link.cursor == link.tail
-    start_ps, departure_ps = occupy(link, constants, level(node, port), is_ack, now_ps)
+    start_ps, departure_ps = occupy(world, number, level(node, port), is_ack, now_ps)
     gone = is_gone(world, number, link, start_ps)
     queued_at = append(pool, link, 2, counters)
     pool.packets[at(queued_at)] = packet

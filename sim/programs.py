@@ -12,7 +12,7 @@ from sim.hosts import serve_host
 from sim.jit import at, inlined, kernel
 from sim.program_ports import FAR, depart, latency_ps, put_frame
 from sim.program_switches import PORT_MASK, departures, serve_switch, sift_down
-from sim.queues import following
+from sim.queues import following, host_sending_ps
 from sim.state import ACK, CLOCK, LOST, SPARE
 from sim.switches import PORT_BITS
 from sim.windows import chunks_needed, through_windows
@@ -123,11 +123,14 @@ def in_flight(world, end_ps):
         slot = np.int64(link.taken)
         while slot != link.tail:
             packet = packets[at(slot)]
-            # Only of hosts' links does it matter when.
-            sent_ps = packet.time_ps - constants.latency_ps[0]
-            sent_ps -= constants.ack_ps[0] if packet.status & ACK else constants.data_ps[0]
-            # What a host has sent after the end has not been sent.
-            if not packet.status & LOST and (number < ports or sent_ps <= end_ps):
+            # Only of hosts' links does it matter when: what a host has sent after the end has not
+            # been sent.
+            sent_ps = end_ps
+            if number >= ports:
+                sending_ps = host_sending_ps(world, number, packet.status & ACK)
+                sent_ps = packet.time_ps - constants.latency_ps[0] - sending_ps
+
+            if not packet.status & LOST and sent_ps <= end_ps:
                 count += 1
 
             slot = following(world.pool, slot)

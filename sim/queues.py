@@ -166,7 +166,7 @@ def offer(world, number, level, packet, now_ps):
         ledger.marked += 1
 
     # A FIFO at a constant rate: when a packet leaves is known as soon as it is queued.
-    start_ps, departure_ps = occupy(link, constants, level, is_ack, now_ps)
+    start_ps, departure_ps = occupy(world, number, level, is_ack, now_ps)
     if is_gone(world, number, link, start_ps):
         status |= LOST
 
@@ -182,18 +182,50 @@ def offer(world, number, level, packet, now_ps):
 
 
 @inlined
-def occupy(link, constants, level, is_ack, now_ps):
+def occupy(world, number, level, is_ack, now_ps):
     """Take a link of a level as soon as it is free.
 
     Return when a packet of this class starts and when its last bit leaves: the gap that follows
     keeps the link busy, but the packet is out.
     """
+    link = world.links[at(number)]
+    constants = world.constants
     start_ps = max(link.free_ps, now_ps)
     if is_ack:
         link.ack_packets += 1
-        link.free_ps = start_ps + constants.ack_slot_ps[at(level)]
-        return start_ps, start_ps + constants.ack_ps[at(level)]
+        slot_ps = constants.ack_slot_ps[at(level)]
+        sending_ps = constants.ack_ps[at(level)]
+    else:
+        link.data_packets += 1
+        slot_ps = constants.data_slot_ps[at(level)]
+        sending_ps = constants.data_ps[at(level)]
 
-    link.data_packets += 1
-    link.free_ps = start_ps + constants.data_slot_ps[at(level)]
-    return start_ps, start_ps + constants.data_ps[at(level)]
+    # As with losses, a ledger is another line of memory, and hardly any run has slow links.
+    if constants.is_slowed:
+        row = pace(world, number, start_ps)
+        slot_ps = world.paces[row, at(4 if is_ack else 2)]
+        sending_ps = world.paces[row, at(3 if is_ack else 1)]
+
+    link.free_ps = start_ps + slot_ps
+    return start_ps, start_ps + sending_ps
+
+
+@inlined
+def pace(world, number, start_ps):
+    """Return the row of `world.paces` for a transmission on a link that starts now."""
+    # Starts never run backwards on a link, and a link's last row lasts for ever.
+    ledger = world.ledgers[at(number)]
+    while start_ps >= world.paces[at(ledger.pace), 0]:
+        ledger.pace += 1
+
+    return at(ledger.pace)
+
+
+@inlined
+def host_sending_ps(world, number, is_ack):
+    """Return how long a packet of a class holds a host's link, whose rate never changes."""
+    constants = world.constants
+    if constants.is_slowed:
+        return world.paces[at(world.ledgers[at(number)].pace), at(3 if is_ack else 1)]
+
+    return constants.ack_ps[0] if is_ack else constants.data_ps[0]

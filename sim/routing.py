@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
-from fattree.failures import Timeline
+from fattree.failures import RouteChange, Timeline
 from fattree.flows import Flows as Traffic
 from fattree.forwarding import Forwarding, scenario_forwarding
 from fattree.local_repair import repaired
@@ -65,9 +65,9 @@ def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
     """Yield the states of the links that switches route for, in order."""
     tree = scenario.tree
     is_local = scenario.failures.local_repair
-    routed = events.first_routes
+    routed = RouteChange(0, events.first_routes, events.first_slow)
     failed = frozenset[int]()
-    route_changes = {change.time_ps: change.failed for change in events.routes}
+    route_changes = {change.time_ps: change for change in events.routes}
     # Without local repair a link's state changes no route before G has passed.
     link_changes = {change.time_ps: change for change in events.changes} if is_local else {}
 
@@ -76,7 +76,11 @@ def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
         if time_ps in link_changes:
             failed = failed - link_changes[time_ps].up | link_changes[time_ps].down
 
-        yield Phase(time_ps, LinkState.without(tree, routed), LinkState.without(tree, failed))
+        yield Phase(
+            time_ps,
+            LinkState.without(tree, routed.failed, routed.slow),
+            LinkState.without(tree, failed),
+        )
 
 
 def forwarding(scenario: Scenario, phase: Phase) -> Forwarding:
@@ -185,9 +189,9 @@ def _waypoints(
 def _canonical(tree: FatTree, links: LinkState, here: Int64, there: Int64) -> Int64:
     """Return here * edges + there.
 
-    Without failures, one pair stands for all of its kind, as the steps are the same.
+    Where all links are whole, one pair stands for all of its kind, as the steps are the same.
     """
-    if not (links.edge_agg.all() and links.agg_core.all()):
+    if not links.is_whole:
         return here * tree.edges + there
 
     same_pod = here // tree.edges_per_pod == there // tree.edges_per_pod

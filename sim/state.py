@@ -85,11 +85,20 @@ LINK = np.dtype(
 # What is rarely needed of a link, apart from it so that a link fits into a line: packets that did
 # not fit, that were marked, that went into a dead link; the occupancy that adaptive schemes with
 # stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of 2**32 draws
-# for packets, so many lose theirs.
+# for packets, so many lose theirs; where links are slow, its rate is row `pace` of `World.paces`.
 LEDGER = np.dtype(
     [
         (name, np.int64)
-        for name in ("dropped", "marked", "lost", "stale_bytes", "outage", "up_ps", "unlucky")
+        for name in (
+            "dropped",
+            "marked",
+            "lost",
+            "stale_bytes",
+            "outage",
+            "up_ps",
+            "unlucky",
+            "pace",
+        )
     ],
     align=True,
 )
@@ -189,7 +198,8 @@ class Constants(NamedTuple):
 
     `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it; they and latencies
     are by `topology.Level`. A `threshold` is the least queue of its bin. `is_shared` says whether
-    Simple RR's classes share a pointer, `is_lossy` whether any link loses packets at random.
+    Simple RR's classes share a pointer, `is_lossy` whether any link loses packets at random,
+    `is_slowed` whether any is ever slow.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -228,6 +238,7 @@ class Constants(NamedTuple):
     is_stale: int
     is_shared: int
     is_lossy: int
+    is_slowed: int
 
 
 class Pool(NamedTuple):
@@ -321,7 +332,10 @@ class OwnRule(NamedTuple):
 
 
 class World(NamedTuple):
-    """Everything that a run changes, and what it needs to."""
+    """Everything that a run changes, and what it needs to.
+
+    `paces` has rows of (until, data, data with gap, ACK, ACK with gap), all in ps.
+    """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
     constants: Constants
@@ -332,6 +346,7 @@ class World(NamedTuple):
     ledgers: Records
     inputs: Int32
     outages: Int64
+    paces: Int64
     switches: Records
     hosts: Records
     heap: Int32

@@ -10,7 +10,7 @@ import numpy as np
 from hostagent.state import NEVER
 from sim.hosts import serve_host, start_flow
 from sim.jit import at, inlined, kernel
-from sim.queues import following, level_of, settle
+from sim.queues import following, host_sending_ps, level_of, settle
 from sim.state import (
     ACK,
     CHUNK,
@@ -232,7 +232,7 @@ def truncate(world, end_ps):
 
             if number < ports:
                 link.byte_ps -= size * (departure_ps - end_ps)
-            elif departure_ps - (constants.ack_ps if is_ack else constants.data_ps)[0] > end_ps:
+            elif departure_ps - host_sending_ps(world, number, is_ack) > end_ps:
                 link.ack_packets -= 1 if is_ack else 0
                 link.data_packets -= 0 if is_ack else 1
                 world.ledgers[number].lost -= 1 if packets[slot].status & LOST else 0

@@ -1,4 +1,4 @@
-"""Links and switches as arrays: ports, lists of packets, outages."""
+"""Links and switches as arrays: ports, lists of packets, outages, rates."""
 
 from itertools import pairwise
 
@@ -10,7 +10,8 @@ from fattree.experiment import Scenario
 from fattree.failures import Timeline, loss_thresholds
 from fattree.flows import offsets
 from fattree.forwarding import LEVELS, Forwarding
-from fattree.topology import FatTree, Tier
+from fattree.slow_links import FULL, paces
+from fattree.topology import FatTree, Level, Tier
 from hostagent.state import NEVER
 from sim.state import (
     CHUNK,
@@ -157,6 +158,49 @@ def place_losses(scenario: Scenario, ledgers: Records) -> None:
 
     for host, threshold in of_hosts.items():
         ledgers["unlucky"][[*_of_host(tree, host)]] = threshold
+
+
+def place_paces(scenario: Scenario, ledgers: Records) -> Int64:
+    """Return how long packets hold links, a row for each rate that one has, and point links there.
+
+    A link's rows follow each other up to the one whose end is NEVER, which `sim.queues.pace` reads
+    in order of time. Without slow links nobody reads them.
+    """
+    if not scenario.failures.degraded:
+        return np.zeros((0, 5), dtype=np.int64)
+
+    # The first rows are those of links that are never slow, by level.
+    tree = scenario.tree
+    table = [_pace(scenario, NEVER, level, FULL) for level in Level]
+    for switch in range(tree.switches):
+        for port in tree.ports(switch):
+            ledgers["pace"][tree.first_port(switch) + port - 1] = tree.level_of(switch, port)
+
+    of_links, of_hosts = paces(scenario)
+    slow = [(_of_link(tree, link)[not up], steps) for (link, up), steps in of_links.items()]
+    slow += [(_of_host(tree, host)[up], steps) for (host, up), steps in of_hosts.items()]
+    for number, steps in slow:
+        level = Level(int(ledgers["pace"][number]))
+        ledgers["pace"][number] = len(table)
+        ends = [*(step.time_ps for step in steps[1:]), NEVER]
+        if steps[0].time_ps > 0:
+            table.append(_pace(scenario, steps[0].time_ps, level, FULL))
+
+        table += [
+            _pace(scenario, end, level, step.share) for step, end in zip(steps, ends, strict=True)
+        ]
+
+    return np.array(table, dtype=np.int64)
+
+
+def _pace(scenario: Scenario, until_ps: int, level: Level, share: float) -> list[int]:
+    """Return a row of `World.paces`."""
+    gap = scenario.packets.gap_bytes
+    sizes = scenario.data_bytes, scenario.ack_bytes
+    return [
+        until_ps,
+        *(scenario.tx_ps(size + more, level, share) for size in sizes for more in (0, gap)),
+    ]
 
 
 def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:

@@ -30,7 +30,7 @@ from emulation.programs.switch_program import Size, built_in
 from emulation.softswitch.codegen.assembly import assemble
 from emulation.softswitch.codegen.loading import load
 from emulation.softswitch.daemon.options import parse
-from emulation.softswitch.daemon.stats import StatsSocket
+from emulation.softswitch.daemon.stats import OwnSocket
 from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import ExperimentError
 from fattree.experiment_file import parse_experiment
@@ -129,7 +129,7 @@ def test_another_user_cannot_open_the_control_socket(public: Path) -> None:
 
 @needs_root
 def test_another_user_cannot_read_a_switchs_counters(public: Path) -> None:
-    door = StatsSocket(str(public / "stats"), dict)
+    door = OwnSocket(str(public / "stats"), lambda _peer: {})
     try:
         assert "PermissionError" in as_nobody(CONNECT, str(public / "stats")).stderr
     finally:

@@ -18,14 +18,17 @@ from emulation.held.messages import (
     GetSchedule,
     GetStatus,
     Installed,
+    LinkState,
     ListLinks,
     Request,
     SetLink,
+    SetRate,
     StartTraffic,
     StopTraffic,
 )
 from fattree.errors import ExperimentError
 from fattree.experiment_file import size_in_bytes
+from fattree.slow_links import LEAST_SHARE
 from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
@@ -88,6 +91,38 @@ def up(name: str) -> None:
     _set_link(name, True)
 
 
+@link.command(epilog="\b\nExample:\n  ofan link degrade agg0_0-core0_1 --rate 0.25")
+@click.argument("name")
+@click.option(
+    "--rate",
+    type=click.FloatRange(LEAST_SHARE, 1, max_open=True),
+    required=True,
+    metavar="SHARE",
+    help="The share of its rate that the link then carries, both ways.",
+)
+def degrade(name: str, rate: float) -> None:
+    """Let a link be slow rather than dead; the controller learns of it, and plans for it."""
+    _set_rate(name, rate)
+
+
+@link.command(epilog="\b\nExample:\n  ofan link restore agg0_0-core0_1")
+@click.argument("name")
+def restore(name: str) -> None:
+    """Let a slow link carry its whole rate again."""
+    _set_rate(name, 1)
+
+
+def _set_rate(name: str, rate: float) -> None:
+    change = answer(SetRate(name, rate))
+    follow = "no routes follow in this experiment (convergence_rtt = inf, or detection)"
+    then = follow if change.installed_ms is None else _installed(change)
+    click.echo(f"{change.link} is {_at(rate)}; {then}")
+
+
+def _at(rate: float) -> str:
+    return "at its full rate" if rate == 1 else f"at {100 * rate:g} % of its rate"
+
+
 def _set_link(name: str, is_up: bool) -> None:
     change = answer(SetLink(name, is_up))
     click.echo(f"{change.link} is {'up' if is_up else 'down'}; {_installed(change)}")
@@ -112,8 +147,15 @@ def list_links(as_json: bool, csv: Path | None) -> None:
 
     show(
         ("link", "state", "lost"),
-        ((row.link, "up" if row.up else "DOWN", row.lost_to_failure) for row in links),
+        ((row.link, _state(row), row.lost_to_failure) for row in links),
     )
+
+
+def _state(row: LinkState) -> str:
+    if not row.up:
+        return "DOWN"
+
+    return "up" if row.rate == 1 else f"up, {_at(row.rate)}"
 
 
 @click.command(
@@ -133,9 +175,13 @@ def status(as_json: bool, csv: Path | None) -> None:
     )
     click.echo(f"traffic: {state.traffic}")
     click.echo(f"failed links: {', '.join(state.failed) or 'none'}")
-    click.echo(
-        f"detection: {state.detection}; routes avoid: {', '.join(state.avoided) or 'nothing'}"
-    )
+    if state.slow:
+        slow = (f"{name} {_at(rate)}" for name, rate in state.slow.items())
+        click.echo(f"slow links: {', '.join(slow)}")
+
+    avoided = ", ".join(state.avoided) or "nothing"
+    spared = f", and spare: {', '.join(state.spared)}" if state.spared else ""
+    click.echo(f"detection: {state.detection}; routes avoid: {avoided}{spared}")
 
     for change in state.convergences[-1:]:
         click.echo(f"last change: {_converged(change)}")
@@ -179,6 +225,7 @@ def _converged(change: ConvergenceState) -> str:
     """Return a convergence in one line: what changed, and how long each stage took."""
     links = [f"{link} down" for link in change.links_down]
     links += [f"{link} up" for link in change.links_up]
+    links += [f"{link} {_at(rate)}" for link, rate in change.rates.items()]
     few = ", ".join(links[:3]) + (f" and {len(links) - 3} more" if len(links) > 3 else "")
 
     # Whoever probes does not know when a link failed; what is not installed has no end yet.

@@ -25,6 +25,7 @@ from emulation.held.messages import (
     ListLinks,
     PointerView,
     SetLink,
+    SetRate,
     StartTraffic,
     Status,
     StopTraffic,
@@ -40,6 +41,7 @@ from emulation.outcomes.outcome import Outcome
 from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
 from fattree.experiment import Collective, Scenario
 from fattree.failures import Links
+from fattree.slow_links import FULL, LEAST_SHARE, Slow, SlowLink, after
 from fattree.topology import FatTree
 from fattree.units import PS_PER_MS
 
@@ -75,6 +77,7 @@ class Held:
         """Return who takes which request."""
         return {
             SetLink: self.link,
+            SetRate: self.rate,
             ListLinks: self.links,
             GetStatus: self.status,
             GetSchedule: self.schedule,
@@ -121,31 +124,73 @@ class Held:
         if up is (link not in fabric.failed):
             raise EmulationError(f"{text} already")
 
-        def installed(installation: Convergence) -> None:
-            self._echo(f"{text}; new schedules are in after {_milliseconds(installation)} ms")
-            if request.wait:
-                answer(_installed(name, installation))
-
         links = frozenset((link,))
         change = LinkChange(up=links) if up else LinkChange(down=links)
-        installation = fabric.change_links(change, installed)
+        self._change(change, name, text, wait=request.wait, answer=answer)
 
-        # Routes that never change would leave the client waiting for ever.
-        if fabric.controller.convergence_ps is None:
+    def rate(self, request: SetRate, answer: Answer[Installed]) -> None:
+        """Let a link carry a share of its rate, and answer as `link` does."""
+        fabric = self._fabric
+        if not LEAST_SHARE <= request.rate <= FULL:
+            raise EmulationError(
+                f"rate = {request.rate:g}: a link carries {LEAST_SHARE:g} to 1 of its own rate"
+            )
+
+        link = link_named(fabric.tree, request.name)
+        name = link_name(fabric.tree, link)
+        at = (
+            "at its full rate"
+            if request.rate == FULL
+            else f"at {100 * request.rate:g} % of its rate"
+        )
+        text = f"{name} is {at}"
+        slow = SlowLink(link, request.rate, request.rate)
+        if after(fabric.slow, (slow,)) == fabric.slow:
+            raise EmulationError(f"{text} already")
+
+        change = LinkChange(paced=frozenset((slow,)))
+        self._change(change, name, text, wait=request.wait, answer=answer)
+
+    def _change(
+        self,
+        change: LinkChange,
+        name: str,
+        text: str,
+        *,
+        wait: bool,
+        answer: Answer[Installed],
+    ) -> None:
+        """Change a link, and answer when the new schedules are in, or at once."""
+        fabric = self._fabric
+
+        def installed(installation: Convergence) -> None:
+            self._echo(f"{text}; new schedules are in after {_milliseconds(installation)} ms")
+            if wait:
+                answer(_installed(name, installation))
+
+        # Neither probes nor the kernel tell how fast a link is, so that nothing would ever be
+        # installed, nor where routes never change.
+        is_followed = fabric.controller.convergence_ps is not None and (
+            fabric.is_announced or not change.paced
+        )
+        installation = fabric.change_links(change, installed if is_followed else None)
+        if not is_followed:
             self._echo(text)
 
-        if fabric.controller.convergence_ps is None or not request.wait:
+        if not is_followed or not wait:
             answer(_installed(name, installation))
 
     def links(self, _request: ListLinks, answer: Answer[list[LinkState]]) -> None:
         """List the inter-switch links, and how many packets each has lost."""
         tree = self._fabric.tree
         counters = self._fabric.switches.counters()
+        shares = {one.link: one.share for one in self._fabric.slow}
         answer(
             [
                 LinkState(
                     link=link_name(tree, link),
                     up=link not in self._fabric.failed,
+                    rate=shares.get(link, FULL),
                     lost_to_failure=sum(
                         counters[end.switch].ports[end.port].lost for end in tree.link_ends(link)
                     ),
@@ -170,8 +215,10 @@ class Held:
                 process=os.getpid(),
                 traffic=f"running (before: {self._last})" if self._run else self._last,
                 failed=_names(fabric.tree, fabric.failed),
+                slow=_shares(fabric.tree, fabric.slow),
                 detection=scenario.controller.detection,
                 avoided=_names(fabric.tree, fabric.routed),
+                spared=[*_shares(fabric.tree, fabric.routed_slow)],
                 convergences=[
                     _convergence(fabric.tree, seen) for seen in fabric.installations[-RECENT:]
                 ],
@@ -299,6 +346,11 @@ def _names(tree: FatTree, links: Links | set[int]) -> list[str]:
     return [link_name(tree, link) for link in sorted(links)]
 
 
+def _shares(tree: FatTree, slow: Slow) -> dict[str, float]:
+    """Return which shares of their rates links carry, by name."""
+    return {link_name(tree, one.link): one.share for one in sorted(slow)}
+
+
 def _milliseconds(installation: Convergence) -> str:
     return f"{_after_ps(installation) / PS_PER_MS:.1f}"
 
@@ -326,6 +378,7 @@ def _convergence(tree: FatTree, seen: Convergence) -> ConvergenceState:
     return ConvergenceState(
         links_down=_names(tree, seen.change.down),
         links_up=_names(tree, seen.change.up),
+        rates=_shares(tree, seen.change.paced),
         detection=seen.detection,
         failed_ms=_in_ms(seen.failed_ps),
         detected_ms=_in_ms(seen.detected_ps),

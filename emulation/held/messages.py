@@ -51,22 +51,28 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """A link between switches, and how many packets it has lost."""
+    """A link between switches, and how many packets it has lost.
+
+    `rate` is the share of its rate that it carries while it is up.
+    """
 
     link: str
     up: bool
     lost_to_failure: int
+    rate: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ConvergenceState:
     """How far the control plane is with one change of links, in milliseconds of the run.
 
-    None for what is not known, or not reached yet.
+    None for what is not known, or not reached yet. `rates` are the shares of their rates at which
+    links have begun to run.
     """
 
     links_down: list[str]
     links_up: list[str]
+    rates: dict[str, float]
     detection: str
     failed_ms: float | None
     detected_ms: float | None
@@ -99,7 +105,10 @@ class SwitchState:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A held network: `failed` links are down, `avoided` ones have no routes over them."""
+    """A held network: `failed` links are down, `avoided` ones have no routes over them.
+
+    `slow` links run at a share of their rate, and routes spare the `spared` ones.
+    """
 
     name: str
     fabric: str
@@ -109,8 +118,10 @@ class Status:
     process: int
     traffic: str
     failed: list[str]
+    slow: dict[str, float]
     detection: str
     avoided: list[str]
+    spared: list[str]
     convergences: list[ConvergenceState]
     switches: list[SwitchState]
 
@@ -152,7 +163,7 @@ class HeldState:
     """Everything that can be counted at one moment; times in ps of the run.
 
     `ports` has (carried, queued, longest, drops, lost) by switch and port (0 is no port), `flows`
-    has (flow, acknowledged, start, done).
+    has (flow, acknowledged, start, done), `slow` (link, share of its rate).
     """
 
     scenario: dict[str, Any]
@@ -163,6 +174,7 @@ class HeldState:
     last: str
     converges: bool
     failed: list[int]
+    slow: list[tuple[int, float]]
     ports: list[list[list[int]]]
     flows: list[list[int]]
     changes: tuple[Change, ...]
@@ -190,6 +202,16 @@ class SetLink(Request[Installed]):
     command: ClassVar[str] = "link"
     name: str
     up: bool
+    wait: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SetRate(Request[Installed]):
+    """Let a link carry a share of its rate, both ways, and wait as `SetLink` does; 1 is all."""
+
+    command: ClassVar[str] = "rate"
+    name: str
+    rate: float
     wait: bool = True
 
 

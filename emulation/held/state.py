@@ -25,6 +25,7 @@ def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last
         last=last,
         converges=fabric.controller.convergence_ps is not None,
         failed=sorted(fabric.failed),
+        slow=sorted((one.link, one.share) for one in fabric.slow),
         # Port 0 does not exist, but a column of its own keeps numbers and positions the same.
         ports=[
             [_counts(own.ports.get(port, nothing)) for port in columns]

@@ -82,6 +82,7 @@ class HeldSource:
             ports=PortReading(*ports),
             flows=self._flow_reading(state),
             failed=frozenset(state.failed),
+            slow=dict(state.slow),
             changes=state.changes,
         )
 

@@ -5,7 +5,7 @@ packets, as everywhere.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -51,12 +51,16 @@ class FlowReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """Everything of one instant; `failed` are the links that are down."""
+    """Everything of one instant; `failed` are the links that are down, `slow` ones have a share.
+
+    It is that of their rate which they carry, by link.
+    """
 
     time_ps: int
     ports: PortReading
     flows: FlowReading
     failed: frozenset[int] = frozenset()
+    slow: Mapping[int, float] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
 
 
@@ -64,7 +68,8 @@ class Reading:
 class LinkView:
     """A link between switches.
 
-    Load and queue of its way up and of its way down, packets lost on both.
+    Load and queue of its way up and of its way down, packets lost on both; `rate` is the share of
+    its rate that it carries while it is up.
     """
 
     name: str
@@ -74,6 +79,7 @@ class LinkView:
     queue_up: float
     queue_down: float
     lost: int
+    rate: float = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +156,13 @@ class Snapshot:
     def failed(self) -> tuple[str, ...]:
         """Return the names of the links that are down."""
         return tuple(link.name for link in self.links if not link.is_up)
+
+    @property
+    def slow(self) -> tuple[str, ...]:
+        """Return the links that are up and slow, with their rates."""
+        return tuple(
+            f"{link.name} ({link.rate:.0%})" for link in self.links if link.is_up and link.rate < 1
+        )
 
     @property
     def progress(self) -> float:
@@ -283,6 +296,7 @@ class Observer:
                 queue_up=queue_up,
                 queue_down=queue_down,
                 lost=int(lost),
+                rate=reading.slow.get(link, 1),
             )
 
     def _tiers(self, reading: Reading, loads: Float) -> Iterator[TierView]:

@@ -148,6 +148,7 @@ def header_of(snapshot: Snapshot) -> RenderableType:
         f"{snapshot.progress:.0%} acknowledged  ",
         f"{snapshot.dropped} dropped  {snapshot.lost} lost  failed: ",
         (", ".join(snapshot.failed) or "none", f"bold {DEAD}" if snapshot.failed else "dim"),
+        (f"  slow: {', '.join(snapshot.slow)}" if snapshot.slow else "", "bold"),
     )
 
     bar = ProgressBar(
@@ -302,7 +303,7 @@ def changes_of(snapshot: Snapshot, width: int) -> Text:
 
 
 def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[Text]:
-    what = ("mended", "bold green") if change.up else ("failed", f"bold {DEAD}")
+    what = (change.word, "bold green" if change.up else f"bold {DEAD}")
     shown = ", ".join(change.links[:2]) + (
         f" and {len(change.links) - 2} more" if len(change.links) > 2 else ""
     )

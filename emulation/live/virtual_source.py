@@ -29,6 +29,7 @@ from fattree.addressing import link_name, link_named
 from fattree.bounds import bound_ps
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
+from fattree.slow_links import NOT_SLOW, RateChange, Slow, after
 from fattree.units import PS_PER_SECOND
 from hostagent.build import paced_gaps
 
@@ -107,6 +108,7 @@ class VirtualSource:
         self._fabric = VirtualFabric(scenario, self._own.program if self._own else None)
         self._network = self._fabric.network
         self._failed: frozenset[int] = frozenset()
+        self._slow: Slow = NOT_SLOW
         self._busy_ps = 0
         window_ps = max(
             self.pace.speed * WINDOW_SECONDS * PS_PER_SECOND,
@@ -114,8 +116,11 @@ class VirtualSource:
         )
 
         self._observer = Observer(scenario, round(window_ps))
-        for change in failures.timeline(scenario, self._flows).changes:
+        line = failures.timeline(scenario, self._flows)
+        for change in line.changes:
             self._network.at(change.time_ps, Kind.LINK, partial(self._follow_file, change))
+        for rates in line.rates:
+            self._network.at(rates.time_ps, Kind.LINK, partial(self._follow_rates, rates))
 
         if self._clicked:
             self._break_from_the_start(frozenset(self._clicked))
@@ -128,6 +133,9 @@ class VirtualSource:
         self._network.set_links(change.down, up=False)
         self._network.set_links(change.up, up=True)
         self._failed = self._failed - change.up | change.down
+
+    def _follow_rates(self, change: RateChange) -> None:
+        self._slow = after(self._slow, change.links)
 
     def _break_from_the_start(self, links: frozenset[int]) -> None:
         # What was clicked in an earlier run is no news to this one: its routes avoid it from time 0
@@ -231,6 +239,7 @@ class VirtualSource:
             ports=self._port_reading(now_ps),
             flows=self._flow_reading(),
             failed=self._failed,
+            slow={one.link: one.share for one in self._slow},
             changes=changes,
         )
 

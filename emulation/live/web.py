@@ -104,7 +104,15 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
     Links as short lists, in the order of the layout.
     """
     links = [
-        (link.is_up, link.load_up, link.load_down, link.queue_up, link.queue_down, link.lost)
+        (
+            link.is_up,
+            link.load_up,
+            link.load_down,
+            link.queue_up,
+            link.queue_down,
+            link.lost,
+            link.rate,
+        )
         for link in snapshot.links
     ]
 
@@ -120,7 +128,7 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
         "hosts": snapshot.hosts,
         "tiers": [asdict(tier) for tier in snapshot.tiers],
         "phases": [asdict(phase) for phase in snapshot.phases],
-        "changes": [asdict(change) for change in snapshot.changes[-50:]],
+        "changes": [asdict(change) | {"word": change.word} for change in snapshot.changes[-50:]],
     }
 
 

@@ -16,6 +16,7 @@ from fattree.addressing import host_interface_name, host_name
 from fattree.errors import MatrixError
 from fattree.experiment import Scenario
 from fattree.failures import Links
+from fattree.slow_links import Slow
 from fattree.text_file import read_bytes
 from fattree.topology import FatTree
 from hostagent.agent import Channel
@@ -115,10 +116,10 @@ class Agents:
         for agent in self._agents:
             agent.send({"start_ns": start_ns})
 
-    def converge(self, failed: Links) -> None:
-        """Tell the hosts that routes now hold for `failed` links being down."""
+    def converge(self, failed: Links, slow: Slow) -> None:
+        """Tell the hosts for which `failed` and `slow` links routes now hold."""
         for agent in self._agents:
-            agent.send({"failed": sorted(failed)})
+            agent.send({"failed": sorted(failed), "slow": sorted(slow)})
 
     def stop(self) -> None:
         """End the run early."""

@@ -39,6 +39,7 @@ from fattree import traffic
 from fattree.addressing import switch_name
 from fattree.experiment import Scenario
 from fattree.failures import Links, Timeline, timeline
+from fattree.slow_links import NOT_SLOW, Slow, after
 from fattree.topology import FatTree
 from fattree.units import PS_PER_NS
 
@@ -58,9 +59,10 @@ ELECTION_ID = 1000
 class MininetFabric:
     """The running network of one scenario; made by `emulation.mininet.building`.
 
-    `failed` are the links that are down, `routed` those that the switches' routes avoid. A switch
-    that ends ends the run, unless `switches.may_restart`: then it is started again and brought back
-    to the plan. `on_news` gets a line about such things.
+    `failed` are the links that are down, `slow` those that run at a share of their rate, `routed`
+    those that the switches' routes avoid. A switch that ends ends the run, unless
+    `switches.may_restart`: then it is started again and brought back to the plan. `on_news` gets a
+    line about such things.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class MininetFabric:
         self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
         is_announced = scenario.controller.detection == "announced"
         self.failed = self.timeline.first_routes
+        self.slow = NOT_SLOW
         routed = self.failed if is_announced else frozenset()
         self.access = _access(scenario, program, folder, election_id)
         self._driver = Driver(
@@ -93,7 +96,7 @@ class MininetFabric:
         )
         self.fleet = Fleet(self.controller, self.access)
         self.on_news: Callable[[str], object] = lambda _line: None
-        self._is_announced = is_announced
+        self.is_announced = is_announced
         self._looks_again = False
         self.runs = 0
         self._reading: Reading | None = None
@@ -109,6 +112,11 @@ class MininetFabric:
     def routed(self) -> Links:
         """Return the links that the switches' routes avoid."""
         return self._driver.routed
+
+    @property
+    def routed_slow(self) -> Slow:
+        """Return the slow links that the switches' routes spare."""
+        return self._driver.routed_slow
 
     @property
     def installations(self) -> list[Convergence]:
@@ -160,7 +168,10 @@ class MininetFabric:
         election_id = max(session.election_id for session in self.sessions) + 1
         self.access = replace(self.access, election_id=election_id)
         self._driver.controller = FabricController(
-            self.scenario, self.access.pipeline, self.failed if self._is_announced else ()
+            self.scenario,
+            self.access.pipeline,
+            self.failed if self.is_announced else (),
+            self.slow if self.is_announced else NOT_SLOW,
         )
         self.fleet = Fleet(self.controller, self.access, patience_s=PATIENCE_S)
         self.fleet.open()
@@ -217,7 +228,7 @@ class MininetFabric:
     def change_links(
         self, change: LinkChange, on_installed: OnInstalled | None = None
     ) -> Convergence | None:
-        """Break and mend links in the kernel.
+        """Break and mend links in the kernel, and let switches send slower or faster.
 
         Return what becomes of it where the controller is told, else None.
 
@@ -229,10 +240,16 @@ class MininetFabric:
             set_link(self.scenario, link, link in change.up, self.switches.target)
 
         self.failed = self.failed - change.up | change.down
+        for one in sorted(change.paced):
+            self._driver.note((one.link,))
+            for end, share in zip(self.tree.link_ends(one.link), one[1:], strict=True):
+                self.switches.set_rate(end, share)
+
+        self.slow = after(self.slow, change.paced)
         if on_installed:
             self._driver.when_followed(change, on_installed)
 
-        return self.learn(change) if self._is_announced else None
+        return self.learn(change) if self.is_announced else None
 
     def learn(self, change: LinkChange) -> Convergence:
         """Tell the controller that links have changed; what it decides is installed when due."""
@@ -348,7 +365,7 @@ class Run:
         fabric.agents.arm(
             self.number, self.scenario, limit_ps(self.scenario, self._flows), quiet_ps
         )
-        fabric.agents.converge(fabric.routed)
+        fabric.agents.converge(fabric.routed, fabric.routed_slow)
         self._before = fabric.reading()
         self._cpu_seconds = fabric.cpu_seconds()
         # Everything slow is done: what comes now must be over by then.

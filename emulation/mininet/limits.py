@@ -62,6 +62,12 @@ def _refuse_failures(failures: Failures) -> None:
             " (--network virtual or sim)"
         )
 
+    if failures.degraded:
+        raise UnsupportedError(
+            "failures.degraded: a file's links are slow on virtual networks only"
+            " (--network virtual or sim)"
+        )
+
     hosts = [event for event in failures.events if event.host or (event.switch or "")[:4] == "edge"]
     if hosts:
         raise UnsupportedError(

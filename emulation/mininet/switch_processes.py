@@ -20,6 +20,7 @@ from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.mininet.targets.target import latency_us, stats_socket
 from fattree.addressing import interface_name, switch_name, switch_named
 from fattree.experiment import Scenario
+from fattree.topology import LinkEnd
 
 # Many processes of a large network start side by side on few processors.
 START_SECONDS = 90.0
@@ -31,7 +32,8 @@ ASKERS = 32
 class Switches:
     """The running switches of a network.
 
-    Where they `may_restart`, one that is not there has nothing to tell for the moment.
+    Where they `may_restart`, one that is not there has nothing to tell for the moment. `shares` are
+    those of their rates at which slow ports send.
     """
 
     scenario: Scenario
@@ -39,6 +41,7 @@ class Switches:
     folder: Path
     processes: Children
     may_restart: bool = False
+    shares: dict[LinkEnd, float] = field(default_factory=dict)
     _lives: dict[str, int] = field(default_factory=dict)
     _books: InterfaceBooks = field(default_factory=InterfaceBooks)
     _told: dict[int, SwitchCounters] = field(default_factory=dict)
@@ -51,7 +54,7 @@ class Switches:
         It comes up empty, and its counters at 0.
         """
         # A Unix socket outlives its owner, and cannot be bound again while its file is there.
-        for kind in ("grpc", "stats"):
+        for kind in ("grpc", "stats", "rates"):
             (self.folder / f"{name}.{kind}").unlink(missing_ok=True)
 
         ended = f"{name} {ending(self.processes.exited.pop(name))}"
@@ -61,9 +64,13 @@ class Switches:
         self._start(switch)
 
         # Only queues that must be set are waited for; the controller tries again until it listens.
-        if self.target.set_queues is not None:
+        slow = [end for end in self.shares if end.switch == switch]
+        if self.target.set_queues is not None or slow:
             self.await_ready()
             self.set_queues([switch])
+
+        for end in slow:
+            self.set_rate(end, self.shares[end])
 
         return ended
 
@@ -92,6 +99,14 @@ class Switches:
         if set_queues := self.target.set_queues:
             for switch in switches:
                 self._set_queues(switch, set_queues)
+
+    def set_rate(self, end: LinkEnd, share: float) -> None:
+        """Let a port send at a share of its rate, and remember it; raises StartError."""
+        set_rate = self.target.set_rate
+        self._set_queues(
+            end.switch, lambda scenario, _switch: set_rate(scenario, self.folder, end, share)
+        )
+        self.shares[end] = share
 
     def _set_queues(self, switch: int, set_queues: Callable[[Scenario, int], None]) -> None:
         try:

@@ -20,7 +20,8 @@ class Change:
     None for what has not happened (yet).
 
     `planned_ps`: new tables are known; `installed_ps`: the last switch has them. `updates` were
-    written to `switches` of them.
+    written to `switches` of them. `rate` is the share of their rates at which links have begun to
+    run, None where they came up or went down.
     """
 
     links: tuple[str, ...]
@@ -31,6 +32,15 @@ class Change:
     installed_ps: int | None = None
     updates: int = 0
     switches: int = 0
+    rate: float | None = None
+
+    @property
+    def word(self) -> str:
+        """Return what happened to the links."""
+        if self.rate is None:
+            return "mended" if self.up else "failed"
+
+        return "at full rate" if self.up else f"at {self.rate:.0%}"
 
 
 def changes_of(tree: FatTree, convergences: "Iterable[Convergence]") -> tuple[Change, ...]:
@@ -39,11 +49,22 @@ def changes_of(tree: FatTree, convergences: "Iterable[Convergence]") -> tuple[Ch
 
 
 def _sides(tree: FatTree, seen: "Convergence") -> Iterator[Change]:
-    for links, up in ((seen.change.down, False), (seen.change.up, True)):
+    change = seen.change
+    shares = sorted({one.share for one in change.paced})
+    sides: list[tuple[Iterable[int], bool, float | None]] = [
+        (change.down, False, None),
+        (change.up, True, None),
+        *(
+            ([one.link for one in change.paced if one.share == share], share >= 1, share)
+            for share in shares
+        ),
+    ]
+    for links, up, rate in sides:
         if links:
             yield Change(
                 links=tuple(link_name(tree, link) for link in sorted(links)),
                 up=up,
+                rate=rate,
                 at_ps=seen.at_ps,
                 detected_ps=seen.detected_ps,
                 planned_ps=seen.planned_ps,

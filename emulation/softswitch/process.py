@@ -21,7 +21,7 @@ from emulation.softswitch.daemon.options import Options, UsageError, parse
 from emulation.softswitch.daemon.ports import open_port
 from emulation.softswitch.daemon.privileges import become
 from emulation.softswitch.daemon.sockets import open_link_events
-from emulation.softswitch.daemon.stats import StatsSocket, snapshot
+from emulation.softswitch.daemon.stats import OwnSocket, snapshot, take_rates
 from emulation.softswitch.errors import PipelineError, SoftswitchError
 from emulation.softswitch.switch import Switch
 from emulation.softswitch.trace import Walk
@@ -78,9 +78,16 @@ def run(options: Options) -> int:
         dataplane = Dataplane(switch, ports, clock, link_events=open_link_events(), log=log)
         stack.callback(dataplane.close)
         if options.stats_socket is not None:
-            stats = StatsSocket(options.stats_socket, lambda: snapshot(switch, ports))
+            stats = OwnSocket(options.stats_socket, lambda _peer: snapshot(switch, ports))
             stack.callback(stats.close)
             dataplane.others[stats.socket] = stats.answer
+
+        if options.rates_socket is not None:
+            rates = OwnSocket(
+                options.rates_socket, lambda peer: take_rates(peer, dataplane, clock())
+            )
+            stack.callback(rates.close)
+            dataplane.others[rates.socket] = rates.answer
 
         if source is not None:
             switch.load(source)

@@ -10,6 +10,7 @@ The rules are the same, and the switch imports nothing of the simulator.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from emulation.softswitch.units import PS_PER_SECOND
 
@@ -31,6 +32,7 @@ class OutputQueue:
         "_occupancy_bytes",
         "_ps_per_packet",
         "_rate_bps",
+        "_rates_ahead",
         "_waiting",
         "drops",
         "last_start_ps",
@@ -57,7 +59,9 @@ class OutputQueue:
         self._capacity_bytes = capacity_bytes
         self._capacity_packets = capacity_packets
         self._gap_bytes = gap_bytes
-        self._waiting: deque[tuple[int, int]] = deque()
+        self._rates_ahead: deque[tuple[int, int]] = deque()
+        # (departure, size, start) of each packet.
+        self._waiting: deque[tuple[int, int, int]] = deque()
         self._occupancy_bytes = 0
         self._free_at_ps = 0
         self.drops = 0
@@ -72,6 +76,36 @@ class OutputQueue:
         """Let packets from now on leave at this rate, or at once."""
         self._rate_bps = None
         self._ps_per_packet = 0 if rate_pps is None else -(-PS_PER_SECOND // rate_pps)
+
+    def foresee_rates(self, changes: Iterable[tuple[int, int]]) -> None:
+        """Let packets whose transmission starts at a time or later leave at another rate.
+
+        `changes` are (time, rate in bit/s), in order, in place of those foreseen before.
+        """
+        self._rates_ahead = deque(changes)
+
+    def set_rate_bps(self, now_ps: int, rate_bps: int) -> list[tuple[int, int]]:
+        """Let packets whose transmission starts from now on leave at this rate, foreseen or not.
+
+        Return the new start and departure of those that wait, the last ones of the queue.
+        """
+        self._let_leave(now_ps)
+        self._rates_ahead.clear()
+        self._rate_bps = rate_bps
+        waiting = self._waiting
+        behind = [waiting.pop() for _ in range(sum(start >= now_ps for *_, start in waiting))]
+
+        # A link never idles while something waits, so what starts later does so one by one.
+        free_ps = behind[-1][2] if behind else self._free_at_ps
+        moved = []
+        for _, size, _ in reversed(behind):
+            moved.append((free_ps, free_ps + self.tx_ps(size)))
+            waiting.append((moved[-1][1], size, free_ps))
+            self.last_start_ps = free_ps
+            free_ps += self.tx_ps(size + self._gap_bytes)
+
+        self._free_at_ps = free_ps
+        return moved
 
     def set_depth_packets(self, packets: int) -> None:
         """Let at most so many packets wait, whatever the limit was before."""
@@ -90,12 +124,15 @@ class OutputQueue:
         if start < now_ps:
             start = now_ps
 
+        while self._rates_ahead and self._rates_ahead[0][0] <= start:
+            self._rate_bps = self._rates_ahead.popleft()[1]
+
         departure = start + self.tx_ps(size)
         self._free_at_ps = start + self.tx_ps(size + self._gap_bytes)
         self.last_start_ps = start
         self._occupancy_bytes += size
         # FIFO: departures come in order, so that the first in line is the first to go.
-        self._waiting.append((departure, size))
+        self._waiting.append((departure, size, start))
 
         return departure
 

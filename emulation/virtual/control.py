@@ -1,6 +1,6 @@
 """The switches of a scenario in virtual time, and the real controller that writes to them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
@@ -18,7 +18,8 @@ from emulation.virtual.network import SwitchDraws
 from fattree import failures, traffic
 from fattree.addressing import device_id, switch_name
 from fattree.experiment import Scenario
-from fattree.failures import Links
+from fattree.failures import Links, Timeline
+from fattree.slow_links import NOT_SLOW, Slow
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"
@@ -63,12 +64,15 @@ class Control:
         # probes has to find them out.
         self.line = failures.timeline(scenario, traffic.flows(scenario))
         self._first_routes = self.line.first_routes if self.is_announced else frozenset()
-        self.controller = FabricController(scenario, program.pipeline, self._first_routes)
+        self._first_slow = self.line.first_slow if self.is_announced else NOT_SLOW
+        self.controller = FabricController(
+            scenario, program.pipeline, self._first_routes, self._first_slow
+        )
 
     def start(
         self,
         at: Callable[[int, Kind, Callable[[], object]], None],
-        tell_hosts: Callable[[Links], object],
+        tell_hosts: Callable[[Links, Slow], object],
     ) -> None:
         """Write the first plan, tell hosts, and let links change when the scenario says so.
 
@@ -82,13 +86,12 @@ class Control:
             tell_hosts=tell_hosts,
         )
         self._driver.start()
-        tell_hosts(self._first_routes)
+        tell_hosts(self._first_routes, self._first_slow)
 
-        for change in self.line.changes:
-            # `first_routes` is what the controller has been given; it must not hear of it twice.
-            is_known = change.time_ps == 0 and bool(self._first_routes)
-            event = LinkChange(change.down, change.up)
-            at(change.time_ps, Kind.LINK, partial(self.links_change, event, is_known))
+        for time_ps, event in _link_changes(self.line):
+            # What is so from the start the controller has been given; it must not hear of it twice.
+            is_known = time_ps == 0 and bool(self._first_routes or self._first_slow)
+            at(time_ps, Kind.LINK, partial(self.links_change, event, is_known))
 
     @property
     def installations(self) -> list[Convergence]:
@@ -102,7 +105,7 @@ class Control:
 
     def links_change(self, change: LinkChange, is_known: bool = False) -> None:
         """Let switches, and in an announced world the controller, know of changed links."""
-        self._driver.note(change.down | change.up)
+        self._driver.note(change.down | change.up | {slow.link for slow in change.paced})
         for link in sorted(change.down | change.up):
             for end in self.scenario.tree.link_ends(link):
                 writer = self._writers[end.switch]
@@ -132,6 +135,22 @@ class Control:
     def _write(self, steps: Iterable[Step]) -> None:
         for step in steps:
             self._writers[step.switch].write(step.changes)
+
+
+def _link_changes(line: Timeline) -> Iterator[tuple[int, LinkChange]]:
+    """Yield the instants at which links change, in order, with all that happens then."""
+    broken = {change.time_ps: change for change in line.changes}
+    paced = {change.time_ps: change.links for change in line.rates}
+    for time_ps in sorted({*broken, *paced}):
+        change = broken.get(time_ps)
+        yield (
+            time_ps,
+            LinkChange(
+                down=change.down if change else frozenset(),
+                up=change.up if change else frozenset(),
+                paced=paced.get(time_ps, NOT_SLOW),
+            ),
+        )
 
 
 def _switch(scenario: Scenario, number: int, clock: Clock, engine: Engine) -> Switch:

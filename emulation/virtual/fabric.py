@@ -55,9 +55,10 @@ class VirtualFabric(Control):
             )
 
     def inject(self, change: LinkChange) -> None:
-        """Break and mend links now, in the middle of a run, as if the experiment had said so."""
+        """Let links break, mend or slow down now, as if the experiment had said so."""
         self.network.set_links(change.down, up=False)
         self.network.set_links(change.up, up=True)
+        self.network.set_rates(change.paced)
         self.links_change(change)
 
     def run(

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from emulation.outcomes.outcome import FlowResult
 from emulation.virtual.events import ARRIVE, SEND, Push
-from emulation.virtual.wires import Wires
+from emulation.virtual.wires import Wire, Wires
 from fattree import traffic
 from fattree.addressing import host_name
 from fattree.experiment import Scenario
 from fattree.failures import Links
+from fattree.slow_links import FULL, Slow
 from fattree.topology import FatTree
 from hostagent.build import endpoints, plans
 from hostagent.endpoint import Departure, FlowPlan
@@ -38,13 +39,11 @@ class Hosts:
         self._plans = plans(scenario, flows)
         self._endpoints = endpoints(scenario, flows, range(self._tree.hosts))
 
-        # By class: data, ACK. A packet holds its link for its own length and the gap behind it.
+        # By class: data, ACK.
         self._sizes = (scenario.data_bytes, scenario.ack_bytes)
-        gap = scenario.packets.gap_bytes
-        self._tx_ps = tuple(scenario.tx_ps(size) for size in self._sizes)
-        self._slot_ps = tuple(scenario.tx_ps(size + gap) for size in self._sizes)
         self._latency_ps = scenario.latency_ps
         self._wires = [wires.of_host(host) for host in range(self._tree.hosts)]
+        self._held_ps = [_held_ps(scenario, wire) for wire in self._wires]
 
         self._free_ps = [0] * self._tree.hosts
         self._wake_ps = [NEVER] * self._tree.hosts
@@ -105,25 +104,25 @@ class Hosts:
             if not is_lost:
                 self._arrive(host, time_ps, departure)
 
-            self._free_ps[host] = time_ps + self._slot_ps[departure.is_ack]
+            self._free_ps[host] = time_ps + self._held_ps[host][departure.is_ack][1]
 
         self._wake(host, time_ps)
 
     def _arrive(self, host: int, time_ps: int, departure: Departure) -> None:
         edge, port = self._tree.access(host)
         self._push(
-            time_ps + self._tx_ps[departure.is_ack] + self._latency_ps,
+            time_ps + self._held_ps[host][departure.is_ack][0] + self._latency_ps,
             kind=ARRIVE,
             node=edge,
             port=port,
             payload=(departure.frame, self._sizes[departure.is_ack]),
         )
 
-    def converge(self, failed: Links) -> None:
-        """Let hosts that choose routes know which links to avoid from now on."""
+    def converge(self, failed: Links, slow: Slow) -> None:
+        """Let hosts that choose routes know which links to avoid, and to spare, from now on."""
         for endpoint in self._endpoints.values():
             if endpoint.routes:
-                endpoint.routes.converge(failed)
+                endpoint.routes.converge(failed, slow)
 
     def acknowledged(self, flow: int) -> int:
         """Return how many packets of a flow its sender knows to have arrived."""
@@ -174,6 +173,17 @@ class Hosts:
             if done_ps == NEVER
         ]
         return complaint(self._tree, waiting)
+
+
+def _held_ps(scenario: Scenario, wire: Wire) -> tuple[tuple[int, int], ...]:
+    """Return how long packets hold a host's link, by class: for their own length, with the gap."""
+    # It is slow all the time or never.
+    share = wire.paces[0].share if wire.paces else FULL
+    gap = scenario.packets.gap_bytes
+    return tuple(
+        (scenario.tx_ps(size, share=share), scenario.tx_ps(size + gap, share=share))
+        for size in (scenario.data_bytes, scenario.ack_bytes)
+    )
 
 
 def complaint(tree: FatTree, waiting: Sequence[tuple[int, int]]) -> str:

@@ -58,7 +58,7 @@ class NativeFabric(Control):
         packets = self.timed.packets
         self.start(
             self.timed.at,
-            lambda failed: packets.set_links(LinkState.without(scenario.tree, failed)),
+            lambda *known: packets.set_links(LinkState.without(scenario.tree, *known)),
         )
 
     def run(

@@ -7,7 +7,7 @@ the scenario, so that one seed gives the same bytes in the same order; `Network.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from emulation.errors import FailedRunError
@@ -19,6 +19,7 @@ from emulation.virtual.ports import Port, ports_of
 from emulation.virtual.wires import Wires
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
+from fattree.slow_links import SlowLink
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
 from hostagent.own_packet import scenario_packets
@@ -29,7 +30,7 @@ SAMPLES_PER_RTT = 64
 
 
 class Queued(NamedTuple):
-    """A packet in an output queue.
+    """A packet in an output queue, whose transmission starts at `start_ps`.
 
     `is_lost` where its transmission will start while the link is down, or where it `is_unlucky`.
     """
@@ -37,6 +38,7 @@ class Queued(NamedTuple):
     pending: Pending
     size: int
     enqueued_ps: int
+    start_ps: int
     is_marked: bool
     is_lost: bool
     is_unlucky: bool
@@ -163,14 +165,38 @@ class Network:
                     node,
                     number,
                     sequence,
-                    self._judged(node, number, time_ps, payload),
+                    self._judged(node, number, payload),
                 )
 
-    def _judged(self, node: int, number: int, departure_ps: int, queued: Queued) -> Queued:
-        # It is the start of a transmission that counts, and its length is known (decision 8).
+    def set_rates(self, links: Iterable[SlowLink]) -> None:
+        """Let links run at other rates from now on; what waits for them leaves when it then can."""
+        for link, *shares in links:
+            for end, share in zip(self.tree.link_ends(link), shares, strict=True):
+                self._set_rate(*end, share)
+
+        heapify(self._events)
+
+    def _set_rate(self, node: int, number: int, share: float) -> None:
         port = self.ports[node][number]
-        start_ps = departure_ps - port.queue.tx_ps(queued.size)
-        is_lost = queued.is_unlucky or port.wire.is_down(start_ps)
+        rate_bps = self.scenario.link_bps(port.level, share)
+        moved = port.queue.set_rate_bps(self.clock.now_ps, rate_bps)
+        events = self._events
+        own = [index for index, event in enumerate(events) if event[1:4] == (LEAVE, node, number)]
+        own.sort(key=lambda index: events[index][0])
+
+        # The last ones, as packets leave in order.
+        for index, (start_ps, departure_ps) in zip(
+            own[len(own) - len(moved) :], moved, strict=True
+        ):
+            time_ps, _, _, _, sequence, queued = events[index]
+            port.queue_byte_ps += queued.size * (departure_ps - time_ps)
+            queued = self._judged(node, number, queued._replace(start_ps=start_ps))
+            events[index] = (departure_ps, LEAVE, node, number, sequence, queued)
+
+    def _judged(self, node: int, number: int, queued: Queued) -> Queued:
+        # It is the start of a transmission that counts (decision 8).
+        port = self.ports[node][number]
+        is_lost = queued.is_unlucky or port.wire.is_down(queued.start_ps)
         change = is_lost - queued.is_lost
         port.lost += change
         self.lost += change
@@ -249,6 +275,7 @@ class Network:
                 pending,
                 size,
                 enqueued_ps=time_ps,
+                start_ps=port.queue.last_start_ps,
                 is_marked=is_marked,
                 is_lost=is_lost,
                 is_unlucky=is_unlucky,

@@ -24,6 +24,7 @@ class Port:
         "far_port",
         "latency_ps",
         "layer",
+        "level",
         "lost",
         "marks",
         "max_queue_bytes",
@@ -35,10 +36,13 @@ class Port:
 
     def __init__(self, scenario: Scenario, layer: str, far: int, far_port: int, wire: Wire) -> None:
         capacity = scenario.fabric.queue_bytes or None
-        level = LEVEL_OF[layer]
+        self.level = level = LEVEL_OF[layer]
         self.latency_ps = scenario.latencies_ps[level]
         rate_bps = scenario.rates_bps[level]
         self.queue = OutputQueue(rate_bps, capacity, gap_bytes=scenario.packets.gap_bytes)
+        self.queue.foresee_rates(
+            (pace.time_ps, scenario.link_bps(level, pace.share)) for pace in wire.paces
+        )
         self.layer = layer
         self.far = far
         self.far_port = far_port

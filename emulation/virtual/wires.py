@@ -1,4 +1,4 @@
-"""What becomes of packets on a directed link: when it is down, and which it loses by chance."""
+"""A directed link: its rate, when it is down, and which packets it loses by chance."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
 from fattree.failures import Timeline, loss_thresholds
+from fattree.slow_links import Pace, paces
 from hostagent.state import NEVER
 
 Outage = tuple[int, int]
@@ -16,14 +17,21 @@ ALWAYS = 2**62
 class Wire:
     """A directed link: its outages, and of 2**32 draws how many lose their packet.
 
-    `number` names its stream of draws, as the simulator numbers links (`sim.state`).
+    `number` names its stream of draws, as the simulator numbers links (`sim.state`). `paces` are
+    the shares of its rate that it carries, where it is slow.
     """
 
-    __slots__ = ("_count", "_outages", "_seed", "_stream", "_threshold")
+    __slots__ = ("_count", "_outages", "_seed", "_stream", "_threshold", "paces")
 
     def __init__(
-        self, outages: Iterable[Outage] = (), threshold: int = 0, seed: int = 0, number: int = 0
+        self,
+        outages: Iterable[Outage] = (),
+        threshold: int = 0,
+        seed: int = 0,
+        number: int = 0,
+        paces: tuple[Pace, ...] = (),
     ) -> None:
+        self.paces = paces
         self._outages = sorted(outages)
         self._threshold = threshold
         self._seed = seed
@@ -68,25 +76,35 @@ class Wires:
         self._tree = scenario.tree
         self._of_links, self._of_hosts = outages(events)
         self._losses, self._host_losses = loss_thresholds(scenario)
+        self._paces = paces(scenario)
 
     def behind(self, switch: int, port: int) -> Wire:
         """Return the link that a switch's port sends on."""
         number = self._tree.first_port(switch) + port - 1
         link = self._tree.link_at(switch, port)
         if link is None:
-            return self._of_host(self._tree.host_at(switch, port), number)
+            return self._of_host(self._tree.host_at(switch, port), number, is_up=False)
 
+        is_up = port > self._tree.downlinks(switch)
         return Wire(
-            self._of_links.get(link, ()), self._losses.get(link, 0), self._seed, number=number
+            self._of_links.get(link, ()),
+            self._losses.get(link, 0),
+            self._seed,
+            number=number,
+            paces=self._paces.of_links.get((link, is_up), ()),
         )
 
     def of_host(self, host: int) -> Wire:
         """Return the link that a host sends on."""
-        return self._of_host(host, self._tree.first_port(self._tree.switches) + host)
+        return self._of_host(host, self._tree.first_port(self._tree.switches) + host, is_up=True)
 
-    def _of_host(self, host: int, number: int) -> Wire:
+    def _of_host(self, host: int, number: int, is_up: bool) -> Wire:
         return Wire(
-            self._of_hosts.get(host, ()), self._host_losses.get(host, 0), self._seed, number=number
+            self._of_hosts.get(host, ()),
+            self._host_losses.get(host, 0),
+            self._seed,
+            number=number,
+            paces=self._paces.of_hosts.get((host, is_up), ()),
         )
 
 

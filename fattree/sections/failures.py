@@ -62,8 +62,20 @@ class Loss(Place):
     share: Annotated[float, Field(gt=0, le=1)]
 
 
+class Degraded(Place):
+    """Links that carry a share of their rate, from a time on, perhaps until another one.
+
+    `up` is the direction towards the cores.
+    """
+
+    rate: Annotated[float, Field(ge=0.001, lt=1)]
+    direction: Literal["both", "up", "down"] = "both"
+    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    until_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
+
+
 class Failures(Section):
-    """Failed links: drawn at a rate, named, or both; and links that lose packets all the time.
+    """Failed links: drawn at a rate, named, or both; links that lose packets; and slow links.
 
     `convergence_rtt` is G in zero-load RTTs (`inf`: routes never change).
     """
@@ -72,6 +84,7 @@ class Failures(Section):
     at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
     events: tuple[FailureEvent, ...] = ()
     losses: tuple[Loss, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
     convergence_rtt: Annotated[float, Field(ge=0, allow_inf_nan=True)] = 0
     local_repair: bool = False
 

@@ -17,10 +17,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """From a time on, these links are down."""
+    """From a time on, these links are down, and `slow` directions carry a share of their rate."""
 
     time_ps: int
     down: Down
+    slow: frozenset[tuple[tuple[int, bool], float]] = frozenset()
 
 
 Outage = tuple[int, int, int]
@@ -48,7 +49,21 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
     if rtts == float("inf"):
         return []
     delay_ps = round(rtts * Wire(scenario).zero_load_rtt_ps)
-    return [Change(change.time_ps + delay_ps, change.down) for change in links]
+    shares, _ = slow(scenario)
+    times = {change.time_ps for change in links} | {
+        time for steps in shares.values() for time, _ in steps
+    }
+    return [
+        Change(
+            time + delay_ps,
+            [frozenset[int](), *(change.down for change in links if change.time_ps <= time)][-1],
+            frozenset(
+                (place, [1.0, *(share for since, share in steps if since <= time)][-1])
+                for place, steps in shares.items()
+            ),
+        )
+        for time in sorted(times)
+    ]
 
 
 def named_outages(scenario: Scenario) -> list[Outage]:
@@ -117,6 +132,37 @@ def losses(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]:
         for host in hosts_of(tree, loss):
             of_hosts[host] = round(loss.share * WORD)
     return of_links, of_hosts
+
+
+# From when on (link or host, is it the direction up) has this share of its rate.
+Shares = dict[tuple[int, bool], list[tuple[int, float]]]
+
+
+def slow(scenario: Scenario) -> tuple[Shares, Shares]:
+    """Return how the rates of links between switches, and of hosts', change; raises Refused."""
+    tree = Tree.of(scenario)
+    spans: list[tuple[tuple[bool, int, bool], int, int, float]] = []
+    for entry in scenario.failures.degraded:
+        since = round(entry.at_ns * PS_PER_NS)
+        until = NEVER if entry.until_ns is None else round(entry.until_ns * PS_PER_NS)
+        hosts = hosts_of(tree, entry)
+        if until <= since or (hosts and (since, until) != (0, NEVER)):
+            raise Refused("a link is slow for no time, or a host's for a while")
+        ends = [(False, link) for link in links_of(tree, entry)] + [(True, host) for host in hosts]
+        ways = [
+            way for way in (True, False) if entry.direction in ("both", "up" if way else "down")
+        ]
+        spans += [((*end, way), since, until, entry.rate) for end in ends for way in ways]
+
+    found: tuple[Shares, Shares] = {}, {}
+    for place in {place for place, *_ in spans}:
+        own = [(since, until, rate) for other, since, until, rate in spans if other == place]
+        times = sorted({time for since, until, _ in own for time in (since, until)} - {NEVER})
+        found[place[0]][place[1:]] = [
+            (time, min([1.0, *(rate for since, until, rate in own if since <= time < until)]))
+            for time in times
+        ]
+    return found
 
 
 def drawn_outages(scenario: Scenario, attempt: int) -> list[Outage]:

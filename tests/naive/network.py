@@ -40,7 +40,11 @@ class Network:
 
         self.messages = traffic.messages(scenario)
         self.changes = failures.changes(scenario, self.messages)
-        self.hosts = [Host(number, Port(self.wire)) for number in range(self.tree.hosts)]
+        self.slow, self.slow_hosts = failures.slow(scenario)
+        self.hosts = [
+            Host(host, Port(self.wire, self.slow_wires(self.slow_hosts, 0, host, up=True)))
+            for host in range(self.tree.hosts)
+        ]
         self.flows = self._flows()
         self.unfinished = {flow.number for flow in self.flows}
 
@@ -48,7 +52,7 @@ class Network:
         self.host_pointers = HostPointers(scenario)
         wires = [Wire(scenario, level) for level in range(3)]
         self.ports = {
-            (switch, port): Port(wires[self.tree.level(switch, port)])
+            (switch, port): Port(wires[self.tree.level(switch, port)], self.slow_at(switch, port))
             for switch in range(self.tree.switches)
             for port in range(1, self.tree.first_uplink(switch) + self.tree.uplinks(switch))
         }
@@ -58,7 +62,8 @@ class Network:
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, Kind, int, int, int, Any]] = []
         self.pushed = 0
-        self.failed = self.routed = NOTHING
+        self.failed = NOTHING
+        self.routed = failures.Change(0, NOTHING)
         self.route()
 
     def _flows(self) -> list[Flow]:
@@ -110,7 +115,7 @@ class Network:
         for change in self.changes:
             self.at(change.time_ps, Kind.LINKS, 0, 0, change.down)
         for change in failures.routes(self.scenario, self.changes):
-            self.at(change.time_ps, Kind.ROUTES, 0, 0, change.down)
+            self.at(change.time_ps, Kind.ROUTES, 0, 0, change)
         for flow in self.flows:
             if not flow.waits_for:
                 self.hosts[flow.source].start(flow, self.messages[flow.number].start_ps)
@@ -148,7 +153,24 @@ class Network:
     def route(self) -> None:
         """Plan for the links that are known to be down."""
         actual = Links(self.tree, self.failed)
-        self.plan = Plan(self.scenario, Links(self.tree, self.routed), actual)
+        known = Links(self.tree, self.routed.down, dict(self.routed.slow))
+        self.plan = Plan(self.scenario, known, actual)
+
+    def slow_at(self, switch: int, port: int) -> list[tuple[int, Wire]]:
+        """Return what the link behind a switch's port is like from when on, where it is slow."""
+        place, level = (switch, port), self.tree.level(switch, port)
+        if place not in self.cables:
+            return self.slow_wires(self.slow_hosts, level, self.host_at(place), up=False)
+        is_up = port >= self.tree.first_uplink(switch)
+        return self.slow_wires(
+            self.slow, level, self.tree.link(place, self.cables[place]), up=is_up
+        )
+
+    def slow_wires(
+        self, shares: failures.Shares, level: int, number: int, up: bool
+    ) -> list[tuple[int, Wire]]:
+        steps = shares.get((number, up), [])
+        return [(since, Wire(self.scenario, level, share)) for since, share in steps]
 
     def wake(self, host: Host, now_ps: int) -> None:
         wake_ps = host.wake_ps(now_ps)

@@ -42,25 +42,37 @@ def simplified(weights: list[int]) -> list[int]:
     return [weight // divisor for weight in weights]
 
 
+def small(weights: list[int]) -> list[int]:
+    """Return weights halved, rounding up, until none is above 64."""
+    found = simplified(weights)
+    while max(found) > 64:
+        found = [-(-weight // 2) for weight in found]
+    return found
+
+
 @dataclass(frozen=True)
 class _Part:
     """A destination as a switch sees it: with whom it shares an order, and through which uplinks.
 
-    `weights` are those towards its pod, `reaches` tells which uplinks lead on to the destination.
+    `weights` are those towards its pod, `reaches` tells which uplinks lead on to the destination;
+    `spared` are other weights where slow links lead there.
     """
 
     pod: int
     weights: list[int]
     reaches: list[bool]
+    spared: list[int] | None = None
 
     @property
     def own_weights(self) -> list[int]:
+        if self.spared is not None:
+            return self.spared
         return [weight * up for weight, up in zip(self.weights, self.reaches, strict=True)]
 
     @property
     def is_exception(self) -> bool:
         """Whether some uplink in use towards the pod does not reach this destination."""
-        return self.own_weights != self.weights
+        return self.spared is not None or self.own_weights != self.weights
 
 
 class Plan:
@@ -141,31 +153,34 @@ class Plan:
         tree, links = self.tree, self.links
         uplinks, own = range(tree.uplinks(switch)), tree.pod(switch)
         if tree.is_edge(switch):
-            return {
-                edge: _Part(
-                    tree.pod(edge),
-                    self.used(
-                        [links.paths_to_pod(switch, tree.pod(edge), uplink) for uplink in uplinks]
-                    ),
-                    [links.leads_down(edge, uplink) for uplink in uplinks],
-                )
-                for edge in range(tree.edges)
-                if edge != switch
-            }
+            return {edge: self.part(switch, edge) for edge in range(tree.edges) if edge != switch}
 
         return {
             pod: _Part(
                 pod,
-                [int(up in links.cores(tree.position(switch), (own, pod))) for up in uplinks],
+                self.used([links.over_core(switch, up, pod) for up in uplinks]),
                 [True] * len(uplinks),
             )
             for pod in range(tree.pods)
             if pod != own
         }
 
-    def used(self, paths: list[int]) -> list[int]:
-        """Return the weights that the scheme makes of the numbers of paths."""
-        return paths if self.scheme.weighted else [int(count > 0) for count in paths]
+    def part(self, switch: int, edge: int) -> _Part:
+        """Return another edge as an edge sees it."""
+        links, pod = self.links, self.tree.pod(edge)
+        uplinks = range(self.tree.uplinks(switch))
+        to_pod = [links.to_pod(switch, pod, up) for up in uplinks]
+        reaches = [links.leads_down(edge, up) for up in uplinks]
+        to_edge = [links.to_edge(switch, edge, up) for up in uplinks]
+        filtered = [weight * up for weight, up in zip(to_pod, reaches, strict=True)]
+        is_spared = self.scheme.weighted and to_edge != filtered
+        return _Part(pod, self.used(to_pod), reaches, self.used(to_edge) if is_spared else None)
+
+    def used(self, carried: list[int]) -> list[int]:
+        """Return the weights that the scheme makes of numbers of paths, or of what they carry."""
+        if not self.scheme.weighted:
+            return [int(count > 0) for count in carried]
+        return small(carried) if self.links.counts_eighths else carried
 
     def rotation(self, switch: int, place: int, part: _Part) -> Schedule:
         """Return the schedule towards a destination.
@@ -175,6 +190,9 @@ class Plan:
         """
         if self.scenario.load_balancer.schedule_orders == "per_pointer":
             return interleaved(simplified(part.own_weights), self.order(switch, place))
+
+        if part.spared is not None:
+            return interleaved(simplified(part.spared), self.order(switch, part.pod))
 
         schedule = interleaved(simplified(part.weights), self.order(switch, part.pod))
         return [uplink for uplink in schedule if part.reaches[uplink]]

@@ -9,10 +9,12 @@ from tests.naive.wire import Wire
 class Port:
     """An output queue and its link.
 
-    `log` has (enqueued, last bit left, bytes) of every packet that was accepted.
+    `log` has (enqueued, last bit left, bytes) of every packet that was accepted. `slow` says from
+    when on it is like another wire.
     """
 
     wire: Wire
+    slow: list[tuple[int, Wire]] = field(default_factory=list)
     free_ps: int = 0
     max_bytes: int = 0
     drops: int = 0
@@ -40,11 +42,16 @@ class Port:
     def put(self, now_ps: int, size: int) -> tuple[int, int]:
         """Accept a packet; return when its transmission starts and when its last bit has left."""
         start_ps = max(self.free_ps, now_ps)
-        departure_ps = start_ps + self.wire.sending_ps(size)
-        self.free_ps = start_ps + self.wire.sending_ps(size + self.wire.gap_bytes)
+        wire = self.wire_at(start_ps)
+        departure_ps = start_ps + wire.sending_ps(size)
+        self.free_ps = start_ps + wire.sending_ps(size + wire.gap_bytes)
         self.log.append((now_ps, departure_ps, size))
         self.max_bytes = max(self.max_bytes, self.bytes_at(now_ps))
         return start_ps, departure_ps
+
+    def wire_at(self, start_ps: int) -> Wire:
+        """Return the wire as it is when a transmission starts."""
+        return [self.wire, *(wire for since, wire in self.slow if since <= start_ps)][-1]
 
     @property
     def load_bytes(self) -> int:

@@ -5,7 +5,9 @@ count from 1, downlinks first.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import gcd
 
 from fattree.experiment import Scenario
 
@@ -200,25 +202,72 @@ class Tree:
         return 4 if self.pod_of(source) == self.pod_of(destination) else 6
 
 
+def eighths(share: float) -> int:
+    """Return a share in eighths, rounded half up, at least one."""
+    return max(1, int(Fraction(str(share)) * 8 + Fraction(1, 2)))
+
+
 @dataclass(frozen=True)
 class Links:
-    """The tree without the links that are down."""
+    """The tree without the links that are down.
+
+    `slow` has the share of their rate that slow directions carry: (link, is it the way up).
+    """
 
     tree: Tree
     down: Down
+    slow: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     def is_up(self, switch: int, uplink: int) -> bool:
         return self.tree.link_of(switch, uplink) not in self.down
 
-    def cores(self, position: int, pods: tuple[int, int]) -> list[int]:
-        """Return the uplinks of a pod's agg that lead to cores which reach the other pod."""
-        here, there = [self.tree.agg(pod, position) for pod in pods]
-        return [up for up in range(self.tree.uplinks(here)) if self.joins(here, there, up)]
+    @property
+    def counts_eighths(self) -> bool:
+        """Whether some link carries so little that the eighths of its rate are counted."""
+        return any(eighths(share) < 8 for share in self.slow.values())
 
-    def joins(self, here: int, there: int, uplink: int) -> bool:
-        """Whether an uplink is up, and any link of the other switch to where it leads."""
-        core = self.tree.above(here, uplink)
-        return self.is_up(here, uplink) and any(self.alive(there, core))
+    def carried(self, switch: int, uplink: int, up: bool) -> int:
+        """Return what a link carries: 0 where it is down, 1 else; 8 of 8 where some are slow."""
+        if not self.is_up(switch, uplink):
+            return 0
+        if not self.counts_eighths:
+            return 1
+        return eighths(self.slow.get((self.tree.link_of(switch, uplink), up), 1))
+
+    def carried_down(self, lower: int, upper: int) -> int:
+        """Return the least that a parallel link down that is up carries, 0 where none is."""
+        uplinks = [
+            up for up in range(self.tree.uplinks(lower)) if self.tree.above(lower, up) == upper
+        ]
+        return min(
+            (self.carried(lower, up, False) for up in uplinks if self.is_up(lower, up)), default=0
+        )
+
+    def over_core(self, agg: int, uplink: int, pod: int) -> int:
+        """Return what an agg's uplink carries to the agg of its position in another pod."""
+        below = self.tree.agg(pod, self.tree.position(agg))
+        down = self.carried_down(below, self.tree.above(agg, uplink))
+        return min(self.carried(agg, uplink, True), down)
+
+    def to_pod(self, edge: int, pod: int, uplink: int) -> int:
+        """Return what an edge's uplink carries to a pod's agg: as many paths, as much on each."""
+        return self.through(edge, pod, uplink, most=8)
+
+    def to_edge(self, edge: int, destination: int, uplink: int) -> int:
+        """Return what an edge's uplink carries to another edge."""
+        pod = self.tree.pod(destination)
+        below = self.tree.agg(pod, self.tree.position(self.tree.above(edge, uplink)))
+        return self.through(edge, pod, uplink, most=self.carried_down(destination, below))
+
+    def through(self, edge: int, pod: int, uplink: int, most: int) -> int:
+        """Return the sum over all ways to a pod of the least that their links carry, or `most`."""
+        first = min(self.carried(edge, uplink, True), most)
+        if self.tree.pod(edge) == pod:
+            return first
+        agg = self.tree.above(edge, uplink)
+        return sum(
+            min(first, self.over_core(agg, last, pod)) for last in range(self.tree.uplinks(agg))
+        )
 
     def alive(self, lower: int, upper: int) -> list[bool]:
         """Return which of the parallel links between two switches are up."""
@@ -229,35 +278,29 @@ class Links:
         """Whether the agg behind an uplink, of any edge, reaches this edge of its own pod."""
         return any(self.alive(edge, self.tree.above(edge, uplink)))
 
-    def paths_to_pod(self, edge: int, pod: int, uplink: int) -> int:
-        """Return how many ways up lead through an edge's uplink to a pod's agg."""
-        if not self.is_up(edge, uplink):
-            return 0
-        own = self.tree.pod(edge)
-        return 1 if own == pod else len(self.cores(uplink // self.tree.to_agg, (own, pod)))
-
     def paths(self, source: int, destination: int) -> list[tuple[int, int]]:
         """Return the uplinks (edge's, agg's) of every way up between two edges, by the latter.
 
-        In a pod the latter is 0. Steps that follow each other so differ in the first hop.
+        In a pod the latter is 0. Steps that follow each other so differ in the first hop. Where
+        links are slow, ways come again, cycle by cycle, as often as their share of what all carry.
         """
         tree = self.tree
-        pods = tree.pod(source), tree.pod(destination)
+        pod = tree.pod(destination)
         if source == destination:
             return []
-        both = [
-            up
-            for up in range(tree.uplinks(source))
-            if self.is_up(source, up) and self.leads_down(destination, up)
-        ]
-        if pods[0] == pods[1]:
-            return [(up, 0) for up in both]
-        return [
-            (up, last)
-            for last in range(tree.cores_over_agg * tree.to_core)
-            for up in both
-            if last in self.cores(up // tree.to_agg, pods)
-        ]
+        found = {}
+        for last in range(tree.cores_over_agg * tree.to_core if tree.pod(source) != pod else 1):
+            for up in range(tree.uplinks(source)):
+                agg = tree.above(source, up)
+                ends = self.carried_down(destination, tree.agg(pod, tree.position(agg)))
+                carried = min(self.carried(source, up, True), ends)
+                if tree.pod(source) != pod:
+                    carried = min(carried, self.over_core(agg, last, pod))
+                found[up, last] = carried
+
+        divisor = gcd(*found.values()) or 1
+        cycles = range(1, max(found.values(), default=0) // divisor + 1)
+        return [path for cycle in cycles for path in found if found[path] // divisor >= cycle]
 
     def port_down(self, switch: int, host: int) -> int | None:
         """Return the port towards a host below a switch; hosts are dealt out to parallel links."""

@@ -21,7 +21,7 @@ class Wire:
     Levels are 0 at hosts, 1 between edges and aggs, 2 between aggs and cores.
     """
 
-    def __init__(self, scenario: Scenario, level: int = 0) -> None:
+    def __init__(self, scenario: Scenario, level: int = 0, share: float = 1) -> None:
         self.scenario = scenario
         fabric = scenario.fabric
         packets = scenario.packets
@@ -38,7 +38,9 @@ class Wire:
             fabric.edge_agg_latency_ns,
             fabric.agg_core_latency_ns,
         )
-        self.rate_bps = round((rates[level] or fabric.rate_gbps) * 10**9)
+        full_bps = round((rates[level] or fabric.rate_gbps) * 10**9)
+        # What a slow link carries of its rate.
+        self.rate_bps = max(1, round(Fraction(str(share)) * full_bps))
         self.latency_ps = round((latencies[level] or fabric.latency_ns) * PS_PER_NS)
         self.gap_bytes = packets.gap_bytes
         self.data_bytes = packets.payload_bytes + packets.header_bytes + tunnel
@@ -50,8 +52,8 @@ class Wire:
         needs_marks = scenario.transport.congestion == "nscc"
         default = NSCC_ECN_PERCENT if needs_marks else 0
         percent = options.ecn_percent or SCHEMES[scenario.policy].ecn_percent or default
-        share = Fraction(str(percent)) / 100
-        self.ecn_bytes = floor(self.buffer_bytes * share) if percent else NEVER
+        limit = self.buffer_bytes * Fraction(str(percent)) / 100
+        self.ecn_bytes = floor(limit) if percent else NEVER
 
     def sending_ps(self, size: int) -> int:
         """Return how long a link is busy with so many bytes, rounded up."""

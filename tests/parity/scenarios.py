@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from fattree.addressing import host_name, link_name, switch_name
 from fattree.experiment import (
     Collective,
+    Degraded,
     Fabric,
     FailureEvent,
     Failures,
@@ -39,6 +40,17 @@ HOSTS_TOO = Failures(
         Loss(switch="core1_1", share=0.01),
     ),
     convergence_rtt=1,
+)
+
+# One that both directions of a core link share for a while, one direction, a host and a whole agg.
+SLOW = Failures(
+    degraded=(
+        Degraded(link="agg0_0-core0_0", rate=0.25, at_ns=1_000, until_ns=8_000),
+        Degraded(link="edge1_0-agg1_1", rate=0.37, direction="down"),
+        Degraded(host="h0_0_1", rate=0.5),
+        Degraded(switch="agg2_1", rate=0.7, at_ns=2_000),
+    ),
+    convergence_rtt=0.5,
 )
 
 # All to one over links without delay: queues of many target delays, which NSCC cuts for.
@@ -211,6 +223,7 @@ def failures(draw: Any, tree: FatTree) -> Failures:
         at_ns=draw(st.sampled_from((0, 2_000, 7_123))),
         events=tuple(draw(st.lists(events(tree, convergence == FOREVER), max_size=3))),
         losses=tuple(draw(st.one_of(st.just([]), st.lists(losses(tree), max_size=2)))),
+        degraded=tuple(draw(st.one_of(st.just([]), st.lists(slow_links(tree), max_size=3)))),
         convergence_rtt=convergence,
         local_repair=draw(st.booleans()),
     )
@@ -252,3 +265,22 @@ def places(draw: Any, tree: FatTree) -> dict[str, str]:
 def losses(draw: Any, tree: FatTree) -> Loss:
     """Draw links that lose packets all the time."""
     return Loss(**draw(places(tree)), share=draw(st.sampled_from((0.01, 0.2))))
+
+
+@st.composite
+def slow_links(draw: Any, tree: FatTree) -> Degraded:
+    """Draw links that are slow; what takes hosts with it is slow all the time."""
+    place = draw(places(tree))
+    has_hosts = "host" in place or place.get("switch", "").startswith("edge")
+    span: dict[str, Any] = {}
+    if not has_hosts:
+        at_ns = draw(st.sampled_from((0, 1, 1_000, 5_000)))
+        until_ns = draw(st.one_of(st.none(), st.integers(1, 20_000).map(lambda ns: at_ns + ns)))
+        span = {"at_ns": at_ns, "until_ns": until_ns}
+
+    return Degraded(
+        **place,
+        rate=draw(st.sampled_from((0.25, 0.5, 0.1, 0.37, 0.95))),
+        direction=draw(st.sampled_from(("both", "both", "up", "down"))),
+        **span,
+    )

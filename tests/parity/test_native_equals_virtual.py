@@ -26,7 +26,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from tests.emulation.virtual.python_machine import PythonMachine
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST
+from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
@@ -103,6 +103,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
             "collective": Collective(message_bytes=64 * 4096),
         },
         {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {"failures": SLOW},
+        {"failures": SLOW, "policy": "host_dr"},
         {"packets": Packets(payload_bytes=256)},
         {"fabric": Fabric(k=2)},
         {"fabric": Fabric(k=4, latency_ns=10_000)},
@@ -118,6 +120,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
         "local repair",
         "REPS and marks",
         "switches, hosts, losses and SACK",
+        "links at a fraction of their rate",
+        "links at a fraction of their rate, Host DR",
         "tiny packets",
         "k = 2",
         "slow links",

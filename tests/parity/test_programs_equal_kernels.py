@@ -130,7 +130,7 @@ def test_tables_are_those_that_the_controller_writes(policy: str, k: int) -> Non
     wanted = scenario(policy, k=k, failures=Failures(rate=0.05))
     program = built_in(wanted.scheme.program, size_of(wanted.tree))
     control = Control(wanted, program, Clock())
-    control.start(lambda *_: None, lambda _: None)
+    control.start(lambda *_: None, lambda *_: None)
     fabric = SimulatedFabric(wanted, program)
     fabric.timed.happen()
     for switch, pipeline in zip(control.switches, fabric.pipelines, strict=True):

@@ -23,7 +23,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from sim.run_frames import flow_frame, port_frame
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST
+from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW
 
 SMALL = Collective(message_bytes=24 * 4096)
 EXACT = (
@@ -86,6 +86,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
         {"failures": HOSTS_TOO},
         {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {"failures": SLOW},
+        {"failures": SLOW, "policy": "host_dr"},
         NSCC_INCAST,
         {"load_balancer": LoadBalancer(edge_pointers="pod")},
         {"load_balancer": LoadBalancer(agg_pointers="edge"), "failures": Failures(rate=0.05)},
@@ -97,6 +99,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "ring",
         "switches, hosts, losses",
         "switches, hosts, losses and SACK",
+        "links at a fraction of their rate",
+        "links at a fraction of their rate, Host DR",
         "NSCC's incast",
         "coarser pointers",
         "finer pointers",

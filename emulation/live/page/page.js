@@ -248,9 +248,10 @@ const setPace = (paused) => send("pace", { factor: Number($("speed").value), pau
 // Updating, with every snapshot
 
 function updateLinks() {
-  latest.links.forEach(([isUp, up, down, queueUp, queueDown, lost], index) => {
+  latest.links.forEach(([isUp, up, down, queueUp, queueDown, lost, rate], index) => {
     const { node, up: first, down: second, title } = links[index], name = layout.links[index].name;
     node.classList.toggle("down", !isUp);
+    node.classList.toggle("slow", isUp && rate < 1);
     node.dataset.load = Math.max(up, down);
     for (const [path, load, className] of [[first, up, "strand"], [second, down, "strand second"]]) {
       path.setAttribute("class", isUp ? `${className} l${level(load)}` : className);
@@ -258,19 +259,19 @@ function updateLinks() {
     }
     const label = isUp ? `${name}, up ${percent(up)}, down ${percent(down)}: fail it` : `${name} has failed: mend it`;
     node.setAttribute("aria-label", label);
-    title.textContent = isUp ? `${name}\nload up ${percent(up)}, down ${percent(down)}\nqueue up ${packets(queueUp)}, down ${packets(queueDown)} packets` : `${name} has failed, ${lost} packets lost`;
+    title.textContent = isUp ? `${name}${rate < 1 ? `, at ${percent(rate)} of its rate` : ""}\nload up ${percent(up)}, down ${percent(down)}\nqueue up ${packets(queueUp)}, down ${packets(queueDown)} packets` : `${name} has failed, ${lost} packets lost`;
   });
   if ($("table").open) latest.links.forEach(updateRow);
   latest.hosts.forEach((load, index) => hosts[index].setAttribute("class", `drop l${level(load)}${hosts[index].classList.contains("folded") ? " folded" : ""}`));
   updatePods();
 }
 
-function updateRow([isUp, up, down, queueUp, queueDown, lost], index) {
+function updateRow([isUp, up, down, queueUp, queueDown, lost, rate], index) {
   const { row, button, cells } = rows[index];
   row.className = isUp ? "" : "down";
   button.textContent = isUp ? "fail" : "mend";
   button.setAttribute("aria-label", `${isUp ? "fail" : "mend"} ${layout.links[index].name}`);
-  [isUp ? "up" : "failed", percent(up), percent(down), packets(queueUp), packets(queueDown), lost].forEach((text, column) => { cells[column + 1].textContent = text; });
+  [!isUp ? "failed" : rate < 1 ? `at ${percent(rate)}` : "up", percent(up), percent(down), packets(queueUp), packets(queueDown), lost].forEach((text, column) => { cells[column + 1].textContent = text; });
 }
 
 function remember(point) {
@@ -324,7 +325,7 @@ function updatePhases() {
 }
 
 function changeItem(change) {
-  const what = `${change.links.join(", ")} ${change.up ? "mended" : "failed"}`;
+  const what = `${change.links.join(", ")} ${change.word}`;
   const marks = [change.at_ps, change.detected_ps, change.planned_ps, change.installed_ps];
   const names = ["detect", "plan", "install"], known = marks.filter((mark) => mark !== null), end = known[known.length - 1];
   const whole = Math.max(1, (marks[3] ?? latest.time_ps) - change.at_ps);

@@ -15,6 +15,7 @@ from emulation.mininet.targets.bmv2_queues import (
     ACK_QUEUE,
     FIRST_THRIFT_PORT,
     set_queues,
+    set_rate,
 )
 from emulation.mininet.targets.target import (
     Target,
@@ -111,6 +112,7 @@ BMV2 = Target(
     command=command,
     prepare=prepare,
     set_queues=set_queues,
+    set_rate=set_rate,
     counters=kernel_counters,
     set_interfaces=set_interfaces,
     priorities=priorities,

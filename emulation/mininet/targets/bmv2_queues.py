@@ -7,10 +7,12 @@ stubs, and the tool that comes with BMv2 takes a second of processor time per sw
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from fattree.experiment import Scenario
+from fattree.topology import LinkEnd
 from fattree.units import PS_PER_SECOND
 
 FIRST_THRIFT_PORT = 9090
@@ -53,10 +55,19 @@ class Setting:
 
 def set_queues(scenario: Scenario, switch: int) -> None:
     """Give the ports of a running switch the scenario's rates and depths; raises OSError."""
+    _set(switch, queue_settings(scenario, switch))
+
+
+def set_rate(scenario: Scenario, _folder: Path, end: LinkEnd, share: float) -> None:
+    """Let a port of a running switch send at a share of its rate; raises OSError."""
+    _set(end.switch, rate_settings(scenario, *end, share))
+
+
+def _set(switch: int, settings: Iterable[Setting]) -> None:
     with socket.create_connection(
         ("127.0.0.1", FIRST_THRIFT_PORT + switch), ANSWER_SECONDS
     ) as channel:
-        for setting in queue_settings(scenario, switch):
+        for setting in settings:
             channel.sendall(setting.call())
             _refuse_failure(setting, channel.recv(4096))
 
@@ -69,12 +80,24 @@ def _refuse_failure(setting: Setting, answer: bytes) -> None:
 
 def queue_settings(scenario: Scenario, switch: int) -> Iterator[Setting]:
     """Yield how many packets a second leave each queue of a switch, and how many each holds."""
-    sizes = {DATA_QUEUE: scenario.data_bytes, ACK_QUEUE: scenario.ack_bytes}
     for port in scenario.tree.ports(switch):
-        level = scenario.tree.level_of(switch, port)
-        for queue, packet_bytes in sizes.items():
-            slot_ps = scenario.tx_ps(packet_bytes + scenario.packets.gap_bytes, level)
-            rate = max(1, round(PS_PER_SECOND / slot_ps))
+        yield from rate_settings(scenario, switch, port)
+        for queue, packet_bytes in _sizes(scenario):
             depth = scenario.fabric.queue_bytes // packet_bytes or UNLIMITED_PACKETS
-            yield Setting("set_egress_priority_queue_rate", port, queue, rate)
             yield Setting("set_egress_priority_queue_depth", port, queue, depth)
+
+
+def rate_settings(
+    scenario: Scenario, switch: int, port: int, share: float = 1
+) -> Iterator[Setting]:
+    """Yield how many packets a second leave each queue of a port at a share of its rate."""
+    level = scenario.tree.level_of(switch, port)
+    for queue, packet_bytes in _sizes(scenario):
+        slot_ps = scenario.tx_ps(packet_bytes + scenario.packets.gap_bytes, level, share)
+        rate = max(1, round(PS_PER_SECOND / slot_ps))
+        yield Setting("set_egress_priority_queue_rate", port, queue, rate)
+
+
+def _sizes(scenario: Scenario) -> tuple[tuple[int, int], ...]:
+    """Return the queues with the bytes of their packets."""
+    return (DATA_QUEUE, scenario.data_bytes), (ACK_QUEUE, scenario.ack_bytes)

@@ -18,12 +18,14 @@ from emulation.mininet.targets.target import (
     common_options,
     latency_us,
     queue_options,
+    rates_socket,
     stats_socket,
 )
 from emulation.programs.switch_program import Priorities
 from fattree.addressing import switch_name
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
+from fattree.topology import LinkEnd
 
 # The switch has no word for "no limit"; no queue of a run grows to exabytes.
 UNLIMITED_BYTES = 2**62
@@ -40,6 +42,7 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
         "--queue-bytes": fabric.queue_bytes or UNLIMITED_BYTES,
         "--gap-bytes": scenario.packets.gap_bytes,
         "--stats-socket": stats_socket(folder, name),
+        "--rates-socket": rates_socket(folder, name),
         # Packets, programs and P4Runtime are no work for root.
         "--user": USER,
         # The draws of a switch depend on the experiment's seed and its number alone, so that a run
@@ -105,6 +108,20 @@ def _ask(path: Path) -> dict[str, Any]:
     return answer
 
 
+def set_rate(scenario: Scenario, folder: Path, end: LinkEnd, share: float) -> None:
+    """Let a port of a running switch send at a share of its rate; raises OSError."""
+    rate_bps = scenario.link_bps(scenario.tree.level_of(*end), share)
+    path = rates_socket(folder, switch_name(scenario.tree, end.switch))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+        channel.settimeout(ANSWER_SECONDS)
+        channel.connect(str(path))
+        channel.sendall(json.dumps({"rates_bps": {end.port: rate_bps}}).encode() + b"\n")
+        answer = channel.recv(1 << 16)
+
+    if answer != b"{}":
+        raise OSError(answer.decode() or "it has closed the connection")
+
+
 def _read_port(row: dict[str, Any]) -> PortCounters:
     return PortCounters(
         packets=row["tx_packets"],
@@ -130,6 +147,7 @@ SOFTSWITCH = Target(
     command=command,
     prepare=need_nothing,
     set_queues=None,
+    set_rate=set_rate,
     counters=read_counters,
     set_interfaces=set_interfaces,
     priorities=priorities,

@@ -10,7 +10,7 @@ from emulation.programs.switch_program import CPU_PORT, Priorities
 from fattree.addressing import device_id, interface_name, switch_name
 from fattree.experiment import Scenario
 from fattree.sections.failures import Detection
-from fattree.topology import Level
+from fattree.topology import Level, LinkEnd
 from fattree.units import PS_PER_US
 
 
@@ -22,6 +22,8 @@ class Target:
     `prepare` makes the machine ready for a network: NetworkError where it cannot.
     `set_queues` gives a running switch its rates and depths: OSError where it refuses. None where
     the command line does.
+    `set_rate` lets a port of a running switch, whose sockets are in a folder, send at a share of
+    its link's rate: OSError where the switch refuses.
     `counters` are those of one switch, from the Unix socket that it may tell them on and the
     kernel's counts of its interfaces by port: EmulationError where it does not tell them.
     `set_interfaces` lets the links of some latency behind interfaces carry frames, or none:
@@ -35,6 +37,7 @@ class Target:
     command: Callable[[Scenario, int, Path], list[str]]
     prepare: Callable[[Scenario], None]
     set_queues: Callable[[Scenario, int], None] | None
+    set_rate: Callable[[Scenario, Path, LinkEnd, float], None]
     counters: Callable[[Path, Mapping[int, InterfaceCounts]], SwitchCounters]
     set_interfaces: Callable[[Sequence[str], bool, int], None]
     priorities: Callable[[Scenario], Priorities]
@@ -56,6 +59,11 @@ def latency_us(scenario: Scenario, level: Level) -> int:
 def stats_socket(folder: Path, name: str) -> Path:
     """Return where a switch tells its counters, if it is of a kind that does."""
     return folder / f"{name}.stats"
+
+
+def rates_socket(folder: Path, name: str) -> Path:
+    """Return where a switch takes new rates of its ports, if it is of a kind that does."""
+    return folder / f"{name}.rates"
 
 
 def common_options(scenario: Scenario, switch: int, folder: Path) -> list[str]:

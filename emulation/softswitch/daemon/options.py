@@ -89,6 +89,7 @@ class Options:
     log_level: str
     pcap: str | None
     stats_socket: str | None
+    rates_socket: str | None
     seed: int | None
     thrift_port: int | None = None
     rate_bps: Setting = Setting()
@@ -137,6 +138,7 @@ def parse(arguments: Sequence[str]) -> Options:
         log_level=given.log_level if given.log_console or given.log_file else "off",
         pcap=given.pcap,
         stats_socket=given.stats_socket,
+        rates_socket=given.rates_socket,
         seed=given.seed,
         thrift_port=given.thrift_port,
         rate_bps=_setting(given.rate_bps),
@@ -264,6 +266,9 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
 
     group.add_argument(
         "--stats-socket", metavar="PATH", help="Unix socket that answers with counters as JSON"
+    )
+    group.add_argument(
+        "--rates-socket", metavar="PATH", help="Unix socket that takes new rates of ports as JSON"
     )
     group.add_argument("--user", metavar="NAME", help="become this user when all sockets are open")
     group.add_argument(

@@ -1,4 +1,4 @@
-"""Counters for whoever wants to know where every packet went.
+"""Counters for whoever wants to know where every packet went, and rates for who sets them.
 
 connect to the Unix socket, read until the end: one JSON object with device_id, counts, ports
 
@@ -8,6 +8,9 @@ the ports + what still waits. So a harness can check that nothing is lost withou
 tx_no_buffers is a part of tx_failed: the kernel had no buffers for these frames and counts them as
 drops of the interface too, so whoever adds up both leaves them out. kernel_drops are frames that
 the kernel dropped before the switch saw them.
+
+On the socket for rates it is the client that speaks first: one line, {"rates_bps": {PORT: rate}},
+answered by {} or {"error": TEXT}. What waits in a queue already leaves as it would have.
 """
 
 from __future__ import annotations
@@ -22,21 +25,29 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from emulation.softswitch.daemon.dataplane import Dataplane
 from emulation.softswitch.daemon.ports import Port
 from emulation.softswitch.errors import SoftswitchError
 from emulation.softswitch.switch import Switch
 
+# A peer that neither reads nor writes holds up packets no longer than this.
+PATIENCE_S = 0.5
+MOST_BYTES = 1 << 16
 
-class StatsError(SoftswitchError):
-    """The statistics socket cannot be made."""
+
+class SocketError(SoftswitchError):
+    """A Unix socket cannot be made."""
 
 
-class StatsSocket:
-    """A Unix socket, for its owner only, that answers every connection with one `snapshot`."""
+class OwnSocket:
+    """A Unix socket, for its owner only, that answers every connection with one JSON object.
 
-    def __init__(self, path: str, snapshot: Callable[[], dict[str, Any]]) -> None:
+    `reply` may listen to the peer before.
+    """
+
+    def __init__(self, path: str, reply: Callable[[socket.socket], dict[str, Any]]) -> None:
         self._path = Path(path)
-        self._snapshot = snapshot
+        self._reply = reply
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._replace_stale()
         # The socket gets its rights when it is made, not a moment later.
@@ -45,9 +56,7 @@ class StatsSocket:
         try:
             self.socket.bind(path)
         except OSError as error:
-            raise StatsError(
-                f"cannot make the statistics socket {path}: {error.strerror or error}"
-            ) from None
+            raise SocketError(f"cannot make the socket {path}: {error.strerror or error}") from None
         finally:
             os.umask(before)
 
@@ -62,9 +71,8 @@ class StatsSocket:
             return
 
         with peer, suppress(OSError):
-            # A peer that does not read holds up packets no longer than this.
-            peer.settimeout(0.5)
-            peer.sendall(json.dumps(self._snapshot()).encode())
+            peer.settimeout(PATIENCE_S)
+            peer.sendall(json.dumps(self._reply(peer)).encode())
 
     def close(self) -> None:
         """Remove the socket."""
@@ -77,13 +85,13 @@ class StatsSocket:
         """Remove the socket of a process that is gone; a live one is an error."""
         try:
             if not stat.S_ISSOCK(self._path.stat().st_mode):
-                raise StatsError(f"{self._path} exists and is not a socket")
+                raise SocketError(f"{self._path} exists and is not a socket")
         except FileNotFoundError:
             return
 
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             if probe.connect_ex(str(self._path)) == 0:
-                raise StatsError(f"another process answers on {self._path}")
+                raise SocketError(f"another process answers on {self._path}")
 
         self._path.unlink(missing_ok=True)
 
@@ -97,3 +105,31 @@ def snapshot(switch: Switch, ports: dict[int, Port]) -> dict[str, Any]:
         "counts": asdict(switch.counts),
         "ports": {str(number): port.statistics(now_ps) for number, port in ports.items()},
     }
+
+
+def take_rates(peer: socket.socket, dataplane: Dataplane, now_ps: int) -> dict[str, Any]:
+    """Give ports the rates that a peer asks for; return nothing, or what was wrong with it."""
+    try:
+        wanted = json.loads(_line(peer))["rates_bps"]
+        rates = {dataplane.ports[int(number)]: rate for number, rate in wanted.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return {"error": f'no {{"rates_bps": {{PORT: rate}}}} of ports here: {error}'}
+
+    if any(type(rate) is not int or rate <= 0 for rate in rates.values()):
+        return {"error": "a rate is a positive number of bit/s"}
+
+    for port, rate in rates.items():
+        for queue in port.queues:
+            queue.set_rate_bps(now_ps, rate)
+
+        dataplane.rates_changed(port)
+
+    return {}
+
+
+def _line(peer: socket.socket) -> bytes:
+    line = b""
+    while b"\n" not in line and len(line) < MOST_BYTES and (more := peer.recv(MOST_BYTES)):
+        line += more
+
+    return line

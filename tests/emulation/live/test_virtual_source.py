@@ -10,7 +10,8 @@ from emulation.live.source import LiveError
 from emulation.live.virtual_source import VirtualSource, default_speed
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import AddressError
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.experiment import Collective, Degraded, Fabric, FailureEvent, Failures, Scenario
+from fattree.slow_links import SlowLink
 
 CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
 IDLE_LINK = "agg2_0-core0_0"
@@ -97,6 +98,30 @@ def test_an_injected_failure_is_the_failure_of_a_file_to_the_byte(policy: str) -
         fabric.inject(change)
     live = fabric.run()
     assert filed.accounts.lost > 0
+    assert (live.digest, live.accounts, live.flows, live.ports) == (
+        filed.digest,
+        filed.accounts,
+        filed.flows,
+        filed.ports,
+    )
+
+
+@pytest.mark.parametrize("policy", ["ofan", "jsq", "host_dr"])
+def test_an_injected_rate_is_the_rate_of_a_file_to_the_byte(policy: str) -> None:
+    slow = Degraded(link=CORE_LINK, rate=0.1, at_ns=1500.001, until_ns=4000.001)
+    filed = VirtualFabric(
+        scenario(policy, failures=Failures(degraded=(slow,), convergence_rtt=0.1))
+    ).run()
+    fabric = VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1)))
+    for time_ps, share in ((1_500_001, 0.1), (4_000_001, 1)):
+        while fabric.network.advance(time_ps - 1, 1000):
+            pass
+        fabric.clock.now_ps = time_ps
+        paced = SlowLink(CORE_LINK_NUMBER, share, share)
+        fabric.inject(LinkChange(paced=frozenset({paced})))
+    live = fabric.run()
+    unharmed = VirtualFabric(scenario(policy)).run()
+    assert filed.digest != unharmed.digest
     assert (live.digest, live.accounts, live.flows, live.ports) == (
         filed.digest,
         filed.accounts,

@@ -123,9 +123,12 @@ def test_a_message_is_one_line_of_json_with_its_fields():
     assert request_line(SetLink("edge0_0-agg0_1", False)) == (
         b'{"command": "link", "name": "edge0_0-agg0_1", "up": false, "wait": true}\n'
     )
-    line = answer_line([LinkState("edge0_0-agg0_1", False, 3)])
-    assert line == b'{"answer": [{"link": "edge0_0-agg0_1", "up": false, "lost_to_failure": 3}]}\n'
-    assert read_answer(ListLinks(), line) == [LinkState("edge0_0-agg0_1", False, 3)]
+    line = answer_line([LinkState("edge0_0-agg0_1", True, 3, rate=0.25)])
+    assert line == (
+        b'{"answer": [{"link": "edge0_0-agg0_1", "up": true, "lost_to_failure": 3,'
+        b' "rate": 0.25}]}\n'
+    )
+    assert read_answer(ListLinks(), line) == [LinkState("edge0_0-agg0_1", True, 3, rate=0.25)]
 
 
 def test_a_client_is_not_left_waiting_when_the_emulation_ends(tmp_path):

@@ -1,5 +1,6 @@
 """A fat-tree of switch processes over veths: one network, brought up once, and what it must do."""
 
+import json
 import os
 import re
 import stat
@@ -159,6 +160,24 @@ def test_commands_break_and_mend_links_while_traffic_runs(commands, fabric):
     assert commands(ofan, "schedule", "edge0_0", "--json") == before
 
 
+def test_a_degraded_link_is_spared_until_it_is_restored(commands, fabric):
+    before = commands(ofan, "schedule", "edge0_0", "--json")
+    said = commands(ofan, "link", "degrade", LINK, "--rate", "0.25")
+    assert f"{LINK} is at 25 % of its rate; new schedules are in after" in said
+    assert "up, at 25 % of its rate" in commands(ofan, "link", "list")
+    shown = " ".join(commands(ofan, "status").split())
+    assert f"slow links: {LINK} at 25 % of its rate" in shown
+    assert f"routes avoid: nothing, and spare: {LINK}" in shown
+    uplinks = [
+        row["uplinks"] for row in json.loads(commands(ofan, "schedule", "edge0_0", "--json"))
+    ]
+    assert {tuple(map(own.count, ("agg0_0", "agg0_1"))) for own in uplinks} == {(4, 1)}
+    assert fabric.run(with_events=False).accounts.unaccounted == 0
+    said = commands(ofan, "link", "restore", LINK)
+    assert f"{LINK} is at its full rate; new schedules are in after" in said
+    assert commands(ofan, "schedule", "edge0_0", "--json") == before
+
+
 def test_status_shows_every_switch(commands):
     shown = commands(ofan, "status")
     assert shown.count("ofan  ") >= 20
@@ -191,6 +210,7 @@ def test_traffic_can_be_stopped(commands):
     [
         (("link", "down", "edge0_0-core0_0"), "there is no link edge0_0-core0_0"),
         (("link", "up", LINK), f"{LINK} is up already"),
+        (("link", "restore", LINK), f"{LINK} is at its full rate already"),
         (("schedule", "edge9_9"), "there is no switch edge9_9"),
         (("pointers", "nonsense"), "is not a switch's name"),
         (("traffic", "stop"), "no traffic is running"),

@@ -315,3 +315,32 @@ def test_pcap_files_hold_what_passed(wired: Any, tmp_path: Path, ends: list[str]
     for name, way in ((ends[0], "in"), (ends[1], "out")):
         data = (tmp_path / f"{name}s_{way}.pcap").read_bytes()
         assert data[24 + 16 :] == frame(60, 9)
+
+
+def test_a_port_takes_another_rate_while_it_runs(wired: Any, tmp_path: Path) -> None:
+    door = tmp_path / "rates"
+    net = wired("--rate-bps", "2=100000000", "--rates-socket", str(door))
+
+    def ask(said: bytes) -> bytes:
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(WAIT_S)
+            peer.connect(str(door))
+            peer.sendall(said)
+            return peer.recv(1 << 16)
+
+    def seconds() -> float:
+        began = time.monotonic()
+        for number in range(4):
+            net.left.send(frame(1250, number))
+        for _ in range(4):
+            net.right.recv(1 << 16)
+        return time.monotonic() - began
+
+    # A tenth of a second for a frame, which no scheduler takes.
+    assert ask(b'{"rates_bps": {"2": 100000}}\n') == b"{}"
+    assert seconds() >= 0.4
+    assert ask(b'{"rates_bps": {"2": 100000000}}\n') == b"{}"
+    assert seconds() < 0.4
+    for nonsense in (b'{"rates_bps": {"9": 1}}\n', b'{"rates_bps": {"2": 0}}\n', b"[]\n", b"\n"):
+        assert b"error" in ask(nonsense)
+    assert seconds() < 0.4

@@ -1,0 +1,120 @@
+"""What one core link at a quarter of its rate costs every load balancer, in the simulator.
+
+    python benchmarks/slow_link.py --chart docs/slow-link.png --update docs/faults.md
+
+A permutation on k = 8. The CCT is told beside that of the same seed with whole links: while routes
+do not know of the slow link (G = infinity), and with plans that weigh it (G = 0).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.experiment import Collective, Degraded, Fabric, Failures, Scenario
+from fattree.policies import POLICIES
+from sim.sweeps import sweep
+
+BEGIN = "<!-- begin: benchmarks/slow_link.py -->"
+END = "<!-- end: benchmarks/slow_link.py -->"
+LINK, RATE, K = "agg0_0-core0_0", 0.25, 8
+SLOW = Degraded(link=LINK, rate=RATE)
+STATES = {
+    "whole": Failures(),
+    "before": Failures(degraded=(SLOW,), convergence_rtt=float("inf")),
+    "planned": Failures(degraded=(SLOW,)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """How much longer a load balancer's CCTs are, as shares by seed: before and with plans."""
+
+    policy: str
+    before: NDArray[np.float64]
+    planned: NDArray[np.float64]
+
+
+def scenarios(seeds: int, message_bytes: int) -> list[Scenario]:
+    """Return all runs: load balancers, states, seeds."""
+    return [
+        Scenario(
+            policy=policy,
+            seed=seed,
+            fabric=Fabric(k=K),
+            collective=Collective(message_bytes=message_bytes),
+            failures=failures,
+        )
+        for policy in POLICIES
+        for failures in STATES.values()
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def costs(seeds: int, message_bytes: int) -> list[Cost]:
+    """Run everything."""
+    records = sweep(scenarios(seeds, message_bytes))
+    ccts = np.array([record.cct_ps for record in records], dtype=float)
+    ccts = ccts.reshape(len(POLICIES), len(STATES), seeds)
+    longer = ccts[:, 1:] / ccts[:, :1] - 1
+    return [Cost(policy, *of_policy) for policy, of_policy in zip(POLICIES, longer, strict=True)]
+
+
+def percent(longer: NDArray[np.float64]) -> str:
+    """Return the median of some shares, and their range."""
+    return f"{np.median(longer):+.1%} ({longer.min():+.1%} to {longer.max():+.1%})"
+
+
+def table(found: list[Cost]) -> str:
+    """Return the costs as a table of a page."""
+    rows = [
+        f"| {POLICIES[cost.policy].label} | {percent(cost.before)} | {percent(cost.planned)} |"
+        for cost in found
+    ]
+    head = "| load balancer | CCT, routes do not know | CCT, plans weigh it |\n|---|---|---|"
+    return "\n".join([head, *rows])
+
+
+def draw(found: list[Cost], path: Path, seeds: int) -> None:
+    """Draw the costs: a bar for the median, a line from the least to the most."""
+    from matplotlib.figure import Figure as Picture
+
+    picture = Picture(figsize=(6.4, 4.2))
+    axes = picture.subplots()
+    places = np.arange(len(found))
+    for shift, name, colour in ((-0.2, "before", "#b8b8b8"), (0.2, "planned", "#7A1FA2")):
+        shares = 100 * np.array([getattr(cost, name) for cost in found])
+        middle = np.median(shares, axis=1)
+        spread = [middle - shares.min(axis=1), shares.max(axis=1) - middle]
+        label = {"before": "routes do not know (G = inf)", "planned": "plans weigh it (G = 0)"}
+        axes.barh(places + shift, middle, 0.38, color=colour, label=label[name])
+        axes.errorbar(middle, places + shift, xerr=spread, fmt="none", ecolor="black", lw=0.7)
+
+    axes.set_yticks(places, [POLICIES[cost.policy].label for cost in found])
+    axes.invert_yaxis()
+    axes.grid(axis="x")
+    axes.set_xlabel(f"CCT beside that with whole links (%): median of {seeds} seeds, least to most")
+    axes.legend(loc="lower right")
+    picture.savefig(path, dpi=150)
+
+
+@click.command()
+@click.option("--seeds", default=10, show_default=True)
+@click.option("--message-bytes", default=1 << 20, show_default=True)
+@click.option("--chart", type=click.Path(path_type=Path), help="Draw a picture.")
+@click.option("--update", "page", type=click.Path(path_type=Path), help="Write the table there.")
+def main(seeds: int, message_bytes: int, chart: Path | None, page: Path | None) -> None:
+    """Measure what a slow core link costs."""
+    found = costs(seeds, message_bytes)
+    click.echo(table(found))
+    if chart:
+        draw(found, chart, seeds)
+    if page:
+        before, _, rest = page.read_text().partition(BEGIN)
+        page.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    main()
