@@ -12,6 +12,9 @@ import llvmlite
 import llvmlite.binding as llvm
 
 SPEED = 2
+# Beyond so many lines LLVM's own way to share registers takes the square of their number: 20 s of
+# processor time for 30,000, which its simple way does in one.
+MOST_LINES = 20_000
 PACKAGE = Path(__file__).parent.parent
 
 
@@ -22,11 +25,11 @@ def _target() -> Any:
     return llvm.Target.from_default_triple()
 
 
-def _machine() -> Any:
+def _machine(speed: int = SPEED) -> Any:
     return _target().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=SPEED,
+        opt=speed,
         codemodel="jitdefault",
         jit=True,
     )
@@ -61,7 +64,7 @@ class Code:
 
 def object_code(text: str) -> bytes:
     """Return the object file of a module given as text."""
-    machine = _machine()
+    machine = _machine(SPEED if text.count("\n") <= MOST_LINES else 0)
     module = llvm.parse_assembly(text)
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import Any, BinaryIO, cast
+from io import BufferedReader
+from typing import Any, cast
 
 from emulation.softswitch.daemon.dataplane import Dataplane
 from emulation.softswitch.errors import SoftswitchError
@@ -31,6 +35,11 @@ from emulation.softswitch.thrift.wire import Reader, WireError
 # Whoever may set tables may be anybody on this machine, and nobody else.
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 256
+# Of a call, which has names and a few bytes; how long it may take to come, or its answer to go.
+MOST_CALL_BYTES = 1 << 20
+CALL_SECONDS = 10.0
+# Whoever has not called for so long makes room for others where there is none, the oldest first.
+IDLE_SECONDS = 1.0
 
 
 class ThriftError(SoftswitchError):
@@ -75,6 +84,9 @@ class ThriftServer(socketserver.ThreadingTCPServer):
         self._dataplane = dataplane
         self._calls = calls_of(switch, dataplane, self.port)
         self._places = threading.Semaphore(MOST_CONNECTIONS)
+        # When each connection has called last; the server's own thread asks, theirs tell.
+        self._called: dict[socket.socket, float] = {}
+        self._lock = threading.Lock()
         threading.Thread(target=self.serve_forever, name="thrift", daemon=True).start()
 
     def run(self, call: Call) -> Any:
@@ -92,11 +104,30 @@ class ThriftServer(socketserver.ThreadingTCPServer):
             raise CallError(f"{call.method.name}: internal error: {error!r}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Take a connection if there are not too many."""
-        return self._places.acquire(blocking=False)
+        """Take a connection if there are not too many, or one of these says nothing."""
+        if self._places.acquire(blocking=False):
+            return True
 
-    def ended(self) -> None:
+        with self._lock:
+            oldest = min(self._called, key=self._called.__getitem__, default=None)
+            if oldest is None or time.monotonic() - self._called[oldest] < IDLE_SECONDS:
+                return False
+
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+
+        return self._places.acquire(timeout=IDLE_SECONDS)
+
+    def called(self, connection: socket.socket) -> None:
+        """Note that there is a call, or a connection."""
+        with self._lock:
+            self._called[connection] = time.monotonic()
+
+    def ended(self, connection: socket.socket) -> None:
         """Make room for another connection."""
+        with self._lock:
+            self._called.pop(connection, None)
+
         self._places.release()
 
     def close(self) -> None:
@@ -109,14 +140,21 @@ class _Connection(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         """Answer calls until the client leaves, or says what nobody understands."""
         server = cast(ThriftServer, self.server)
-        reader = Reader(cast(BinaryIO, self.rfile))
+        stream = cast(BufferedReader, self.rfile)
+        reader = Reader(stream)
         try:
-            while True:
+            server.called(self.connection)
+            # Until a call begins there is time: somebody may be typing it.
+            while stream.peek(1):
+                server.called(self.connection)
+                self.connection.settimeout(CALL_SECONDS)
+                reader.expect(MOST_CALL_BYTES, CALL_SECONDS)
                 self.wfile.write(serve_one(reader, server.run))
+                self.connection.settimeout(None)
         except (EOFError, OSError, WireError):
             return
         finally:
-            server.ended()
+            server.ended(self.connection)
 
 
 def _answer(action: Any, future: Future[Any]) -> Iterator[None]:

@@ -8,14 +8,16 @@ order. `| None` marks what may be absent.
 from __future__ import annotations
 
 import dataclasses
+import math
 import struct
+import time
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, BinaryIO, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-# A program of a thousand tables has some 10 MB of JSON; entries have a few bytes.
+# Of answers: a program of a thousand tables has some 10 MB of JSON.
 MOST_BYTES = 256 << 20
 MOST_ITEMS = 1 << 24
 MOST_NESTED = 16
@@ -56,18 +58,34 @@ class WireError(Exception):
 
 
 class Reader:
-    """Takes values from a stream."""
+    """Takes values from a buffered stream."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
+        self._left = MOST_BYTES
+        self._end = math.inf
+
+    def expect(self, most: int, seconds: float) -> None:
+        """Take no more than so many bytes from now on, and wait no longer."""
+        self._left = most
+        self._end = time.monotonic() + seconds
 
     def take(self, size: int) -> bytes:
         """Return exactly `size` bytes; EOFError where the stream ends before."""
-        data = self._stream.read(size)
-        if len(data) < size:
-            raise EOFError
+        self._left -= size
+        if self._left < 0:
+            raise WireError("a message that is too long")
 
-        return data
+        data = bytearray()
+        while len(data) < size:
+            part = self._stream.read1(size - len(data))
+            # Whoever sends byte after byte is never late with the next.
+            if not part or time.monotonic() > self._end:
+                raise EOFError
+
+            data += part
+
+        return bytes(data)
 
     def number(self, kind: Kind) -> Any:
         """Return a number or a bool."""

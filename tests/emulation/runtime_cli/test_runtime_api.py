@@ -6,7 +6,10 @@ import socket
 import struct
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,3 +117,46 @@ def test_fields_that_nobody_knows_are_passed_over() -> None:
     assert read_members(known, Reader(BytesIO(data)), "it") == {"name": "ab", "number": None}
     with pytest.raises(WireError, match="name is missing"):
         read_members(known, Reader(BytesIO(bytes([Kind.STOP]))), "it")
+
+
+def test_silent_connections_make_room(running: Any) -> None:
+    """As many as there is room for, which say nothing, and as many that have begun to."""
+    for said in (b"", struct.pack(">I", 0x80010001)):
+        silent = [socket.create_connection(("127.0.0.1", running.port), 30) for _ in range(300)]
+        for sock in silent:
+            with suppress(OSError):
+                sock.sendall(said)
+
+        time.sleep(1.5)
+        clients = [running.client() for _ in range(3)]
+        for client in clients:
+            assert client.call("standard:bm_mgmt_get_info").thrift_port == running.port
+
+        # Those who call stay, as long as others are silent.
+        silent += [socket.create_connection(("127.0.0.1", running.port), 30) for _ in range(20)]
+        for client in clients:
+            assert client.call("standard:bm_mgmt_get_info").thrift_port == running.port
+            client.close()
+
+        for sock in silent:
+            sock.close()
+
+
+def test_long_and_slow_calls_end_their_connection(running: Any) -> None:
+    begun = time.monotonic()
+    with socket.create_connection(("127.0.0.1", running.port), 60) as long:
+        long.sendall(
+            message("standard:bm_mt_get_entries", b"\x0b\0\2" + struct.pack(">i", 2 << 20))
+        )
+        assert long.recv(1) == b""
+
+    assert time.monotonic() - begun < 5
+    with socket.create_connection(("127.0.0.1", running.port), 60) as slow, suppress(OSError):
+        for byte in message("standard:bm_mt_get_entries", b"\x0b\0\2\0\0\0\x40" + b"x" * 64):
+            slow.sendall(bytes([byte]))
+            time.sleep(0.25)
+            assert time.monotonic() - begun < 25
+
+    memory = Path(f"/proc/{running.process.pid}/status").read_text()
+    peak = next(line for line in memory.splitlines() if line.startswith("VmHWM"))
+    assert int(peak.split()[1]) < 500_000
