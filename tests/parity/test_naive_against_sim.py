@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 import sim
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
+from fattree.experiment import (
+    Collective,
+    Degraded,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Scenario,
+    Transport,
+)
 from fattree.policies import POLICIES
 from sim.results import Ports
 from tests import naive
@@ -136,6 +144,30 @@ def test_edges_look_at_no_queue_beyond_their_own(policy: str) -> None:
         seed=0,
     )
     assert of_sim(sim.run(chosen)) == of_naive(naive.run(chosen, HORIZON_PS))
+
+
+def test_what_starts_when_a_link_becomes_slow_is_slow() -> None:
+    def found(until_ns: float | None, at_ns: float) -> int:
+        slow = tuple(
+            Degraded(switch=agg, rate=0.5, at_ns=at_ns, until_ns=until_ns)
+            for agg in ("agg0_0", "agg0_1")
+        )
+        chosen = Scenario(
+            fabric=Fabric(k=4),
+            collective=Collective(matrix="pairs", pairs=((0, 2),), message_bytes=4096),
+            transport=Transport(random_phases=False),
+            failures=Failures(degraded=slow),
+        )
+        result = sim.run(chosen)
+        assert of_sim(result) == of_naive(naive.run(chosen, HORIZON_PS))
+        return result.cct_ps
+
+    # A packet has left its host after 41.58 ns, and is at its edge 500 ns later.
+    whole = found(at_ns=1, until_ns=541.58)
+    assert whole == found(at_ns=10_000, until_ns=None)
+    assert found(at_ns=1, until_ns=541.581) == whole + 41_580
+    assert found(at_ns=541.58, until_ns=541.581) == whole + 41_580
+    assert found(at_ns=541.581, until_ns=541.582) == whole
 
 
 def test_host_drs_hosts_without_a_way_send_into_the_void() -> None:
