@@ -98,3 +98,19 @@ def test_without_a_rate_packets_leave_at_once() -> None:
 def test_impossible_rates_are_refused(rates: dict[str, int | None]) -> None:
     with pytest.raises(ValueError, match="rate"):
         OutputQueue(rates.get("rate_bps"), None, rate_pps=rates.get("rate_pps"))
+
+
+def test_a_rate_holds_for_what_starts_from_then_on_foreseen_or_not() -> None:
+    foreseen = OutputQueue(8 * 10**9, None)
+    foreseen.foresee_rates([(100_000, 4 * 10**9), (500_000, 8 * 10**9)])
+    assert [foreseen.offer(0, 100) for _ in range(4)] == [100_000, 300_000, 500_000, 600_000]
+
+    queue = OutputQueue(8 * 10**9, None)
+    assert [queue.offer(0, 100) for _ in range(3)] == [100_000, 200_000, 300_000]
+    # The second packet starts at this very instant; a moment later it would have begun.
+    moved = [(100_000, 300_000), (300_000, 500_000)]
+    assert queue.set_rate_bps(100_000, 4 * 10**9) == moved
+    assert queue.occupancy_bytes(299_999) == 200
+    assert queue.set_rate_bps(300_001, 8 * 10**9) == []
+    assert queue.offer(300_001, 100) == 600_000
+    assert queue.set_rate_bps(300_001, 4 * 10**9) == [(500_000, 700_000)]
