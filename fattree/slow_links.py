@@ -159,6 +159,11 @@ def after(slow: Slow, change: Iterable[SlowLink]) -> Slow:
     return frozenset(one for one in links.values() if one.is_slow)
 
 
+def at_rate(share: float) -> str:
+    """Return how fast a link is, in words."""
+    return "at its full rate" if share == FULL else f"at {100 * share:g} % of its rate"
+
+
 def slowest(scenario: Scenario) -> float:
     """Return the least share of its rate that any link ever carries."""
     return min((slow.rate for slow in scenario.failures.degraded), default=FULL)

@@ -28,7 +28,7 @@ from emulation.held.messages import (
 )
 from fattree.errors import ExperimentError
 from fattree.experiment_file import size_in_bytes
-from fattree.slow_links import LEAST_SHARE
+from fattree.slow_links import LEAST_SHARE, at_rate
 from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
@@ -116,11 +116,7 @@ def _set_rate(name: str, rate: float) -> None:
     change = answer(SetRate(name, rate))
     follow = "no routes follow in this experiment (convergence_rtt = inf, or detection)"
     then = follow if change.installed_ms is None else _installed(change)
-    click.echo(f"{change.link} is {_at(rate)}; {then}")
-
-
-def _at(rate: float) -> str:
-    return "at its full rate" if rate == 1 else f"at {100 * rate:g} % of its rate"
+    click.echo(f"{change.link} is {at_rate(rate)}; {then}")
 
 
 def _set_link(name: str, is_up: bool) -> None:
@@ -155,7 +151,7 @@ def _state(row: LinkState) -> str:
     if not row.up:
         return "DOWN"
 
-    return "up" if row.rate == 1 else f"up, {_at(row.rate)}"
+    return "up" if row.rate == 1 else f"up, {at_rate(row.rate)}"
 
 
 @click.command(
@@ -176,7 +172,7 @@ def status(as_json: bool, csv: Path | None) -> None:
     click.echo(f"traffic: {state.traffic}")
     click.echo(f"failed links: {', '.join(state.failed) or 'none'}")
     if state.slow:
-        slow = (f"{name} {_at(rate)}" for name, rate in state.slow.items())
+        slow = (f"{name} {at_rate(rate)}" for name, rate in state.slow.items())
         click.echo(f"slow links: {', '.join(slow)}")
 
     avoided = ", ".join(state.avoided) or "nothing"
@@ -225,7 +221,7 @@ def _converged(change: ConvergenceState) -> str:
     """Return a convergence in one line: what changed, and how long each stage took."""
     links = [f"{link} down" for link in change.links_down]
     links += [f"{link} up" for link in change.links_up]
-    links += [f"{link} {_at(rate)}" for link, rate in change.rates.items()]
+    links += [f"{link} {at_rate(rate)}" for link, rate in change.rates.items()]
     few = ", ".join(links[:3]) + (f" and {len(links) - 3} more" if len(links) > 3 else "")
 
     # Whoever probes does not know when a link failed; what is not installed has no end yet.

@@ -41,7 +41,7 @@ from emulation.outcomes.outcome import Outcome
 from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
 from fattree.experiment import Collective, Scenario
 from fattree.failures import Links
-from fattree.slow_links import FULL, LEAST_SHARE, Slow, SlowLink, after
+from fattree.slow_links import FULL, LEAST_SHARE, Slow, SlowLink, after, at_rate
 from fattree.topology import FatTree
 from fattree.units import PS_PER_MS
 
@@ -138,12 +138,7 @@ class Held:
 
         link = link_named(fabric.tree, request.name)
         name = link_name(fabric.tree, link)
-        at = (
-            "at its full rate"
-            if request.rate == FULL
-            else f"at {100 * request.rate:g} % of its rate"
-        )
-        text = f"{name} is {at}"
+        text = f"{name} is {at_rate(request.rate)}"
         slow = SlowLink(link, request.rate, request.rate)
         if after(fabric.slow, (slow,)) == fabric.slow:
             raise EmulationError(f"{text} already")

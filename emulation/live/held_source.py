@@ -6,7 +6,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from emulation.held.client import ask
-from emulation.held.messages import ENDED, GetState, HeldState, Request, SetLink, StartTraffic
+from emulation.held.messages import (
+    ENDED,
+    GetState,
+    HeldState,
+    Request,
+    SetLink,
+    SetRate,
+    StartTraffic,
+)
 from emulation.live.model import (
     FlowReading,
     Header,
@@ -100,6 +108,10 @@ class HeldSource:
     def set_link(self, name: str, up: bool) -> None:
         """Fail or mend a link now; the new schedules come later."""
         self._ask(SetLink(name, up, wait=False))
+
+    def set_rate(self, name: str, rate: float) -> None:
+        """Slow a link down, or give it its rate back; the new schedules come later."""
+        self._ask(SetRate(name, rate, wait=False))
 
     def start(self, policy: str) -> None:
         """Run the collective once more; a held network has one load balancer."""

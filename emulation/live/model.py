@@ -17,6 +17,7 @@ from fattree import traffic
 from fattree.addressing import link_name
 from fattree.experiment import Scenario
 from fattree.flows import generations
+from fattree.slow_links import at_rate
 from fattree.topology import SWITCH_LAYERS, FatTree
 from fattree.units import PS_PER_SECOND
 from hostagent.state import NEVER
@@ -160,9 +161,8 @@ class Snapshot:
     @property
     def slow(self) -> tuple[str, ...]:
         """Return the links that are up and slow, with their rates."""
-        return tuple(
-            f"{link.name} ({link.rate:.0%})" for link in self.links if link.is_up and link.rate < 1
-        )
+        slow = (link for link in self.links if link.is_up and link.rate < 1)
+        return tuple(f"{link.name} {at_rate(link.rate)}" for link in slow)
 
     @property
     def progress(self) -> float:

@@ -31,6 +31,9 @@ class Source(Protocol):
     def set_link(self, name: str, up: bool) -> None:
         """Fail or mend a link; raises LiveError, FabricError or ControlError."""
 
+    def set_rate(self, name: str, rate: float) -> None:
+        """Let a link carry a share of its rate, 1 for all; raises as `set_link` does."""
+
     def start(self, policy: str) -> None:
         """Run the collective, once more, with a load balancer; raises LiveError or ControlError."""
 

@@ -29,7 +29,7 @@ from fattree.addressing import link_name, link_named
 from fattree.bounds import bound_ps
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
-from fattree.slow_links import NOT_SLOW, RateChange, Slow, after
+from fattree.slow_links import NOT_SLOW, RateChange, Slow, SlowLink, after, at_rate
 from fattree.units import PS_PER_SECOND
 from hostagent.build import paced_gaps
 
@@ -83,7 +83,7 @@ def default_speed(scenario: Scenario, seconds: float = DEMO_SECONDS) -> float:
 class VirtualSource:
     """Steps a scenario's run.
 
-    `start` begins it again, with what has been clicked broken from its start.
+    `start` begins it again, with what has been clicked broken or slow from its start.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class VirtualSource:
         self._own = own
         self._clock = clock
         self._clicked: set[int] = set()
+        self._clicked_slow: Slow = NOT_SLOW
         self._begin(scenario)
 
     def _begin(self, scenario: Scenario) -> None:
@@ -122,8 +123,8 @@ class VirtualSource:
         for rates in line.rates:
             self._network.at(rates.time_ps, Kind.LINK, partial(self._follow_rates, rates))
 
-        if self._clicked:
-            self._break_from_the_start(frozenset(self._clicked))
+        if self._clicked or self._clicked_slow:
+            self._change_from_the_start()
 
         self.pace.set_now(0)
 
@@ -137,17 +138,18 @@ class VirtualSource:
     def _follow_rates(self, change: RateChange) -> None:
         self._slow = after(self._slow, change.links)
 
-    def _break_from_the_start(self, links: frozenset[int]) -> None:
-        # What was clicked in an earlier run is no news to this one: its routes avoid it from time 0
+    def _change_from_the_start(self) -> None:
+        # What was clicked in an earlier run is no news to this one: its routes heed it from time 0
         # on, whatever G is.
         controller = self._fabric.controller
         usual_ps = controller.convergence_ps
         controller.convergence_ps = None if usual_ps is None else 0
-        self._inject(LinkChange(down=links))
+        self._inject(LinkChange(down=frozenset(self._clicked), paced=self._clicked_slow))
         controller.convergence_ps = usual_ps
 
     def _inject(self, change: LinkChange) -> None:
         self._failed = self._failed - change.up | change.down
+        self._slow = after(self._slow, change.paced)
         self._fabric.inject(change)
 
     def poll(self) -> Snapshot:
@@ -279,6 +281,17 @@ class VirtualSource:
         links = frozenset((link,))
         self._inject(LinkChange(up=links) if up else LinkChange(down=links))
         (self._clicked.discard if up else self._clicked.add)(link)
+
+    def set_rate(self, name: str, rate: float) -> None:
+        """Let a link carry a share of its rate, both ways, from the present virtual time on."""
+        tree = self.scenario.tree
+        link = link_named(tree, name)
+        slow = SlowLink(link, rate, rate)
+        if after(self._slow, (slow,)) == self._slow:
+            raise LiveError(f"{link_name(tree, link)} is {at_rate(rate)} already")
+
+        self._inject(LinkChange(paced=frozenset((slow,))))
+        self._clicked_slow = after(self._clicked_slow, (slow,))
 
     def start(self, policy: str) -> None:
         """Begin again at time 0."""

@@ -33,6 +33,7 @@ from emulation.live.picture import picture
 from emulation.live.source import Source
 from fattree.errors import FabricError
 from fattree.policies import POLICIES
+from fattree.slow_links import FULL, LEAST_SHARE, at_rate
 
 LOOPBACK = "127.0.0.1"
 HOST_NAMES = ("127.0.0.1", "localhost")
@@ -83,6 +84,13 @@ class LinkOrder(Order):
 
     link: str = Field(max_length=60)
     up: bool
+
+
+class RateOrder(Order):
+    """Let a link carry a share of its rate."""
+
+    link: str = Field(max_length=60)
+    rate: float = Field(ge=LEAST_SHARE, le=FULL)
 
 
 class StartOrder(Order):
@@ -283,6 +291,17 @@ class LinkCommand(Command):
         return f"{order.link} {'is mended' if order.up else 'has failed'}"
 
 
+class RateCommand(Command):
+    """Slow a link down, or give it its rate back."""
+
+    order = RateOrder
+
+    async def obey(self, order: RateOrder) -> str:
+        """Do so at the present moment."""
+        await self.hub.call(self.hub.source.set_rate, order.link, order.rate)
+        return f"{order.link} is {at_rate(order.rate)}"
+
+
 class StartCommand(Command):
     """Run the collective."""
 
@@ -314,6 +333,7 @@ def application(hub: Hub, token: str) -> Application:
         (r"/[^/]*/layout", Layout, own),
         (r"/[^/]*/events", Events, own),
         (r"/[^/]*/link", LinkCommand, own),
+        (r"/[^/]*/rate", RateCommand, own),
         (r"/[^/]*/start", StartCommand, own),
         (r"/[^/]*/pace", PaceCommand, own),
     ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fattree.addressing import link_name
+from fattree.slow_links import at_rate
 from fattree.topology import FatTree
 
 # For its name only: the command line of a held network reads `Change`s, and must start at once,
@@ -40,7 +41,7 @@ class Change:
         if self.rate is None:
             return "mended" if self.up else "failed"
 
-        return "at full rate" if self.up else f"at {self.rate:.0%}"
+        return at_rate(self.rate)
 
 
 def changes_of(tree: FatTree, convergences: "Iterable[Convergence]") -> tuple[Change, ...]:

@@ -53,6 +53,13 @@ function toggle(index) {
   send("link", { link: layout.links[index].name, up: !latest.links[index][0] });
 }
 
+// From the table: a link to a quarter of its rate, and back.
+const SLOW = 0.25;
+function slow(index) {
+  if (!latest) return;
+  send("rate", { link: layout.links[index].name, rate: latest.links[index][6] < 1 ? 1 : SLOW });
+}
+
 // Drawing, once
 
 function strand(from, to, side) {
@@ -128,12 +135,13 @@ function drawTree() {
 function drawTable() {
   layout.links.forEach((link, index) => {
     const row = document.createElement("tr"), cells = Array.from({ length: 7 }, () => row.insertCell());
-    const button = html("button", "");
-    button.type = "button";
+    const button = html("button", ""), pace = html("button", "");
+    button.type = pace.type = "button";
     button.addEventListener("click", () => toggle(index));
-    cells[0].append(button, ` ${link.name}`);
+    pace.addEventListener("click", () => slow(index));
+    cells[0].append(button, " ", pace, ` ${link.name}`);
     $("rows").append(row);
-    rows.push({ row, button, cells });
+    rows.push({ row, button, pace, cells });
   });
 }
 
@@ -267,10 +275,12 @@ function updateLinks() {
 }
 
 function updateRow([isUp, up, down, queueUp, queueDown, lost, rate], index) {
-  const { row, button, cells } = rows[index];
+  const { row, button, pace, cells } = rows[index];
   row.className = isUp ? "" : "down";
   button.textContent = isUp ? "fail" : "mend";
   button.setAttribute("aria-label", `${isUp ? "fail" : "mend"} ${layout.links[index].name}`);
+  pace.textContent = rate < 1 ? "restore" : "slow";
+  pace.setAttribute("aria-label", rate < 1 ? `give ${layout.links[index].name} its rate back` : `let ${layout.links[index].name} run at ${percent(SLOW)} of its rate`);
   [!isUp ? "failed" : rate < 1 ? `at ${percent(rate)}` : "up", percent(up), percent(down), packets(queueUp), packets(queueDown), lost].forEach((text, column) => { cells[column + 1].textContent = text; });
 }
 

@@ -17,7 +17,7 @@ from emulation.errors import NetworkError
 from emulation.live import web
 from tests.emulation.live.conftest import Served
 
-LINK = "agg0_0-core0_0"
+LINK, OTHER_LINK = "agg0_0-core0_0", "agg0_0-core0_1"
 FILES = ("", "page.js", "page.css", "icon.svg")
 
 
@@ -103,6 +103,8 @@ def test_what_a_form_could_send_is_no_command(served: Served, kind: str) -> None
         ("link", {"link": LINK, "up": False, "shell": "rm"}),
         ("link", {"link": "a" * 100, "up": False}),
         ("link", [LINK, False]),
+        ("rate", {"link": LINK, "rate": 0}),
+        ("rate", {"link": LINK, "rate": 1.5}),
         ("start", {"policy": None}),
         ("pace", {"factor": -1, "paused": False}),
         ("pace", {"factor": float("nan"), "paused": False}),
@@ -130,6 +132,7 @@ def test_what_is_no_json_is_one_line(served: Served, body: bytes) -> None:
     [
         ("link", {"link": "$(reboot)-core0_0", "up": False}, "not a switch's name"),
         ("link", {"link": LINK, "up": True}, "is up already"),
+        ("rate", {"link": LINK, "rate": 1}, "is at its full rate already"),
         ("start", {"policy": "../ofan"}, "no load balancer"),
         ("pace", {"factor": 999.0, "paused": False}, "the speed can be"),
     ],
@@ -294,6 +297,12 @@ def test_a_viewer_sees_what_is_clicked(serve: Callable[..., Served]) -> None:
         )
         changed = next(event for event in events if event["changes"])
         assert changed["links"][16][0] is False
+        assert own.post("rate", {"link": OTHER_LINK, "rate": 0.25}) == (
+            200,
+            {"message": f"{OTHER_LINK} is at 25 % of its rate"},
+        )
+        slowed = next(event for event in events if event["links"][17][6] == 0.25)
+        assert slowed["changes"][-1]["word"] == "at 25 % of its rate"
         assert own.post("start", {"policy": "jsq"}) == (200, {"message": "JSQ has started"})
         assert (
             next(event for event in events if event["policy"] == "jsq")["time_ps"]

@@ -98,6 +98,18 @@ def test_a_clicked_link_turns_red_and_its_traffic_moves_to_the_others(page: Page
     assert page.driver.get_log("browser") == []
 
 
+def test_the_table_slows_a_link_and_gives_its_rate_back(page: Page) -> None:
+    page.run("$('table').open = true")
+    row = f"rows[layout.links.findIndex((link) => link.name === '{LINK}')]"
+    page.wait(f"{row}.pace.textContent === 'slow'")
+    page.run(f"{row}.pace.click()")
+    page.wait(f"{row}.cells[1].textContent === 'at 25 %'")
+    page.wait(f"document.querySelector('[data-link=\"{LINK}\"]').classList.contains('slow')")
+    page.wait(f"$('change-list').textContent.includes('{LINK} at 25 % of its rate')")
+    page.run(f"{row}.pace.click()")
+    page.wait(f"{row}.cells[1].textContent === 'up'")
+
+
 def test_everything_can_be_done_with_the_keyboard(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 

@@ -152,6 +152,21 @@ def test_a_click_fails_the_link_and_traffic_moves_to_the_others(hand: Hand) -> N
     assert looked(3)[IDLE_LINK] > 0.2
 
 
+def test_a_link_that_was_slowed_by_hand_is_slow_in_the_next_run_and_spared(hand: Hand) -> None:
+    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    source.set_rate(IDLE_LINK, 0.25)
+    with pytest.raises(LiveError, match="at 25 % of its rate already"):
+        source.set_rate(IDLE_LINK, 0.25)
+    assert source.snapshot().slow == (f"{IDLE_LINK} at 25 % of its rate",)
+    source.start("ofan")
+    snapshot = source.snapshot()
+    assert snapshot.slow == (f"{IDLE_LINK} at 25 % of its rate",)
+    assert snapshot.changes[0].rate == 0.25
+    source.set_rate(IDLE_LINK, 1)
+    source.start("ofan")
+    assert source.snapshot().slow == ()
+
+
 def test_the_timeline_waits_for_the_controller(hand: Hand) -> None:
     source = VirtualSource(scenario(failures=Failures(convergence_rtt=1)), speed=1e-6, clock=hand)
     hand.now_s = 2.0
