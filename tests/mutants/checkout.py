@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+MOST_BYTES = 6 << 30
 # pytest's exit codes: all passed, some failed, nothing to run.
 PASSED, FAILED, NOTHING = 0, 1, 5
 
@@ -99,7 +100,9 @@ def kill(group: int) -> None:
 
 
 def limit(seconds: float) -> None:
-    """Bound a test process's time on the processor: an endless loop is noticed, too."""
+    """Bound a test process's time on the processor and its memory: an endless loop needs both."""
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, hard))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from sim.jit import KERNEL_MODULES
 from tests.mutants.checkout import NOTHING, PASSED, ROOT, Checkout, digest
 from tests.mutants.faults import Fault
-from tests.mutants.measured import Measured, Measurements, kernels
+from tests.mutants.measured import Measured, Measurements, file_of, kernels
 from tests.mutants.relevance import Stage, stages
 
 # A mutant that the tests of so many seconds, near ones first, have not noticed has survived.
@@ -62,8 +62,8 @@ def verdict(fault: Fault, fate: Fate, by: str = "") -> Verdict:
 
 def content(fault: Fault, by: str) -> str:
     """Return the hash of a mutated module and of the tests that say what became of its mutant."""
-    shown = [path for stage in stages(ROOT, fault.module) for path in stage.files]
-    return digest([fault.module, *([by.partition("::")[0]] if by else shown)])
+    shown = [test for stage in stages(ROOT, fault.module) for test in stage.files]
+    return digest([fault.module, *map(file_of, [by] if by else shown)])
 
 
 def judge(checkout: Checkout, fault: Fault, measurements: Measurements) -> Verdict:
@@ -90,7 +90,8 @@ def chosen(
 
     Compiled kernels are not seen to be entered: whoever imports their module may call them.
     """
-    function = 1 if fault.module in KERNEL_MODULES else fault.mutant.function
+    is_seen = stage.interpreted or fault.module not in KERNEL_MODULES
+    function = fault.mutant.function if is_seen else 1
     for test in sorted(stage.files, key=lambda test: known[test].seconds):
         enters = function in known[test].entered.get(fault.module, ())
         if enters or stage.is_near:

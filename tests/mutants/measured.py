@@ -49,12 +49,17 @@ class Measurements:
             return self._known[test, interpreted]
 
 
+def file_of(test: str) -> str:
+    """Return the file of a test."""
+    return test.partition("::")[0]
+
+
 def kept(path: Path, test: str) -> Measured | None:
     """Return what was found earlier, None where that is nothing or out of date."""
     if not path.exists():
         return None
     found = Measured(**json.loads(path.read_text()))
-    return found if found.content == digest(sorted({test, *found.entered})) else None
+    return found if found.content == digest(sorted({file_of(test), *found.entered})) else None
 
 
 def measure(checkout: Checkout, test: str, *, interpreted: bool) -> Measured:
@@ -80,7 +85,7 @@ def measure(checkout: Checkout, test: str, *, interpreted: bool) -> Measured:
         seconds=round(ended.seconds, 1) if runs else math.inf,
         failing=ended.failed,
         entered=entered,
-        content=digest(sorted({test, *entered})),
+        content=digest(sorted({file_of(test), *entered})),
     )
 
 

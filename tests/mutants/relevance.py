@@ -13,7 +13,14 @@ ROOMS = {
     "sim": ("tests/sim", "tests/theory"),
     "emulation/softswitch": ("tests/emulation/softswitch",),
 }
+# What they are about is not mutated, and they take minutes.
+LEFT_OUT = ("tests/sim/figures/", "tests/sim/report/")
 NAIVE = "tests/parity/test_naive_against_sim.py"
+# What of it takes seconds where kernels are plain Python, which each of them enters.
+FEW = tuple(
+    f"{NAIVE}::test_the_simulator_does_what_the_plain_model_does[{policy}]"
+    for policy in ("ofan", "host_pkt_ar", "switch_pkt_ar")
+)
 # The simulator's windows around P4 programs.
 WINDOWS = "tests/parity/test_native_equals_virtual.py"
 VIRTUAL = "tests/emulation/virtual/test_parity.py"
@@ -36,7 +43,7 @@ NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Stage:
-    """Test files that are equally near to a module.
+    """Test files, or single tests, that are equally near to a module.
 
     `is_near`: they are named after it or import it. `interpreted`: kernels are plain Python.
     """
@@ -51,18 +58,21 @@ def stages(root: Path, module: str) -> list[Stage]:
 
     First those that are named after it or import it, then the rest of its room, then the
     neighbours. Compiling a mutated kernel takes half a minute: near tests run it as plain Python,
-    and of the others the comparison with the plain model, which sees the most, comes first.
+    as do a few comparisons with the plain model, and all of these come before the others.
     """
     package = package_of(module)
     room = [path for name in ROOMS[package] for path in files(root, name)]
     near = [path for path in room if is_near(path, (root / path).read_text(), module)]
     neighbours = [path for name in NEIGHBOURS[package] for path in files(root, name)]
     is_kernel = module in KERNEL_MODULES
-    compiled = [[NAIVE]] if is_kernel and not module.startswith("fattree/") else []
+    is_simulated = is_kernel and not module.startswith("fattree/")
+    compiled = [[NAIVE]] if is_simulated else []
     compiled += [[path for path in room if path not in near], neighbours]
 
     seen = set(near)
     found = [Stage(tuple(near), is_near=True, interpreted=is_kernel)]
+    if is_simulated:
+        found.append(Stage(FEW, interpreted=True))
     for stage in compiled:
         fresh = [path for path in stage if path not in seen]
         seen.update(fresh)
@@ -82,4 +92,5 @@ def files(root: Path, name: str) -> list[str]:
     """Return the test files of a folder, or the one file."""
     path = root / name
     found = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
-    return [each.relative_to(root).as_posix() for each in found]
+    paths = [each.relative_to(root).as_posix() for each in found]
+    return [each for each in paths if not each.startswith(LEFT_OUT)]
