@@ -85,6 +85,13 @@ def test_forms_travel_as_text() -> None:
     assert forms.from_text(forms.as_text(both)) == both
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_the_icrc_is_behind_the_end_of_what_differs(name: str) -> None:
+    found = of(name).forms
+    for kind, form in enumerate(found):
+        assert found.headers <= found.end(kind) <= len(form.template) - form.hidden
+
+
 def test_ipv4s_checksum_follows_what_changes_in_it() -> None:
     mine = of("in IPv4")
     for label in (0, 1, 0x1234, 0xFFFF):

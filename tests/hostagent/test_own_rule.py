@@ -108,6 +108,7 @@ def test_a_rule_reads_what_the_transport_knows() -> None:
         ("return lable", "mine.py:5: nothing is called lable"),
         ("x = now_ps", "mine.py:4: next_label: it must return a number on every way through it"),
         ("return", "mine.py:4: next_label: it must return a number on every way through it"),
+        ("if now_ps: return\n    return 1", "mine.py:4: next_label: it must return a number on"),
         ("if now_ps: return 1", "mine.py:4: next_label: it must return a number on every way"),
         ("return sender.aked", "mine.py:5: sender has no field aked (did you mean acked?)"),
         ("return sender.ring[0]", "mine.py:5: `sender.ring` is no list: fields of the state"),
