@@ -2,9 +2,10 @@
 
 It reads one JSON object from standard input: the function's file, and which frames to build. It
 answers with them, or with a line of what is wrong with the file (`packet_answers`). The user's code
-prints to nowhere. Scapy is imported before the rights are given up: nobody may read nothing here.
+prints to nowhere. What its file names is imported before: from then on there are no files here.
 """
 
+import ast
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from typing import Any
 from scapy.contrib.roce import BTH
 from scapy.packet import Packet
 
+from hostagent.confined import give_up_files
 from hostagent.packet_answers import BAD, GOOD, packed
 from hostagent.process import CLONE_NEWNET, die_with_parent, give_up_root, libc
 
@@ -29,9 +31,10 @@ FUNCTIONS = ("data_packet", "ack_packet")
 CPU_SECONDS = 5
 MEMORY_BYTES = 1 << 30
 FRAME_BYTES = 1 << 17
+# But for what does something when it is imported.
+STANDARD = sys.stdlib_module_names - {"antigravity", "idlelib", "this"}
 # Modules of Scapy's that a file names.
 SCAPY = re.compile(r"\bscapy(?:\.\w+)+")
-PR_SET_NO_NEW_PRIVS = 38
 
 
 class FunctionError(Exception):
@@ -39,12 +42,12 @@ class FunctionError(Exception):
 
 
 def give_up_rights() -> None:
-    """Leave this process what computing needs: no network where root may take it, no files."""
+    """Leave this process what computing needs: no files, no network."""
     if os.geteuid() == 0:
         libc.unshare(CLONE_NEWNET)
 
+    give_up_files()
     give_up_root()
-    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     for limit, most in (
         # What has been used counts, too.
         (resource.RLIMIT_CPU, int(time.process_time()) + CPU_SECONDS),
@@ -69,12 +72,32 @@ def functions(text: str, name: str) -> list[Callable[[Any], Any]]:
     return [space[function] for function in FUNCTIONS]
 
 
-def import_of_scapy(text: str) -> None:
-    """Import what a file names of Scapy, while that may still be read."""
-    for name in SCAPY.findall(text):
+def import_named(text: str) -> None:
+    """Import what a file names of Scapy and of the standard library, while that can be read."""
+    for name in (*SCAPY.findall(text), *_standard(text)):
         # Of `scapy.fields.ByteField` the last part is no module; what is none at all shows later.
         with suppress(ImportError):
             importlib.import_module(name)
+
+
+def _standard(text: str) -> Iterator[str]:
+    """Yield the modules of the standard library that a file imports."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    # Told with its line when the file is run.
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+
+    for node in nodes:
+        match node:
+            case ast.Import(names=names):
+                named = [alias.name for alias in names]
+            case ast.ImportFrom(module=str(module), level=0):
+                named = [module]
+            case _:
+                continue
+
+        yield from (one for one in named if one.split(".")[0] in STANDARD)
 
 
 def built(function: Callable[[Any], Any], flow: SimpleNamespace, where: str) -> bytes:
@@ -133,13 +156,15 @@ def main() -> None:
     """Answer the order on standard input."""
     die_with_parent(signal.SIGKILL)
     order = json.load(sys.stdin.buffer)
-    import_of_scapy(order["text"])
+    import_named(order["text"])
     with os.fdopen(os.dup(1), "wb") as answer:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(nowhere, descriptor)
 
         give_up_rights()
+        # What is not imported by now is not there.
+        sys.path.clear()
         try:
             frames = b"".join(answers(order))
         except FunctionError as error:
