@@ -8,7 +8,7 @@ import pytest
 from tests.mutants.checkout import ROOT
 from tests.mutants.faults import PACKAGES, equivalent, modules, sample
 from tests.mutants.mutations import mutants
-from tests.mutants.relevance import NAIVE, NEIGHBOURS, ROOMS, stages
+from tests.mutants.relevance import FEW, NAIVE, NEIGHBOURS, ROOMS, stages
 
 
 def made(source: str) -> set[str]:
@@ -91,11 +91,11 @@ def test_near_tests_come_first_and_each_once() -> None:
 
 
 def test_near_tests_of_kernels_run_them_as_plain_python() -> None:
-    first, second, *_ = stages(ROOT, "sim/windows.py")
-    assert first.interpreted
+    first, few, compiled, *_ = stages(ROOT, "sim/windows.py")
     assert "tests/sim/test_windows.py" in first.files
-    assert not second.interpreted
-    assert second.files == (NAIVE,)
+    assert few.files == FEW
+    assert compiled.files == (NAIVE,)
+    assert [stage.interpreted for stage in (first, few, compiled)] == [True, True, False]
 
 
 def test_every_test_that_is_named_is_there() -> None:
