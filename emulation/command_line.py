@@ -1,6 +1,6 @@
 """What command lines share: options, and what can be wrong with input, whoever finds it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -14,8 +14,10 @@ from emulation.errors import EmulationError, FailedRunError
 from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import FabricError
+from fattree.experiment import Scenario
 from fattree.policies import POLICIES, POLICY_SETS
 from fattree.sections.collective import Matrix
+from hostagent.form_fit import misfits
 
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
@@ -33,6 +35,17 @@ KEYS = {
     "seed": "seed",
     "failure_rate": "failures.rate",
     "convergence_rtt": "failures.convergence_rtt",
+}
+
+# What every option gives, those included that are more than short for a key.
+OWN_KEYS = {name: (key,) for name, key in KEYS.items()} | {
+    "policies": ("policies",),
+    "detection": ("controller.detection",),
+    "host_rule": ("host_rule.file",),
+    "agent_packet": ("agent_packet.file",),
+    "program": ("program.file",),
+    "programs": ("program.file",),
+    "like": ("host_rule.like", "program.like"),
 }
 
 settings_option = click.option(
@@ -118,6 +131,15 @@ def chosen(policies: Sequence[str]) -> list[str]:
     return [f"policies={','.join(policies)}"] if policies else []
 
 
+def say_misfits(scenarios: Iterable[Scenario]) -> None:
+    """Say on stderr which load balancers of ours are others with packets of the user's.
+
+    The scenarios' switches run our P4 programs.
+    """
+    for line in misfits(scenarios):
+        click.echo(line, err=True)
+
+
 EXPERIMENT_OPTIONS = (
     click.option(
         "--policies",
@@ -142,6 +164,20 @@ EXPERIMENT_OPTIONS = (
 )
 
 
+def refuse_twice(settings: Sequence[str], given: Iterable[str]) -> None:
+    """Raise UsageError for a key that both an option and --set give."""
+    for name in given:
+        for setting in settings:
+            key = setting.partition("=")[0].strip()
+            for own in OWN_KEYS.get(name, ()):
+                if f"{own}.".startswith(f"{key}.") or f"{key}.".startswith(f"{own}."):
+                    option = name.removesuffix("s") if name == "programs" else name
+                    raise click.UsageError(
+                        f"--{option.replace('_', '-')} and --set {key}: give one of them, as both"
+                        f" set {own}"
+                    )
+
+
 def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add what names load balancers and sets keys, the same for every command.
 
@@ -151,6 +187,7 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_settings(settings: tuple[str, ...], **options: Any) -> None:
+        refuse_twice(settings, [name for name, value in options.items() if value])
         given = {key: options.pop(name) for name, key in KEYS.items()}
         short = {key: value for key, value in given.items() if value is not None}
         try:

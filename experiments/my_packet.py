@@ -15,7 +15,7 @@ class Path(Packet):
 def below(flow, ecn):
     ethernet = Ether(src=flow.source_mac, dst=flow.destination_mac, type=0x0800)
     ipv4 = IP(src=flow.source_ip, dst=flow.destination_ip, id=0, flags="DF", tos=ecn, proto=17)
-    return ethernet / ipv4 / UDP(sport=49152, dport=4791, chksum=0) / Path(path=flow.label)
+    return ethernet / ipv4 / UDP(sport=flow.label, dport=4791, chksum=0) / Path(path=flow.label)
 
 
 def data_packet(flow):

@@ -286,6 +286,15 @@ class Experiment(Settings):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
 
+    @model_validator(mode="after")
+    def _last_seed_is_one(self) -> "Experiment":
+        if self.seed + self.seeds > 2**63:
+            raise ValueError(
+                f"the last seed would be {self.seed + self.seeds - 1}, above 2**63 - 1"
+            )
+
+        return self
+
     @property
     def runs(self) -> int:
         """Return how many scenarios there are."""

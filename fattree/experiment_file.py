@@ -96,7 +96,7 @@ def host_rule_settings(file: Path | None, like: str | None) -> list[str]:
     """
     if file is None:
         if like:
-            raise ExperimentError("--like needs --host-rule")
+            raise ExperimentError("--like needs --program or --host-rule")
 
         return []
 

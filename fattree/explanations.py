@@ -52,6 +52,8 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
     where = place.of(path)
     name = ".".join(map(str, path))
 
+    if path == ("sweep",) and ("sweep",) not in place.overridden:
+        return f"{where}: a sweep: ofan sim sweep {place.source} runs it"
     if kind == "extra_forbidden":
         return f"{where}: unknown key {name}{likely(path, values)}"
     if kind == WITHOUT_EFFECT:

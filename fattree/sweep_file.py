@@ -157,7 +157,7 @@ def _experiment(
         merged = _replaced(merged, key.split("."), value)
         # The text that is there is of the file that was.
         if key in ("host_rule.file", "agent_packet.file"):
-            merged = _replaced(merged, [key.partition(".")[0], "text"], "")
+            merged = _replaced(merged, [key.partition(".")[0], "text"], None)
 
     try:
         experiment = Experiment.model_validate(merged)

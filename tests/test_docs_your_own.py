@@ -131,3 +131,16 @@ def test_the_error_of_the_page_is_what_is_said(desk: Path) -> None:
         )
         assert (result.returncode, result.stdout) == (2, "")
         assert result.stderr in PAGE
+
+
+def test_a_false_comparison_is_told_as_the_page_says(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (desk / "fixed").mkdir()
+    (desk / "fixed" / "my_packet.py").write_text(PACKET.replace("sport=flow.label", "sport=49152"))
+    monkeypatch.chdir(desk / "fixed")
+    (words,) = (shlex.split(line)[1:] for line in COMMANDS if line.endswith("host_pkt,ofan"))
+    words[words.index("by_path.p4")] = "../by_path.p4"
+    done = CliRunner().invoke(ofan.cli, [*words, *SMALL])
+    said = [line for line in done.stderr.splitlines() if "fair" in line]
+    assert done.exit_code == 0 and said and all(line in PAGE for line in said)

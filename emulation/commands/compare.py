@@ -18,6 +18,7 @@ from emulation.command_line import (
     jobs_option,
     names,
     one_line_errors,
+    say_misfits,
 )
 from emulation.commands import on_mininet
 from emulation.commands.emulate import MININET, read_experiment
@@ -226,6 +227,7 @@ def compare(
         experiment = experiment.model_copy(update={"policies": named})
         # A host rule runs with the programs, if there are any.
         ours = experiment.without_rule() if owned else experiment
+        say_misfits(ours.scenarios() if {VIRTUAL, MININET} & {*networks} else ())
         folder = results_folder(output, Path("results") / f"{experiment.name}_compared", force)
 
         with reporting() as reporter:

@@ -16,6 +16,7 @@ from emulation.command_line import (
     host_rule_option,
     jobs_option,
     one_line_errors,
+    say_misfits,
 )
 from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
@@ -274,7 +275,6 @@ def emulate(
     if hold and policies and (program or host_rule):
         raise click.UsageError("--hold keeps one network: leave out --policies")
 
-    # --detection is a key of the file, too; the last one counts.
     settings = (*settings, f"controller.detection={detection}") if detection else settings
     with one_line_errors():
         yours = (*host_rule_settings(host_rule, None), *agent_packet_settings(agent_packet))
@@ -292,6 +292,7 @@ def emulate(
             own_program(experiment.program, experiment.fabric.tree) if experiment.program else None
         )
 
+        say_misfits(experiment.without_rule().scenarios() if own else experiment.scenarios())
         name = "_".join([experiment.name, *folder_suffixes(experiment, own)])
         folder = results_folder(output, Path("results") / name, force)
 

@@ -15,6 +15,7 @@ from emulation.command_line import (
     experiment_options,
     host_rule_option,
     jobs_option,
+    say_misfits,
 )
 from emulation.programs.program_files import packed
 from emulation.shipped_file import ShippedFile
@@ -140,6 +141,7 @@ def ready(
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
 
+    say_misfits(each for each in programmed if each.program == BUILT_IN)
     if is_here:
         simulated.prepare()
         return partial(simulated.simulate, threads=threads, flows=flows)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from emulation.held.client import ControlError, ask
+from emulation.held.client import ControlError, NotHeldError, ask
 from emulation.held.messages import (
     ConvergenceState,
     GetAddress,
@@ -32,6 +32,7 @@ from fattree.slow_links import LEAST_SHARE, at_rate
 from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
+WITHOUT_ROOT = "without root, `ofan serve FILE` shows one in virtual time, and breaks its links"
 # Of BMv2, which drops from full queues without a word.
 NOT_REPORTED = "not reported"
 AnswerT = TypeVar("AnswerT")
@@ -49,6 +50,8 @@ def answer(request: Request[AnswerT]) -> AnswerT:
     """Return the emulation's answer; raises ClickException with its one line."""
     try:
         return ask(request)
+    except NotHeldError as error:
+        raise click.ClickException(f"{error}; {WITHOUT_ROOT}") from error
     except ControlError as error:
         raise click.ClickException(str(error)) from error
 

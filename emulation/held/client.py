@@ -21,6 +21,10 @@ class ControlError(Exception):
     """A command that no emulation takes, or that it refuses; one line."""
 
 
+class NotHeldError(ControlError):
+    """There is no emulation that could take a command."""
+
+
 def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
     """Return the emulation's answer to a request; raises ControlError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
@@ -35,8 +39,9 @@ def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
             # Only root may run Mininet, so that root's the socket is.
             raise ControlError("the control socket belongs to root: run this with sudo") from None
         except (FileNotFoundError, ConnectionRefusedError):
-            raise ControlError(
-                "no emulation is held here: start one with `ofan emulate FILE --hold`"
+            raise NotHeldError(
+                "no emulation is held here:"
+                " `sudo ofan emulate FILE --network mininet --hold` starts one"
             ) from None
         except TimeoutError:
             raise ControlError(

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from emulation.command_line import BAD_INPUT, chosen, experiment_options
+from emulation.command_line import BAD_INPUT, chosen, experiment_options, say_misfits
 from emulation.finite import Finite
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
@@ -78,7 +78,9 @@ def _scenarios(file: Path, settings: tuple[str, ...]) -> tuple[list[Scenario], L
     own = own_program(experiment.program, experiment.fabric.tree) if experiment.program else None
     first = (alone(experiment, own) if own else experiment).model_copy(update={"seeds": 1})
 
-    return list(first.scenarios()), own
+    scenarios = list(first.scenarios())
+    say_misfits(() if own else scenarios)
+    return scenarios, own
 
 
 def _sources(

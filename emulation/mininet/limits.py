@@ -35,7 +35,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
         raise UnsupportedError(
             "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"
             " snapshot 100 ns old cannot be kept; only the simulator ages queue lengths"
-            " (--network sim)"
+            " (ofan sim run)"
         )
 
     most = largest_payload(scenario)

@@ -80,8 +80,8 @@ def refuse_unsupported(scenario: Scenario) -> None:
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
             "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"
-            " snapshot 100 ns old cannot be kept; only the simulator ages queue lengths"
-            " (--network sim)"
+            " snapshot 100 ns old cannot be kept; only the simulator's kernels age queue lengths"
+            " (ofan sim run without --program and --as p4)"
         )
 
     if scenario.controller.detection == "netlink":

@@ -48,7 +48,8 @@ class OwnText(Section):
 
         # What is written down must not depend on files that may change, or that others cannot read.
         name = Path(values["file"]).name
-        text = values.get("text") or read_text(values["file"], ExperimentError)
+        text = values.get("text")
+        text = read_text(values["file"], ExperimentError) if text is None else text
         return {**values, "file": name, "text": text}
 
 

@@ -144,7 +144,7 @@ def test_the_rule_of_a_file_lies_beside_it(folder: Path) -> None:
     [
         (("--host-rule", "none.py"), "'none.py': No such file"),
         (("--host-rule", "wrong.py"), "wrong.py:2: next_label: it must return a number"),
-        (("--like", "ofan"), "--like needs --host-rule"),
+        (("--like", "ofan"), "--like needs --program or --host-rule"),
         (("--host-rule", "fixed.py", "--like", "host_dr"), "Invalid value for '--like'"),
         (("--set", "host_rule.file=none.py"), "'none.py': cannot be read: No such file"),
         (("--set", "host_rule.like=ofan"), "host_rule.file is missing"),

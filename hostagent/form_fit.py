@@ -1,0 +1,107 @@
+"""Whether frames of the user's have what P4 programs of ours balance by.
+
+A program reads bytes, whatever they mean: ECMP hashes the five-tuple, Themis takes the bytes of a
+BTH behind UDP for a number. Where the user's packets have the label or the number elsewhere, such a
+load balancer runs, and is not the one of its name.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fattree import traffic
+from fattree.experiment import Scenario
+from fattree.policies import Chooser, LabelRule
+from hostagent.forms import BITS, Form, Forms
+from hostagent.own_packet import own_forms
+from hostagent.roce import IPV4, ROCE_PORT
+
+ETHERNET = 14
+# From an IPv4 header on: addresses, UDP's ports, and the PSN of a BTH behind UDP.
+ADDRESSES = range(12, 20)
+PORTS = range(20, 24)
+DESTINATION_PORT = 22
+PSN_AT = IPV4 + 8 + 9
+HASHED = (
+    "its switches hash the five-tuple, where {file} has {bits} of the {all} bits of flow.label"
+    " (UDP's sport is the place for it)"
+)
+NUMBERED = "its switches take the PSN of a BTH behind UDP, where {file} has no flow.psn"
+BEFORE_IPV4 = "its switches know no header between Ethernet and IPv4, and {file} has one"
+
+
+def misfits(scenarios: Iterable[Scenario]) -> list[str]:
+    """Return a line for load balancers that programs of ours cannot run with the user's packets.
+
+    All scenarios are ones whose switches run these programs. Raises ExperimentError.
+    """
+    first: dict[str, Scenario] = {}
+    for scenario in scenarios:
+        if scenario.agent_packet:
+            first.setdefault(scenario.balancer_label, scenario)
+
+    reasons: dict[str, list[str]] = {}
+    for label, scenario in first.items():
+        if reason := _misfit(scenario):
+            reasons.setdefault(reason, []).append(label)
+
+    return [
+        f"no fair comparison with {', '.join(labels)}: {reason}"
+        for reason, labels in reasons.items()
+    ]
+
+
+def _misfit(scenario: Scenario) -> str:
+    own = scenario.agent_packet
+    assert own is not None
+    both = own_forms(own.text, own.file, scenario.packets.payload_bytes)
+    chooser = scenario.scheme.chooser
+    if both.data.ip_at != ETHERNET:
+        return BEFORE_IPV4.format(file=own.file)
+
+    if chooser is Chooser.NUMBERED and not all(map(_has_psn, both)):
+        return NUMBERED.format(file=own.file)
+
+    bits = hashed_label_bits(both)
+    if chooser is not Chooser.HASH or bits == BITS["label"] or not _has_labels(scenario):
+        return ""
+
+    return HASHED.format(file=own.file, bits=bits or "none", all=BITS["label"])
+
+
+def hashed_label_bits(both: Forms) -> int:
+    """Return how many of the label's bits stand in the five-tuple of all frames."""
+    return min(len(_hashed(form)) for form in both)
+
+
+def _hashed(form: Form) -> set[int]:
+    places = {form.ip_at + at for at in (*ADDRESSES, *(PORTS if form.is_udp else ()))}
+    return {
+        run.of + bit
+        for run in form.runs["label"]
+        for bit in range(run.mask.bit_length())
+        if run.at + run.size - 1 - (run.low + bit) // 8 in places
+    }
+
+
+def _has_psn(form: Form) -> bool:
+    port = form.template[form.ip_at + DESTINATION_PORT :][:2]
+    return (
+        form.is_udp
+        and int.from_bytes(port, "big") == ROCE_PORT
+        and any(
+            (run.at, run.low, run.mask.bit_length()) == (form.ip_at + PSN_AT, 0, BITS["psn"])
+            for run in form.runs["psn"]
+        )
+    )
+
+
+def _has_labels(scenario: Scenario) -> bool:
+    """Return whether labels tell packets apart that have equal addresses."""
+    scheme = scenario.scheme
+    if scenario.host_rule or scheme.label_rule is not LabelRule.FIXED or scheme.subflows > 1:
+        return True
+
+    flows = traffic.flows(scenario)
+    ends = np.stack([flows.source, flows.destination])
+    return bool(np.unique(ends, axis=1).shape[1] < ends.shape[1])

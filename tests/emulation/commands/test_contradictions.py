@@ -1,0 +1,100 @@
+"""What a command line cannot mean is one line and exit code 2, before anything runs."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import ofan
+from emulation.held import cli as held_cli
+from emulation.held.client import ask
+from fattree.experiment import Experiment
+from fattree.experiment_file import parse_experiment
+
+HUGE = str(2**63 - 1)
+FAST_LABELS = ("--host-rule", "fast_labels.py")
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(words)
+
+    out, err = capsys.readouterr()
+    assert stopped.value.code == 2 and out == ""
+    assert err.startswith("ofan: ") and err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("command", ["sim run demo", "sim sweep sweep", "emulate demo"])
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--policies", "jsq", "--set", 'policies=["ofan"]'), "--policies and --set policies:"),
+        (("--set", "seeds=2", "--seeds", "3"), "--seeds and --set seeds:"),
+        (("--k", "4", "--set", "fabric={k=6}"), "--k and --set fabric:"),
+        ((*FAST_LABELS, "--set", "host_rule.file=x.py"), "--host-rule and --set host_rule.file:"),
+        ((*FAST_LABELS, "--like", "jsq", "--set", "host_rule.like=ofan"), "--like and --set"),
+    ],
+)
+def test_a_key_is_given_once(
+    capsys: pytest.CaptureFixture[str], command: str, words: tuple[str, ...], said: str
+) -> None:
+    assert said in refused(capsys, *command.split(), *words)
+
+
+def test_options_that_only_some_commands_have_are_keys_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("emulate", "demo", "--detection", "probe", "--set", "controller.detection=announced")
+    assert "--detection and --set controller.detection:" in refused(capsys, *words)
+    words = ("sim", "run", "--program", "two_choices.p4", "--set", "program.file=x.p4")
+    assert "--program and --set program.file:" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize("command", ["sim run", "emulate", "compare", "watch"])
+def test_a_sweep_is_not_run_as_an_experiment(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    said = refused(capsys, *command.split(), "sweep")
+    assert ": a sweep: ofan sim sweep " in said and said.endswith("sweep.toml runs it\n")
+
+
+@pytest.mark.parametrize("command", ["sim run demo", "emulate demo", "sim sweep sweep"])
+def test_the_last_seed_is_a_seed(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    said = refused(capsys, *command.split(), "--seed", HUGE, "--seeds", "2")
+    assert f"the last seed would be {2**63}, above 2**63 - 1" in said
+
+
+def test_the_last_seed_may_be_the_greatest() -> None:
+    experiment = Experiment(seed=2**63 - 2, seeds=2)
+    assert [each.seed for each in experiment.scenarios()] == [2**63 - 2, 2**63 - 1]
+
+
+def test_an_empty_host_rule_is_the_rule_and_not_another_file(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("")
+    rule = f"host_rule={{file='{tmp_path}/empty.py'}}"
+    (scenario,) = parse_experiment("", "here", [rule, "policies=[]"]).scenarios()
+    assert scenario.host_rule is not None and scenario.host_rule.text == ""
+
+
+def test_stale_queues_name_the_command_that_has_them(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("emulate", "demo", "--set", "load_balancer.queue_staleness_ns=100")
+    assert "(ofan sim run without --program and --as p4)" in refused(capsys, *words)
+
+
+def test_like_names_both_that_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "sim", "run", "--like", "ofan")
+    assert said == "ofan: --like needs --program or --host-rule\n"
+
+
+@pytest.mark.parametrize("command", ["status", "link list", "pointers edge0_0", "traffic stop"])
+def test_without_a_held_network_what_works_is_named(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: str,
+) -> None:
+    monkeypatch.setattr(held_cli, "ask", partial(ask, run_folder=tmp_path))
+    said = refused(capsys, *command.split())
+    assert "`sudo ofan emulate FILE --network mininet --hold` starts one" in said
+    assert "without root, `ofan serve FILE`" in said
