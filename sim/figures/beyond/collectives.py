@@ -70,8 +70,8 @@ def scenarios(preset: Preset) -> list[Scenario]:
             "fabric__k": k,
             "collective__matrix": "all_to_all" if is_direct else "all_reduce",
             # What an all-to-all sends to each; what an all-reduce reduces in all. A host sends
-            # 8 and 32 MiB.
-            "collective__message_bytes": 64 * KIB if is_direct else preset.pick(4, 16, 16) * MIB,
+            # 8 and 16 MiB.
+            "collective__message_bytes": 64 * KIB if is_direct else preset.pick(4, 8, 8) * MIB,
             "collective__algorithm": algorithm,
         }
         for placement in PLACEMENTS if collective in IN_ORDER else (AT_RANDOM,):
@@ -187,7 +187,7 @@ FIGURE = Figure(
     paper="docs/workloads.md",
     caption=(
         "Completion time over the bound (the longest chain of transfers, each alone) on 128 hosts: "
-        "all-reduce of 16 MiB by four algorithms, and an all-to-all of 64 KiB to each. A host "
+        "all-reduce of 8 MiB by four algorithms, and an all-to-all of 64 KiB to each. A host "
         "begins a step when its last one is complete, so that what a step loses the next one "
         "cannot make up."
     ),
