@@ -109,22 +109,29 @@ STATEMENTS: dict[str, Claim] = {
         "packets, a check for each; with freezing switched off below that, a check for each",
     ),
     "B17": ours(
+        "Of a link at a quarter of its rate the advantage turns as long as routes do not weigh "
+        "it: switches that compare queues and hosts that hear of marks are ahead of Ofan; when "
+        "routes weigh it Ofan is ahead of all that do not rotate",
+        "a rotation gives every path the same; docs/faults.md",
+        "G = ∞: Switch Pkt AR and Host Pkt AR below Ofan; G = 0: Ofan below all that do not rotate",
+    ),
+    "B18": ours(
         "With Ofan neither MSwift nor NSCC slows anybody down",
         "docs/congestion.md: nothing is marked, no delay above target",
         "increase below 1 % with either, and within 0.5 points of each other",
     ),
-    "B18": ours(
+    "B19": ours(
         "NSCC is ahead of MSwift under every load balancer that does not rotate",
         "docs/congestion.md, for three of the four",
         "below with Host Pkt, Host Pkt AR, Switch Pkt AR and UET Bitmap, a check for each",
     ),
-    "B19": ours(
+    "B20": ours(
         "With a transport that slows down UET Bitmap is ahead of random labels, which at a fixed "
         "rate it is not",
         "docs/load-balancers-since.md",
         "UET Bitmap below Host Pkt with NSCC, above it at a fixed rate",
     ),
-    "B20": ours(
+    "B21": ours(
         "Where a receiver is what is short, no load balancer helps",
         "its link is the only one that is full",
         "eight senders to one host, buffers without limit: each other's CCT within 2 % of Ofan's, "
@@ -149,8 +156,9 @@ PLAINLY: dict[str, str] = {
     "B14": "A flapping link does not cost Ofan its lead.",
     "B15": "A link that loses packets costs everybody a round trip.",
     "B16": "Hosts that adapt suffer most from what fails under way, as they freeze.",
-    "B17": "With Ofan congestion control has nothing to do.",
-    "B18": "Ultra Ethernet's congestion control is ahead of MSwift wherever queues grow.",
-    "B19": "UET Bitmap needs a transport that slows down.",
-    "B20": "Where the receiver is the bottleneck, load balancing does not help.",
+    "B17": "A slow link costs Ofan its lead until routes weigh it.",
+    "B18": "With Ofan congestion control has nothing to do.",
+    "B19": "Ultra Ethernet's congestion control is ahead of MSwift wherever queues grow.",
+    "B20": "UET Bitmap needs a transport that slows down.",
+    "B21": "Where the receiver is the bottleneck, load balancing does not help.",
 }

@@ -104,7 +104,7 @@ def _panel(frames: dict[str, pl.DataFrame], column: str, text: str, scale: float
 
 
 def claims(data: Data) -> Iterator[Verdict]:
-    """Decide B17 to B20."""
+    """Decide B18 to B21."""
     frames = {control: data.named(part(PERMUTATION, control)) for control in CONTROLS}
     yield line_rate(frames)
     yield nscc_ahead(frames)
@@ -114,13 +114,13 @@ def claims(data: Data) -> Iterator[Verdict]:
 
 
 def line_rate(frames: dict[str, pl.DataFrame]) -> Verdict:
-    """Decide B17."""
+    """Decide B18."""
     found = {control: mean_of(frames[control], "ofan") for control in CONTROLS}
     apart = under(frames, "ofan")
     checks = {f"below 1 % with {control}": found[control].below(LINE_RATE) for control in SLOWING}
     checks["both alike"] = apart.within(-ALIKE, ALIKE)
     return Verdict(
-        "B17",
+        "B18",
         decide(list(checks.values())),
         "Ofan: " + ", ".join(f"{control} {percent(one, 2)}" for control, one in found.items()),
         why=not_so(checks),
@@ -135,13 +135,13 @@ def under(frames: dict[str, pl.DataFrame], policy: str) -> Estimate:
 
 
 def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
-    """Decide B18."""
+    """Decide B19."""
     gaps = {policy: under(frames, policy) for policy in SHOWN}
     checks = {
         f"NSCC is ahead under {style.label(policy)}": gaps[policy].below(0) for policy in GROWING
     }
     return Verdict(
-        "B18",
+        "B19",
         decide(list(checks.values())),
         "NSCC - MSwift: "
         + ", ".join(f"{style.label(policy)} {percent(gap)}" for policy, gap in gaps.items()),
@@ -152,7 +152,7 @@ def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 
 def bitmap(frames: dict[str, pl.DataFrame]) -> Verdict:
-    """Decide B19."""
+    """Decide B20."""
     gaps = {
         control: difference(frame, "uet_bitmap", "host_pkt") for control, frame in frames.items()
     }
@@ -161,7 +161,7 @@ def bitmap(frames: dict[str, pl.DataFrame]) -> Verdict:
         "it is behind at a fixed rate": gaps[FIXED].above(0),
     }
     return Verdict(
-        "B19",
+        "B20",
         decide(list(checks.values())),
         "UET Bitmap - Host Pkt: "
         + ", ".join(f"{control} {percent(gap)}" for control, gap in gaps.items()),
@@ -171,7 +171,7 @@ def bitmap(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 
 def receivers(frames: dict[str, pl.DataFrame]) -> Verdict:
-    """Decide B20."""
+    """Decide B21."""
     others = [policy for policy in SHOWN if policy != "ofan"]
     checks = {
         f"all are within 2 % of Ofan with {control}": every(
@@ -180,7 +180,7 @@ def receivers(frames: dict[str, pl.DataFrame]) -> Verdict:
         for control, frame in frames.items()
     }
     return Verdict(
-        "B20",
+        "B21",
         decide(list(checks.values())),
         "over what the receiver's link needs: "
         + each(frames, lambda rows: listed(rows, SHOWN, 1, "over_need")),

@@ -37,6 +37,7 @@ SHOWN = (*CHOSEN[:-1], "uet_bitmap", "ofan")
 AGG = "aggregation switch"
 CORE = "core switch"
 FLAPS = "flapping link"
+SLOW = "slow link"
 LOSES = "1 % of a link's packets lost"
 WHOLE = "no fault"
 AT_ONCE = "at once"
@@ -52,12 +53,19 @@ FAULTS: dict[str, dict[str, Any]] = {
             {"link": LINK, "down_ns": DOWN_NS, "up_ns": 14_000, "times": 5, "every_ns": 8_000}
         ]
     },
+    SLOW: {"failures__degraded": [{"link": LINK, "rate": 0.25, "at_ns": DOWN_NS}]},
     LOSES: {"failures__losses": [{"link": LINK, "share": 0.01}]},
     WHOLE: {},
 }
 # In zero-load RTTs. A link that flaps every 8 us is back before routes could follow after four.
-LATE_RTT = {AGG: 4.0, CORE: 4.0, FLAPS: 1.0}
-SHORT = {AGG: "aggregation\nswitch", CORE: "core\nswitch", FLAPS: "flapping\nlink"}
+# A slow link may go unnoticed for ever.
+LATE_RTT = {AGG: 4.0, CORE: 4.0, FLAPS: 1.0, SLOW: float("inf")}
+SHORT = {
+    AGG: "aggregation\nswitch",
+    CORE: "core\nswitch",
+    FLAPS: "flapping\nlink",
+    SLOW: "slow\nlink",
+}
 # Host Pkt AR with no time to freeze: what its freezing costs.
 THAWED = "without freezing"
 PACKETS = tuple(policy for policy in SHOWN if policy != "flow")
@@ -124,7 +132,7 @@ def _panel(data: Data, wanted: dict[str, str]) -> Any:
 
 
 def claims(data: Data) -> Iterator[Verdict]:
-    """Decide B12 to B16."""
+    """Decide B12 to B17."""
     parts = {name: data.named(name) for name in PARTS}
     yield ahead_at_once({fault: parts[part(fault)] for fault in (AGG, CORE)})
     yield behind_when_late({fault: parts[part(fault, LATE)] for fault in (AGG, CORE)})
@@ -134,6 +142,7 @@ def claims(data: Data) -> Iterator[Verdict]:
         {fault: parts[part(fault, LATE)] for fault in FREEZING},
         {fault: data.named(thawed(fault)) for fault in FREEZING},
     )
+    yield slow(parts[part(SLOW)], parts[part(SLOW, LATE)])
 
 
 def _lead(frame: pl.DataFrame) -> str:
@@ -261,15 +270,37 @@ def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> 
     )
 
 
+def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
+    """Decide B17."""
+    gaps = {other: difference(unseen, other, "ofan") for other in ("switch_pkt_ar", "host_pkt_ar")}
+    checks = {
+        f"{style.label(other)} is ahead where routes do not weigh it": gap.below(0)
+        for other, gap in gaps.items()
+    }
+    checks["Ofan is ahead where they do"] = schemes.lowest(weighed, "ofan", NO_ROTATION)
+    frames = {"unseen": unseen, "weighed": weighed}
+    return Verdict(
+        "B17",
+        decide(list(checks.values())),
+        f"unseen: Ofan {percent(mean_of(unseen, 'ofan'))}, "
+        + ", ".join(f"{style.label(other)} {percent(gap)} above" for other, gap in gaps.items())
+        + f"; weighed: {_lead(weighed)}",
+        why=not_so(checks),
+        evidence=each(frames, lambda frame: schemes.listed(frame, SHOWN)),
+        seeds=seeds_of(frames.values()),
+    )
+
+
 FIGURE = Figure(
     name="faults",
     title="Faults under way",
     paper="docs/faults.md",
     caption=(
         "A 4 MiB permutation on 128 hosts. Ten microseconds after its start a switch dies for "
-        "good, or a link between aggregation and core flaps five times, 4 µs down and 4 µs up; or "
-        "such a link loses 1 % of its packets all the time. Routes follow at once (G = 0), or "
-        "late: four zero-load RTTs after a switch, one after a flap."
+        "good, or a link between aggregation and core flaps five times, 4 µs down and 4 µs up, or "
+        "falls to a quarter of its rate; or such a link loses 1 % of its packets all the time. "
+        "Routes follow at once (G = 0), or late: four zero-load RTTs after a switch, one after a "
+        "flap, never after a link has become slow."
     ),
     scenarios=scenarios,
     draw=draw,

@@ -227,7 +227,7 @@ def test_b11_a_mixture_gains_more(mixture: float, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize(("nscc", "outcome"), [(5.0, HOLDS), (10.0, FEW), (15.0, FAILS)])
-def test_b18_nscc_is_ahead_of_mswift(nscc: float, outcome: Outcome) -> None:
+def test_b19_nscc_is_ahead_of_mswift(nscc: float, outcome: Outcome) -> None:
     means = {"fixed rate": 20.0, "MSwift": 10.0, "NSCC": nscc}
     frames = {control: level(controls.SHOWN, mean) for control, mean in means.items()}
     frames["NSCC"] = level(controls.SHOWN[::-1], nscc)
@@ -237,7 +237,7 @@ def test_b18_nscc_is_ahead_of_mswift(nscc: float, outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("nscc", "fixed", "outcome"), [(5.0, 20.0, HOLDS), (15.0, 20.0, PARTLY), (15.0, 5.0, FAILS)]
 )
-def test_b19_bitmap_needs_a_transport_that_slows_down(
+def test_b20_bitmap_needs_a_transport_that_slows_down(
     nscc: float, fixed: float, outcome: Outcome
 ) -> None:
     values = {"fixed rate": fixed, "MSwift": 10.0, "NSCC": nscc}
@@ -271,6 +271,17 @@ def test_b13_rotations_are_ahead_when_routes_are_late(
         for fault, value in zip((faults.AGG, faults.CORE), late, strict=True)
     }
     assert faults.behind_when_late(frames).verdict == outcome
+
+
+@pytest.mark.parametrize(
+    ("unseen", "weighed", "outcome"),
+    [(1.0, 9.0, HOLDS), (5.0, 9.0, PARTLY), (5.0, 1.0, FAILS), (1.0, 2.0, FEW)],
+)
+def test_b17_a_slow_link_turns_the_advantage_until_it_is_weighed(
+    unseen: float, weighed: float, outcome: Outcome
+) -> None:
+    frames = (level(faults.SHOWN, value, ofan=2.0) for value in (weighed, unseen))
+    assert faults.slow(*frames).verdict == outcome
 
 
 @pytest.mark.parametrize(
