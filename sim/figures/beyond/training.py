@@ -34,7 +34,9 @@ MIXTURE = "mixture of experts"
 FILES = {DENSE: "step_dense_128.parquet", MIXTURE: "step_moe_128.parquet"}
 PACKED = "packed"
 AT_RANDOM = "at random"
-SHOWN = (*CHOSEN[:-1], "uet_bitmap", "ofan")
+# Without Host Pkt, which is as Host Pkt AR: a run has 40,000 transfers and computations.
+SHOWN = tuple(policy for policy in CHOSEN if policy != "host_pkt")
+OTHERS = tuple(policy for policy in NO_ROTATION if policy != "host_pkt")
 PACKETS = tuple(policy for policy in SHOWN if policy not in ("flow", "ofan"))
 HARDLY = 0.01
 
@@ -160,7 +162,7 @@ def hardly_matters(frame: pl.DataFrame) -> Verdict:
 def less_exposed(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B10."""
     checks = {
-        f"less is exposed with Ofan, {name}": schemes.lowest(frame, "ofan", NO_ROTATION, "exposed")
+        f"less is exposed with Ofan, {name}": schemes.lowest(frame, "ofan", OTHERS, "exposed")
         for name, frame in frames.items()
     }
     return Verdict(
@@ -168,7 +170,7 @@ def less_exposed(frames: dict[str, pl.DataFrame]) -> Verdict:
         decide(list(checks.values())),
         "exposed share of the step: "
         + "; ".join(
-            f"{name}: {next_best(rows, NO_ROTATION, 'exposed')}" for name, rows in frames.items()
+            f"{name}: {next_best(rows, OTHERS, 'exposed')}" for name, rows in frames.items()
         ),
         why=not_so(checks),
         evidence="; ".join(
