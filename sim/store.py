@@ -42,7 +42,7 @@ NO_MODEL = {
         "theory",
     },
 }
-MODEL_FOLDERS = ("fattree", "fattree/workloads", "hostagent", "sim", "sim/lb")
+MODEL_FOLDERS = ("fattree", "fattree/sections", "fattree/workloads", "hostagent", "sim", "sim/lb")
 # What a result depends on beside the model where switches run a program.
 P4_FOLDERS = (
     "p4src",
