@@ -24,6 +24,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from sim import UnfinishedError
+from tests.parity.scenarios import SLOW
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
@@ -101,6 +102,14 @@ def test_repair_and_drops_are_the_same() -> None:
     ):
         wanted = scenario(**settings)
         assert_same(run(wanted), sim.run(wanted))
+
+
+@pytest.mark.parametrize("policy", ["ofan", "jsq", "host_dr", "flow"])
+def test_slow_links_are_the_same_with_threads_too(policy: str) -> None:
+    wanted = scenario(policy, failures=SLOW)
+    theirs = sim.run(wanted)
+    assert_same(run(wanted, threads=2), theirs)
+    assert_same(sim.run(wanted, threads=2), theirs)
 
 
 def test_what_the_simulator_cannot_run_is_refused_in_a_line() -> None:
