@@ -4,7 +4,7 @@ Virtual time and gRPC drive the same object: it is told what happened and when, 
 switch must be sent, and when. It never waits, sends or looks at a clock.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from controller.pipeline import Pipeline
 from controller.plan import Planner
 from controller.reconcile import Installed, adopted, reconcile
 from fattree.experiment import Scenario
+from fattree.failures import Timeline
 from fattree.forwarding import Drawn, Forwarding, scenario_forwarding
 from fattree.slow_links import NOT_SLOW, Slow, after
 from fattree.wecmp import LinkState
@@ -31,6 +32,22 @@ class LinkChange:
     down: frozenset[int] = frozenset()
     up: frozenset[int] = frozenset()
     paced: Slow = NOT_SLOW
+
+
+def link_changes(line: Timeline) -> Iterator[tuple[int, LinkChange]]:
+    """Yield the instants at which links change, in order, with all that happens then."""
+    broken = {change.time_ps: change for change in line.changes}
+    paced = {change.time_ps: change.links for change in line.rates}
+    for time_ps in sorted({*broken, *paced}):
+        change = broken.get(time_ps)
+        yield (
+            time_ps,
+            LinkChange(
+                down=change.down if change else frozenset(),
+                up=change.up if change else frozenset(),
+                paced=paced.get(time_ps, NOT_SLOW),
+            ),
+        )
 
 
 class Step(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 from controller.convergence import Convergence
 from controller.driver import Driver, OnInstalled
 from controller.entries import Entries
-from controller.fabric_controller import FabricController, LinkChange
+from controller.fabric_controller import FabricController, LinkChange, link_changes
 from controller.fleet import PATIENCE_S, Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
@@ -84,11 +84,12 @@ class MininetFabric:
         self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
         is_announced = scenario.controller.detection == "announced"
         self.failed = self.timeline.first_routes
-        self.slow = NOT_SLOW
+        self.slow = self.timeline.first_slow
         routed = self.failed if is_announced else frozenset()
+        spared = self.slow if is_announced else NOT_SLOW
         self.access = _access(scenario, program, folder, election_id)
         self._driver = Driver(
-            FabricController(scenario, program.pipeline, routed),
+            FabricController(scenario, program.pipeline, routed, spared),
             clock=monotonic_ps,
             at=self._at,
             write=lambda steps: self.fleet.write(steps),
@@ -141,6 +142,7 @@ class MininetFabric:
         for link in sorted(self.failed):
             set_link(self.scenario, link, False, self.switches.target)
 
+        self._set_rates(self.slow)
         # A switch that is lost later is left out; a network that begins is whole.
         self._driver.start()
         for error in self.fleet.lost.values():
@@ -240,16 +242,18 @@ class MininetFabric:
             set_link(self.scenario, link, link in change.up, self.switches.target)
 
         self.failed = self.failed - change.up | change.down
-        for one in sorted(change.paced):
-            self._driver.note((one.link,))
-            for end, share in zip(self.tree.link_ends(one.link), one[1:], strict=True):
-                self.switches.set_rate(end, share)
-
+        self._driver.note(one.link for one in change.paced)
+        self._set_rates(change.paced)
         self.slow = after(self.slow, change.paced)
         if on_installed:
             self._driver.when_followed(change, on_installed)
 
         return self.learn(change) if self.is_announced else None
+
+    def _set_rates(self, links: Slow) -> None:
+        for one in sorted(links):
+            for end, share in zip(self.tree.link_ends(one.link), one[1:], strict=True):
+                self.switches.set_rate(end, share)
 
     def learn(self, change: LinkChange) -> Convergence:
         """Tell the controller that links have changed; what it decides is installed when due."""
@@ -372,11 +376,11 @@ class Run:
         origin_ns = time.monotonic_ns() + LEAD_NS
         fabric.set_origin(origin_ns)
 
-        for change in fabric.timeline.changes if with_events else ():
-            # Links that routes avoid from the start are down already.
-            event = LinkChange(change.down - fabric.failed, change.up)
+        for time_ps, change in link_changes(fabric.timeline) if with_events else ():
+            # Links that routes avoid or spare from the start are down or slow already.
+            event = LinkChange(change.down - fabric.failed, change.up, change.paced - fabric.slow)
             if event != LinkChange():
-                fabric.call_at(change.time_ps, partial(fabric.change_links, event))
+                fabric.call_at(time_ps, partial(fabric.change_links, event))
 
         fabric.agents.start(origin_ns)
 

@@ -62,18 +62,13 @@ def _refuse_failures(failures: Failures) -> None:
             " (--network virtual or sim)"
         )
 
-    if failures.degraded:
-        raise UnsupportedError(
-            "failures.degraded: a file's links are slow on virtual networks only"
-            " (--network virtual or sim)"
-        )
-
-    hosts = [event for event in failures.events if event.host or (event.switch or "")[:4] == "edge"]
-    if hosts:
-        raise UnsupportedError(
-            f"failures.events: {hosts[0].name} takes hosts' links with it, which fail on virtual"
-            " networks only (--network virtual or sim)"
-        )
+    for key, entries in (("events", failures.events), ("degraded", failures.degraded)):
+        hosts = [entry for entry in entries if entry.host or (entry.switch or "")[:4] == "edge"]
+        if hosts:
+            raise UnsupportedError(
+                f"failures.{key}: {hosts[0].name} takes hosts' links with it, which change on"
+                " virtual networks only (--network virtual or sim)"
+            )
 
 
 def switch_packets_per_second(scenario: Scenario) -> float:

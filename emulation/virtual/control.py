@@ -1,12 +1,12 @@
 """The switches of a scenario in virtual time, and the real controller that writes to them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
 from controller.convergence import Convergence
 from controller.driver import Driver
-from controller.fabric_controller import FabricController, LinkChange, Step
+from controller.fabric_controller import FabricController, LinkChange, Step, link_changes
 from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram
@@ -18,7 +18,7 @@ from emulation.virtual.network import SwitchDraws
 from fattree import failures, traffic
 from fattree.addressing import device_id, switch_name
 from fattree.experiment import Scenario
-from fattree.failures import Links, Timeline
+from fattree.failures import Links
 from fattree.slow_links import NOT_SLOW, Slow
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
@@ -88,7 +88,7 @@ class Control:
         self._driver.start()
         tell_hosts(self._first_routes, self._first_slow)
 
-        for time_ps, event in _link_changes(self.line):
+        for time_ps, event in link_changes(self.line):
             # What is so from the start the controller has been given; it must not hear of it twice.
             is_known = time_ps == 0 and bool(self._first_routes or self._first_slow)
             at(time_ps, Kind.LINK, partial(self.links_change, event, is_known))
@@ -135,22 +135,6 @@ class Control:
     def _write(self, steps: Iterable[Step]) -> None:
         for step in steps:
             self._writers[step.switch].write(step.changes)
-
-
-def _link_changes(line: Timeline) -> Iterator[tuple[int, LinkChange]]:
-    """Yield the instants at which links change, in order, with all that happens then."""
-    broken = {change.time_ps: change for change in line.changes}
-    paced = {change.time_ps: change.links for change in line.rates}
-    for time_ps in sorted({*broken, *paced}):
-        change = broken.get(time_ps)
-        yield (
-            time_ps,
-            LinkChange(
-                down=change.down if change else frozenset(),
-                up=change.up if change else frozenset(),
-                paced=paced.get(time_ps, NOT_SLOW),
-            ),
-        )
 
 
 def _switch(scenario: Scenario, number: int, clock: Clock, engine: Engine) -> Switch:

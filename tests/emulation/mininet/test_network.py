@@ -25,7 +25,7 @@ from emulation.mininet.capture import tap_named
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.programs.switch_program import Size, SwitchProgram, built_in
 from fattree.addressing import link_named
-from fattree.experiment import Scenario
+from fattree.experiment import Failures, Scenario
 from fattree.units import PS_PER_NS
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -230,6 +230,24 @@ def test_a_command_without_rights_or_network_is_one_line(tmp_path):
 def test_the_sockets_are_for_root_only(commands, fabric):
     assert stat.S_IMODE(fabric.folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((fabric.folder / "control").stat().st_mode) == 0o600
+
+
+def test_a_files_slow_link_is_slow_from_the_start_and_spared(tmp_path):
+    slow = {"link": LINK, "rate": 0.25}
+    scenario = SCENARIO.model_copy(
+        update={"failures": Failures(degraded=(slow,), convergence_rtt=0)}, deep=True
+    )
+    with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
+        end = fabric.tree.link_ends(link_named(fabric.tree, LINK))[0]
+        assert fabric.switches.shares == dict.fromkeys(
+            fabric.tree.link_ends(link_named(fabric.tree, LINK)), 0.25
+        )
+        outcome = fabric.run()
+    assert outcome.accounts.unaccounted == 0
+    packets = {port.port: port.packets for port in outcome.ports if port.switch == end.switch}
+    whole = packets[end.port - 1]
+    # Four packets to one, and whatever else a real network sends.
+    assert 3 < whole / packets[end.port] < 5
 
 
 def test_a_switch_that_dies_is_named(captured, tmp_path):
