@@ -159,7 +159,7 @@ Examples:
   ofan sim sweep sweep.toml --jobs 2                  many runs; goes on where it stopped
   ofan emulate --program two_choices.p4 --policies ofan,jsq
   ofan compare demo --policies all                    virtual time against the simulator
-  ofan results compare results/demo results/demo_2    what two runs differ in
+  ofan results compare results/near results/far --force    what two runs differ in
   ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
   ofan p4 stf router.p4                               a program's test: packets, expectations
   ofan p4 trace router.p4 --entries router.stf        how packets walk through a program
@@ -208,7 +208,9 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of sub-commands without importing any."""
         rows = [(name, lazy.help) for name, lazy in self.lazy.items()]
-        rows += [(name, command.get_short_help_str()) for name, command in self.commands.items()]
+        rows += [
+            (name, command.get_short_help_str(limit=100)) for name, command in self.commands.items()
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

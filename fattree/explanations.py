@@ -18,7 +18,12 @@ if sys.version_info >= (3, 11):
 else:
     pass
 
-EXPECTED = {"model_type": "must be a table", "tuple_type": "must be a list"}
+EXPECTED = {
+    "model_type": "must be a table",
+    "tuple_type": "must be a list",
+    # Only names have one: of experiments and jobs.
+    "string_pattern_mismatch": "must be of letters, digits and _ . -, and begin without . and -",
+}
 KeyPath = tuple[Any, ...]
 
 # Words that other tools have for what is a key of another table here.

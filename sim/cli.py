@@ -17,7 +17,15 @@ from fattree.tables import STDOUT, terminal, write_csv
 from fattree.text_file import read_text
 from sim.errors import FailedRunsError, SimulationError, UnfinishedError
 from sim.store import Store
-from sim.tables import Runs, csv_rows, json_rows, results_table, workload_lines, write_parquet
+from sim.tables import (
+    LEGEND,
+    Runs,
+    csv_rows,
+    json_rows,
+    results_table,
+    workload_lines,
+    write_parquet,
+)
 
 # Usage has 2: a script can tell one from the other.
 RUN_FAILED = 1
@@ -112,6 +120,7 @@ def show(runs: Runs, as_json: bool, **extra: str) -> None:
 
     console = terminal()
     console.print(results_table(runs))
+    console.print(LEGEND, style="dim", highlight=False)
     for line in workload_lines(runs):
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -15,6 +15,12 @@ from fattree.units import PS_PER_US, time_unit
 from sim.store import plain
 
 Runs = Sequence[tuple[Scenario, Record]]
+LEGEND = (
+    "p50 to p99.9: flows' times, each from when it could start. max queue: of any switch port at"
+    " any time, mean queue: over switch ports and time, in packets. drops: at full queues, lost:"
+    " at failed links, both of all seeds. ±: standard deviation over seeds."
+)
+
 # What records are averaged over: swept values, and what balanced the load, like which of ours.
 Group = tuple[tuple[str, ...], str, str]
 # Seeds are what a table averages over, and load balancers have a column of their own.

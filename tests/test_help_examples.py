@@ -47,10 +47,10 @@ FIRST = {
     "results/message_size.sqlite": ("ofan sim sweep sweep.toml --jobs 1",),
     STEP: ("ofan workload from-model llama_405b.json step.parquet --scale 20000",),
     "p4 stf .": ("ofan experiments copy router.p4 router.stf",),
-    "results compare": (
-        "ofan emulate demo",
-        "ofan emulate demo",
-        "ofan emulate demo --set fabric.latency_ns=600 --output results/other",
+    "results compare results/demo": ("ofan emulate demo", "ofan emulate demo"),
+    "results compare results/near results/far": (
+        "ofan emulate demo --output results/near",
+        "ofan emulate demo --output results/far --set fabric.latency_ns=600",
     ),
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from emulation.compiler import cli
-from fattree.shipped import shipped
+from fattree.shipped import FOLDERS, shipped
 
 compile_command = cli.compile_command
 
@@ -18,4 +18,19 @@ def _found(_context: click.Context, _parameter: click.Parameter, program: str) -
     return program if Path(program).exists() else str(shipped(program) or program)
 
 
-next(each for each in compile_command.params if each.name == "program").callback = _found
+def _folders(
+    _context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return folders of includes, ours where `p4src` or one in it is named and is not here."""
+    return tuple(map(_folder, names))
+
+
+def _folder(name: str) -> str:
+    first, *rest = Path(name).parts or ("",)
+    inside = FOLDERS[first].joinpath(*rest) if first in FOLDERS and ".." not in rest else None
+    return str(inside) if inside and inside.is_dir() and not Path(name).exists() else name
+
+
+PLACES = {"program": _found, "include_dirs": _folders}
+for each in compile_command.params:
+    each.callback = PLACES.get(str(each.name), each.callback)

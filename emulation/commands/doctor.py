@@ -62,7 +62,8 @@ def run_quietly(*command: str) -> tuple[bool, str]:
 
 def in_own_namespace(script: str) -> tuple[bool, str]:
     """Run a shell script in a fresh network namespace, and user namespace: users may do so too."""
-    return run_quietly("unshare", "-rn", "sh", "-c", script)
+    # Ordinary users' PATH may lack the folders that `ip` and `tc` are in.
+    return run_quietly("unshare", "-rn", "sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin; {script}")
 
 
 def python() -> Finding:
@@ -103,8 +104,8 @@ def mininet() -> Finding:
     )
 
     remedy = (
-        "Debian/Ubuntu: apt install mininet, then `make setup` again"
-        " (the venv must see the system's packages)"
+        "Debian/Ubuntu: apt install mininet, then a venv of the system's Python that sees its"
+        " packages (python3 -m venv --system-site-packages; in a checkout `make setup` makes it)"
     )
     return Finding(
         "mininet",
@@ -179,7 +180,9 @@ def p4runtime_shell() -> Finding:
     )
 
     found = str(python) if is_here else said
-    return Finding("p4runtime-shell", is_here, found, purpose="ofan shell", remedy="make setup")
+    return Finding(
+        "p4runtime-shell", is_here, found, purpose="ofan shell", remedy="in a checkout: make setup"
+    )
 
 
 # Before and behind the qdiscs in the table: what all need, and what is optional.

@@ -91,9 +91,10 @@ class Reporter:
         # A run of a packet or two may take no measurable time.
         rate = record.packet_hops / max(record.cpu_s, 1e-9)
         self._progress.console.print(
-            f"  {label_of(record.policy)}, seed {record.seed}:"
-            f" CCT {record.cct_ps / unit_ps:.3f} {unit}; "
-            f"{record.packet_hops:,} packet-hops, {rate:,.0f} a second"
+            f"  {record.name} ({record.network}), {label_of(record.policy)}, seed {record.seed}:"
+            f" CCT {record.cct_ps / unit_ps:.3f} {unit}; {record.packet_hops:,} hops,"
+            f" {rate:,.0f}/s",
+            soft_wrap=True,
         )
 
 

@@ -26,7 +26,7 @@ EXAMPLES = """
 \b
 Examples:
   ofan results compare results/demo results/demo_2
-  ofan results compare results/demo results/other --force     (experiments that differ)
+  ofan results compare results/near results/far --force       (experiments that differ)
 """
 # A column of a record, what people call it, and what one of it is in the record's unit.
 METRICS = (
@@ -42,12 +42,15 @@ METRICS = (
     ("lost_to_failure", "lost", 1),
     ("transmissions", "transmissions", 1),
 )
+COUNTS = ("drops", "lost", "transmissions")
 # What balances the load is what rows are matched by, and so are seeds.
 NO_SETTING = {"name", "policies", "program", "host_rule", "seeds", "seed"}
 MANY = 12
 # Ten load balancers with ten thousand seeds; a hostile file may say that there are millions.
 MOST_ROWS = 100_000
 LONGEST_NAME = 200
+# How many folders a refusal names that may have been meant.
+MOST_HINTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,9 @@ def read(folder: Path) -> Kept:
     for name in (RESULTS, EXPERIMENT):
         # Nobody waits for whoever may write into a pipe of this name.
         if not (folder / name).is_file():
-            raise EmulationError(f"{folder} is no results folder: there is no file {name}")
+            inner = sorted(path.parent.name for path in folder.glob(f"*/{RESULTS}"))[:MOST_HINTS]
+            hint = f" (but in {', '.join(inner)} in it)" if inner else ""
+            raise EmulationError(f"{folder} is no results folder: there is no file {name}{hint}")
 
     try:
         ((frame, _),) = read_parquet([read_bytes(folder / RESULTS, ParquetError)])
@@ -191,9 +196,9 @@ def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
         found.add_row(
             f"{label_of(row.policy)} ({row.network})" if is_first else "",
             row.metric,
-            _number(row.first),
-            _number(row.second),
-            "equal" if row.difference == 0 else _number(row.difference, "+"),
+            _number(row, row.first),
+            _number(row, row.second),
+            "equal" if row.difference == 0 else _number(row, row.difference, "+"),
             share,
             str(row.seeds) if is_first else "",
         )
@@ -208,8 +213,10 @@ def alone(first: Kept, second: Kept) -> Iterator[str]:
             yield f"only in {kept.folder}: {', '.join(missing)}"
 
 
-def _number(value: float | None, sign: str = "") -> str:
-    return "not reported" if value is None else f"{value:{sign},.2f}"
+def _number(row: Compared, value: float | None, sign: str = "") -> str:
+    # Means of counts over seeds may be no whole numbers; one seed's are.
+    places = 0 if row.metric in COUNTS and row.seeds == 1 else 2
+    return "not reported" if value is None else f"{value:{sign},.{places}f}"
 
 
 @click.group(no_args_is_help=True)
@@ -224,7 +231,7 @@ def results() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write the rows to stdout as JSON.")
 @csv_option
 def compare(first: Path, second: Path, force: bool, as_json: bool, csv: Path | None) -> None:
-    """Show two results folders side by side: every metric, and by how much it differs."""
+    """Show two results folders side by side, metric by metric."""
     with one_line_errors():
         one, other = read(first), read(second)
         differing = different_settings(one.experiment, other.experiment)

@@ -334,7 +334,7 @@ def shell(switch: str, primary: bool) -> None:
     target = answer(GetAddress(switch))
     python = shell_python()
     if python is None:
-        raise click.ClickException("p4runtime-shell is not here: run `make setup`")
+        raise click.ClickException("no p4runtime-shell: `make setup` in a checkout installs it")
 
     # The controller's id is between them (`emulation.mininet.fabric`): the lower one reads only,
     # the higher one takes the switch over (P4Runtime, 5.1).

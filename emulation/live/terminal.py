@@ -159,7 +159,7 @@ def header_of(snapshot: Snapshot) -> RenderableType:
 
 
 def _what(header: Header) -> str:
-    pace = "Mininet" if header.speed is None else f"virtual time at {header.speed:.2g}"
+    pace = "Mininet" if header.speed is None else f"{header.speed:.2g} virtual seconds a second"
     return f"{header.name}, {header.tree.label}, seed {header.seed}, {pace}"
 
 

@@ -5,10 +5,12 @@ groups (next-hop sets, or destinations as for Ofan), their schedules and setting
 hosts do. The controller fills the tables that it knows by name, and leaves all others alone.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from controller.pipeline import Pipeline
+from emulation.compiler.diagnostics import CompileError
 from emulation.errors import ProgramError
 from emulation.programs.switch_program import SwitchProgram, load_program, size_of
 from fattree.experiment import Experiment, OwnProgram
@@ -49,10 +51,35 @@ def own_program(wanted: OwnProgram, tree: FatTree) -> Loaded:
     what it needs.
     """
     path = Path(wanted.file)
-    program = load_program(path, size_of(tree))
+    try:
+        program = load_program(path, size_of(tree))
+    except CompileError as error:
+        if lacking := _lacking(path):
+            raise ProgramError(f"{error}\n{path.name} {lacking}") from None
+
+        raise
+
     check(path.name, program.pipeline)
 
     return Loaded(path, program, wanted.like)
+
+
+# What a program of the user's is made of (docs/your-own-load-balancer.md), and what each is for.
+PARTS = {
+    r'#\s*include\s*[<"]fabric\.p4[>"]': 'lacks #include "fabric.p4": headers and metadata',
+    r"\bcontrol\s+LoadBalancer\b": "has no control LoadBalancer, which chooses the port",
+    r'#\s*include\s*[<"]switch\.p4[>"]': 'lacks #include "switch.p4" at its end: all the rest',
+}
+
+
+def _lacking(path: Path) -> str:
+    """Return which part a program that does not compile has not got, empty where it has all."""
+    source = path.read_text(encoding="utf-8", errors="replace")
+    # Whoever instantiates a switch has written a whole program, without parts of ours.
+    if re.search(r"\bV1Switch\b", source):
+        return ""
+
+    return next((said for part, said in PARTS.items() if not re.search(part, source)), "")
 
 
 def check(name: str, pipeline: Pipeline) -> None:

@@ -27,6 +27,12 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 # compiled the kernels, which it does once.
 FEW_HOPS = 2_000_000
 MOST_SWITCHES = 5
+# Of so many packets through switches nobody waits for the Python network.
+QUICK_HOPS = 100_000
+NOT_COMPILED = (
+    "kernels for programs are not compiled yet; `ofan emulate --engine native` compiles"
+    " them, once, in half a minute"
+)
 
 
 def fabric(
@@ -54,6 +60,9 @@ def fabric(
         return VirtualFabric(scenario, loaded)
 
     if engine == "auto" and not are_compiled() and _most_hops(scenario) < FEW_HOPS:
+        if _most_hops(scenario) > QUICK_HOPS:
+            say(f"on the Python engine: {NOT_COMPILED}")
+
         return VirtualFabric(scenario, loaded)
 
     # Hashing every event takes Python ten times as long as machine code takes for the packet.

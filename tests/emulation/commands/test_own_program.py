@@ -109,6 +109,20 @@ def test_a_program_may_be_bmv2_json_with_its_p4info(tmp_path: Path) -> None:
     assert emulated(tmp_path / "2", str(tmp_path / "1" / "experiment.toml")) == compiled
 
 
+def test_our_includes_are_found_by_name_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("first.p4").write_text(HEAD + SWITCH)
+    command = ("p4", "compile", "first.p4", "-I", "p4src/include", "-o", "first.json")
+    CliRunner().invoke(ofan.cli, command, catch_exceptions=False)
+    assert Path("first.json").stat().st_size > 10_000
+
+    # A folder of that name that is here is the one that is meant.
+    Path("p4src/include").mkdir(parents=True)
+    assert CliRunner().invoke(ofan.cli, command).exit_code != 0
+
+
 def test_a_kept_experiment_runs_its_program_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,8 +156,9 @@ def test_source_and_json_of_one_name_have_folders_of_their_own(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ('#include "fabric.p4"\n' + SWITCH, "unknown type 'LoadBalancer'"),
-        (HEAD, "does not instantiate 'main'"),
+        ('#include "fabric.p4"\n' + SWITCH, "mine.p4 has no control LoadBalancer"),
+        (HEAD, 'mine.p4 lacks #include "switch.p4"'),
+        (HEAD.replace('#include "fabric.p4"', "") + SWITCH, 'lacks #include "fabric.p4"'),
         (
             HEAD.replace("schedule.apply(meta.schedule, 0, standard_metadata);", "").replace(
                 "Schedule() schedule;", ""

@@ -69,6 +69,12 @@ def test_different_experiments_are_refused_with_what_differs_or_shown(folders: l
     assert cct["difference"] > 1
 
 
+def test_a_folder_of_results_names_them(folders: list[Path]) -> None:
+    said = CliRunner().invoke(ofan.cli, ["results", "compare", *map(str, [folders[0].parent] * 2)])
+    assert said.exit_code != 0
+    assert f"(but in {folders[0].name}, " in said.output
+
+
 def test_what_is_no_results_folder_is_one_line(tmp_path: Path, folders: list[Path]) -> None:
     done = invoke("results", "compare", tmp_path, folders[0])
     assert done.exit_code != 0
