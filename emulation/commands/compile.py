@@ -31,6 +31,8 @@ def _folder(name: str) -> str:
     return str(inside) if inside and inside.is_dir() and not Path(name).exists() else name
 
 
-PLACES = {"program": _found, "include_dirs": _folders}
 for each in compile_command.params:
-    each.callback = PLACES.get(str(each.name), each.callback)
+    if each.name == "program":
+        each.callback = _found
+    if each.name == "include_dirs":
+        each.callback = _folders
