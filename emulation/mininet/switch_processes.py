@@ -133,10 +133,14 @@ class Switches:
             for switch in range(tree.switches)
         }
 
-        self._ask(kernel)
-        return [self._with_kernel(switch, kernel[switch]) for switch in range(tree.switches)]
+        told = self._ask(kernel)
+        return [
+            self._with_kernel(switch, kernel[switch], switch in told)
+            for switch in range(tree.switches)
+        ]
 
-    def _ask(self, kernel: dict[int, dict[int, InterfaceCounts]]) -> None:
+    def _ask(self, kernel: dict[int, dict[int, InterfaceCounts]]) -> set[int]:
+        """Ask all switches; return which have told their counters."""
         # Who still owes an answer is not asked again.
         for switch, ports in kernel.items():
             before = self._asked.get(switch)
@@ -144,9 +148,14 @@ class Switches:
                 self._asked[switch] = self._askers.submit(self._own_counters, switch, ports)
 
         late(self._asked.values(), PATIENCE_S)
+        found = set()
         for switch, asked in self._asked.items():
+            # Once: whoever answers a moment later has told nothing this time.
             if asked.done() and (told := self._answer(asked)) is not None:
                 self._told[switch] = told
+                found.add(switch)
+
+        return found
 
     def _answer(self, asked: "Future[SwitchCounters]") -> SwitchCounters | None:
         try:
@@ -164,11 +173,11 @@ class Switches:
         path = stats_socket(self.folder, switch_name(self.scenario.tree, switch))
         return self.target.counters(path, kernel)
 
-    def _with_kernel(self, switch: int, kernel: dict[int, InterfaceCounts]) -> SwitchCounters:
+    def _with_kernel(
+        self, switch: int, kernel: dict[int, InterfaceCounts], has_told: bool
+    ) -> SwitchCounters:
         """Return what a switch told last, and what the kernel knows of it now."""
         name = switch_name(self.scenario.tree, switch)
-        asked = self._asked[switch]
-        is_silent = not asked.done() or asked.exception() is not None
         nothing = SwitchCounters({port: PortCounters() for port in kernel}, 0)
         own = self._told.get(switch, nothing)
 
@@ -181,7 +190,7 @@ class Switches:
             arrived=sum(count.received for count in kernel.values()),
             left=sum(count.sent for count in kernel.values()),
             life=self._lives.get(name, 0),
-            is_silent=is_silent,
+            is_silent=not has_told,
         )
 
     def close(self) -> None:

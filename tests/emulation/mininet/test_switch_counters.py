@@ -1,0 +1,74 @@
+"""Which counters are those of now: whoever answers too late has told nothing this time."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import wait
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulation.mininet import switch_processes
+from emulation.mininet.children import Children
+from emulation.mininet.counters import PortCounters, SwitchCounters
+from emulation.mininet.kernel import InterfaceCounts
+from emulation.mininet.switch_processes import Switches
+from emulation.mininet.targets import SOFTSWITCH
+from fattree.addressing import switch_name
+from fattree.experiment import Fabric, Scenario
+
+SCENARIO = Scenario(fabric=Fabric(k=2))
+SLOW = switch_name(SCENARIO.tree, 0)
+
+
+class Answers:
+    """What switches tell: how often they were asked; the slow one not before it is `woken`."""
+
+    def __init__(self) -> None:
+        self.woken = threading.Event()
+        self.woken.set()
+        self.asked = 0
+
+    def counters(self, path: Path, kernel: Mapping[int, InterfaceCounts]) -> SwitchCounters:
+        if path.stem == SLOW:
+            self.asked += 1
+            assert self.woken.wait(30)
+
+        return SwitchCounters({port: PortCounters() for port in kernel}, unrouted=self.asked)
+
+
+@pytest.fixture
+def answers() -> Iterator[Answers]:
+    found = Answers()
+    yield found
+    found.woken.set()
+
+
+def test_whoever_answers_a_moment_too_late_is_silent(
+    answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = replace(SOFTSWITCH, counters=answers.counters)
+    switches = Switches(SCENARIO, target, tmp_path, Children(socket.socketpair()[0]))
+    assert not any(switch.is_silent for switch in switches.counters())
+
+    # Its answer comes after it has been looked for, and before the others' are.
+    answers.woken.clear()
+    monkeypatch.setattr(switch_processes, "late", lambda *_: time.sleep(0.5))
+    answer = Switches._answer
+
+    def wake_first(self: Switches, asked: Any) -> SwitchCounters | None:
+        answers.woken.set()
+        wait([self._asked[0]])
+        return answer(self, asked)
+
+    monkeypatch.setattr(Switches, "_answer", wake_first)
+    slow = switches.counters()[0]
+    assert (slow.is_silent, slow.unrouted) == (True, 1)
+
+    monkeypatch.undo()
+    slow = switches.counters()[0]
+    assert (slow.is_silent, slow.unrouted) == (False, 3)
+    switches.close()
