@@ -51,7 +51,8 @@ def test_whoever_answers_a_moment_too_late_is_silent(
     answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = replace(SOFTSWITCH, counters=answers.counters)
-    switches = Switches(SCENARIO, target, tmp_path, Children(socket.socketpair()[0]))
+    channel = socket.socket()
+    switches = Switches(SCENARIO, target, tmp_path, Children(channel))
     assert not any(switch.is_silent for switch in switches.counters())
 
     # Its answer comes after it has been looked for, and before the others' are.
@@ -72,3 +73,4 @@ def test_whoever_answers_a_moment_too_late_is_silent(
     slow = switches.counters()[0]
     assert (slow.is_silent, slow.unrouted) == (False, 3)
     switches.close()
+    channel.close()
