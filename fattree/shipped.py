@@ -4,7 +4,10 @@ They are found by name from any folder: `demo`, `paper/ratio`, `two_choices.p4`,
 """
 
 import difflib
+import json
+import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from fattree.errors import ExperimentError
@@ -16,8 +19,10 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "p4src"
 FOLDERS = {"experiments": EXPERIMENTS, "p4src": PROGRAMS}
 SUFFIX = ".toml"
 PAPER = "paper/"
-# What experiments and examples need beside them, which has no first line to say what it is.
-DATA = (".pyc", ".json", ".parquet")
+# What experiments need beside them, and what is nobody's.
+DATA = (".pyc", ".parquet")
+COMMENT = re.compile("#|//")
+SENTENCE_END = re.compile(r"(?<!fig)\. (?=[A-Z0-9`]|ofan )")
 
 
 def names() -> list[str]:
@@ -80,7 +85,19 @@ def _hint(path: Path) -> str:
 
 
 def title(name: str) -> str:
-    """Return what a file says of itself in its first line."""
+    """Return what a file says of itself: the first sentence of the comment that it begins with."""
     path = shipped(name)
-    lines = read_text(path, ExperimentError).splitlines() if path else []
-    return lines[0].strip('#/" ') if lines else ""
+    if path is None:
+        return ""
+
+    text = read_text(path, ExperimentError)
+    if path.suffix == ".json":
+        return f"A published model's configuration, of type {json.loads(text)['model_type']}."
+
+    if text.startswith('"""'):
+        return text.splitlines()[0].strip('"')
+
+    # Commands are indented in comments.
+    lines = (line.lstrip("#/") for line in takewhile(COMMENT.match, text.splitlines()))
+    said = " ".join(line.strip() for line in takewhile(lambda line: line[:3].strip(), lines))
+    return SENTENCE_END.split(said)[0].rstrip(".:") + "."

@@ -38,7 +38,7 @@ def experiments() -> None:
 @click.option("--paper", is_flag=True, help="Those of the paper's figures.")
 @click.option("--names", "only_names", is_flag=True, help="The names alone, one a line.")
 def list_command(paper: bool, only_names: bool) -> None:
-    """List what there is, with the first line of each file."""
+    """List what there is, with what each file says of itself."""
     chosen = [name for name in names() if name.startswith(PAPER) == paper]
     if only_names:
         click.echo("\n".join(chosen))

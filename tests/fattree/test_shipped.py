@@ -54,6 +54,11 @@ def test_what_is_nowhere_is_told_with_the_nearest_name() -> None:
 def test_every_name_is_found_and_says_what_it_is() -> None:
     assert len(names()) > 100 and names()[0] == "all_reduce"
     assert all(title(name) for name in names())
+    # A sentence, be it of several lines, and not the command below it.
+    assert title("all_reduce").endswith("to compare (docs/workloads.md).")
+    assert title("step_405b").endswith("512 sequences of 4,096 tokens.")
+    assert title("leaf_spine").endswith("aggs are the spines.")
+    assert "llama" in title("llama_405b.json")
 
 
 def test_a_matrix_lies_beside_its_experiment(tmp_path: Path) -> None:
