@@ -81,9 +81,10 @@ def _refuse_failure(setting: Setting, answer: bytes) -> None:
 def queue_settings(scenario: Scenario, switch: int) -> Iterator[Setting]:
     """Yield how many packets a second leave each queue of a switch, and how many each holds."""
     for port in scenario.tree.ports(switch):
-        yield from rate_settings(scenario, switch, port)
-        for queue, packet_bytes in _sizes(scenario):
+        rates = rate_settings(scenario, switch, port)
+        for rate, (queue, packet_bytes) in zip(rates, _sizes(scenario), strict=True):
             depth = scenario.fabric.queue_bytes // packet_bytes or UNLIMITED_PACKETS
+            yield rate
             yield Setting("set_egress_priority_queue_depth", port, queue, depth)
 
 

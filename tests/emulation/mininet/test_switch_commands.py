@@ -7,7 +7,7 @@ from emulation.mininet.counters import PortCounters
 from emulation.mininet.kernel import InterfaceCounts
 from emulation.mininet.targets import BMV2, SOFTSWITCH, bmv2
 from emulation.mininet.targets.bmv2 import refuse_without_bmv2
-from emulation.mininet.targets.bmv2_queues import Setting, queue_settings
+from emulation.mininet.targets.bmv2_queues import Setting, queue_settings, rate_settings
 from emulation.programs.switch_program import Priorities
 from emulation.softswitch.daemon.options import parse
 from fattree.experiment import Scenario
@@ -66,6 +66,11 @@ def test_bmv2_gives_acks_a_queue_that_is_faster_by_as_much_as_they_are_shorter()
         ("rate", 2976),
         ("depth", 1 << 20),
     ]
+
+
+def test_a_slow_port_of_bmv2_sends_a_share_of_its_packets():
+    found = [(rate.port, rate.queue, rate.value) for rate in rate_settings(SCENARIO, 0, 3, 0.25)]
+    assert found == [(3, 0, 15), (3, 1, 744)]
 
 
 def test_a_setting_is_a_strict_thrift_call():
