@@ -68,6 +68,33 @@ class Settings(Section):
     agent_packet: AgentPacket | None = None
 
     @model_validator(mode="after")
+    def _what_is_trimmed_is_full_and_long(self) -> "Settings":
+        if not self.transport.trimming:
+            return self
+
+        packets = self.packets
+        if not self.fabric.queue_bytes:
+            raise ValueError(
+                "transport.trimming needs a buffer limit: fabric.queue_bytes = 0 has none"
+            )
+        if packets.ack_bytes >= packets.payload_bytes + packets.header_bytes:
+            raise ValueError(
+                "transport.trimming cuts packets to packets.ack_bytes ="
+                f" {packets.ack_bytes}, which must be less than they have"
+            )
+        # There the start of a transmission decides how long it takes, and giving way moves starts.
+        if self.failures.degraded:
+            raise ValueError(
+                "transport.trimming and failures.degraded (slow links) do not go together yet"
+            )
+        if self.agent_packet:
+            raise ValueError(
+                "transport.trimming needs NACKs, which packets of your own (agent_packet) lack"
+            )
+
+        return self
+
+    @model_validator(mode="after")
     def _jobs_follow_earlier_ones(self) -> "Settings":
         if self.jobs and self.collective != Collective():
             raise ValueError("give a [collective] or [[jobs]], not both")

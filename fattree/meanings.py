@@ -5,6 +5,7 @@ EMULATED = ("virtual", "mininet")
 # What the other networks refuse, where one is set.
 ONLY_ON = {
     "load_balancer.queue_staleness_ns": ("sim",),
+    "transport.trimming": ("virtual", "sim"),
     "failures.local_repair": ("virtual", "sim"),
     "failures.events.host": ("virtual", "sim"),
     "failures.losses.link": ("virtual", "sim"),
@@ -100,6 +101,7 @@ MEANINGS = {
     "transport.pacing_jitter": "How far gaps between packets may be off, as a share of the gap.",
     "transport.random_phases": "Whether hosts start at a random phase of their gap.",
     "transport.rate_limit": "The share of the link's rate at which hosts send at most.",
+    "transport.trimming": "Whether switches cut data that find a queue full to their headers, which hurry to the receiver; its NACK has them sent again at once (`docs/transport.md`).",
     "failures.rate": "The probability that a link between switches has failed, drawn for each seed.",
     "failures.at_ns": "When the links that were drawn fail.",
     "failures.events.link": "A link between switches, `edge0_0-agg0_1` or `agg0_0-core0_1` (one of `link`, `host`, `switch`).",

@@ -75,6 +75,7 @@ class Record(BaseModel):
     packet_hops: int
     redraws: int
     freezes: int = 0
+    trimmed: int = 0
     compute_ps: int = 0
     scale: int = 1
     jobs_ps: str = ""
@@ -108,6 +109,7 @@ class Counts:
     packet_hops: int
     redraws: int
     freezes: int
+    trimmed: int
 
 
 def run_record(

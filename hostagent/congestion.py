@@ -22,7 +22,9 @@ def start(sender, rules, hops):
 @register_jitable
 def allows(sender, rules):
     """Tell whether one more packet may be outstanding."""
-    return rules.congestion == FIXED or sender.sent - sender.acked < sender.window >> 16
+    # What a switch has cut is not under way, and waits to be sent again.
+    outstanding = sender.sent - sender.acked - sender.trimmed
+    return rules.congestion == FIXED or outstanding < sender.window >> 16
 
 
 @register_jitable
@@ -38,6 +40,19 @@ def on_ack(sender, rules, packets, marked, rtt_ps, now_ps):
 def on_late_hole(sender, rules, now_ps):
     """Learn that the lowest hole is late. NSCC hears of losses when they are sent again."""
     if rules.congestion != FIXED and rules.congestion != NSCC:
+        swift.on_late_hole(sender, rules, now_ps)
+
+
+@register_jitable
+def on_nack(sender, rules, now_ps):
+    """Learn that a switch has cut a packet: to Swift and its kin it is a late hole.
+
+    What else the NACK reports has arrived, and lets no window grow.
+    """
+    sender.counted = sender.acked
+    if rules.congestion == NSCC:
+        nscc.on_nack(sender, rules, now_ps)
+    elif rules.congestion != FIXED:
         swift.on_late_hole(sender, rules, now_ps)
 
 

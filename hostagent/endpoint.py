@@ -15,7 +15,7 @@ from hostagent import labels, transport
 from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule
 from hostagent.packets import AckFrames, DataFrames, Ends, Packets
-from hostagent.roce import RUNS, Packet, unwrapped_psn
+from hostagent.roce import RUNS, Packet, parse_trimmed, unwrapped_psn
 from hostagent.source_routes import SourceRoutes
 from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 
@@ -40,10 +40,11 @@ class FlowPlan(NamedTuple):
 
 
 class Departure(NamedTuple):
-    """A frame that the link takes now, and its class."""
+    """A frame that the link takes now, its class, and whether switches hurry it on: a NACK."""
 
     frame: bytes
     is_ack: bool
+    is_urgent: bool = False
 
 
 class MisdeliveryError(Exception):
@@ -94,13 +95,22 @@ class _Receiving:
 
     def accept(self, packet: Packet) -> bytes:
         """Note a packet and return its ACK; with erasure coding every packet is a new symbol."""
-        if not self.is_sack:
-            self.received += 1
-            return self.frames.frame(packet.label, packet.psn, packet.marked, self.received)
+        # Of a packet that a switch has cut only the headers are here.
+        if not packet.trimmed:
+            # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
+            if self.is_sack:
+                self._slide(unwrapped_psn(packet.psn, self.lowest))
+            else:
+                self.received += 1
 
-        # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
-        self._slide(unwrapped_psn(packet.psn, self.lowest))
-        return self.frames.frame(packet.label, packet.psn, packet.marked, self.lowest, self.window)
+        return self.frames.frame(
+            packet.label,
+            packet.psn,
+            packet.marked,
+            self.lowest if self.is_sack else self.received,
+            self.window,
+            packet.trimmed,
+        )
 
     def _slide(self, psn: int) -> None:
         if psn < self.lowest or self.window >> (psn - self.lowest) & 1:
@@ -149,7 +159,7 @@ class Endpoint:
         self._followers: dict[int, list[int]] = {}
         self._ready: list[tuple[int, int]] = []
         self._timers: list[tuple[int, int]] = []
-        self._acks: deque[tuple[_Receiving, bytes]] = deque()
+        self._acks: deque[tuple[_Receiving, bytes, bool]] = deque()
         self._last_was_ack = True
 
         # Scapy builds the frames of all flows here, before the run.
@@ -205,8 +215,8 @@ class Endpoint:
         is_data_ready = self._data_ready_ps() <= now_ps
         if self._acks and not (is_data_ready and self._last_was_ack):
             self._last_was_ack = True
-            receiving, ack = self._acks.popleft()
-            return Departure(self._routed(ack, receiving.peer, True), True)
+            receiving, ack, is_nack = self._acks.popleft()
+            return Departure(self._routed(ack, receiving.peer, True), True, is_nack)
 
         if not is_data_ready:
             return None
@@ -228,6 +238,9 @@ class Endpoint:
         another run.
         """
         packet = self._parse(frame)
+        if packet is None and self._rules.trimming:
+            packet = parse_trimmed(frame)
+
         if packet is None or packet.destination_ip != self._ip:
             raise MisdeliveryError(f"a host got a frame that is not its own: {frame[:58].hex()}")
 
@@ -324,7 +337,7 @@ class Endpoint:
             )
 
         before = receiving.received
-        self._acks.append((receiving, receiving.accept(packet)))
+        self._acks.append((receiving, receiving.accept(packet), packet.trimmed))
         return before < receiving.packets == receiving.received
 
     def _take_ack(self, ack: Packet, now_ps: int) -> bool:
@@ -338,7 +351,11 @@ class Endpoint:
         packets = sending.packets
         psn = unwrapped_psn(ack.psn, sender.sent)
         if self._own_rule:
-            self._own_rule.on_ack(sending.own, sender, self._rules, ack.label, ack.marked, now_ps)
+            # A rule of the user's knows marks only: a queue that was full was long, too.
+            is_bad = ack.marked or ack.trimmed
+            self._own_rule.on_ack(sending.own, sender, self._rules, ack.label, is_bad, now_ps)
+        elif ack.trimmed:
+            labels.on_nack(sender, self._rules, ack.label, now_ps)
         else:
             labels.on_ack(
                 sender, rules=self._rules, label=ack.label, marked=ack.marked, now_ps=now_ps
@@ -349,15 +366,22 @@ class Endpoint:
 
         # With SACK the bitmap has told; with erasure coding MSN is the receiver's total.
         total = 0 if self._is_sack else unwrapped_psn(ack.msn, sender.acked)
-        is_done: bool = transport.on_ack(
-            sender,
-            rules=self._rules,
-            packets=packets,
-            psn=psn,
-            total=total,
-            marked=ack.marked,
-            now_ps=now_ps,
-        )
+        is_done: bool
+        if ack.trimmed:
+            is_done = transport.on_nack(
+                sender, self._rules, packets=packets, psn=psn, total=total, now_ps=now_ps
+            )
+        else:
+            is_done = transport.on_ack(
+                sender,
+                rules=self._rules,
+                packets=packets,
+                psn=psn,
+                total=total,
+                marked=ack.marked,
+                now_ps=now_ps,
+            )
+
         self._requeue(sending)
         return is_done
 

@@ -132,6 +132,14 @@ class Forms(NamedTuple):
         """Return how many bytes all frames have, ICRC and bitmap left out."""
         return min(len(form.template) - form.hidden for form in self)
 
+    @property
+    def payload(self) -> int:
+        """Return how many bytes of data packets trimming leaves out.
+
+        An ICRC's length of the payload stays behind the headers, in its place.
+        """
+        return len(self.data.template) - self.data.hidden - self.end(DATA)
+
     def end(self, kind: int) -> int:
         """Return up to where packets of a kind differ from others of their flow, and more."""
         return max(self.headers, self[kind].shortest - self[kind].hidden)

@@ -8,7 +8,7 @@ from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix
 from fattree.policies import LabelRule
-from hostagent.state import MOST_PENALTY, PATHS, RING, PacketState
+from hostagent.state import MOST_PENALTY, PATHS, RING, TRIMMED_PENALTY, PacketState
 from hostagent.transport import timeout_ps
 
 FRESH = int(LabelRule.FRESH)
@@ -17,7 +17,7 @@ REPS = int(LabelRule.REPS)
 BITMAP = int(LabelRule.BITMAP)
 LABEL = int(Stream.LABEL)
 PATIENCE = int(Stream.PLB)
-ACKED = int(PacketState.ACKED)
+KNOWN = int(PacketState.ACKED | PacketState.TRIMMED)
 
 # No 16-bit label is negative.
 NO_LABEL = -1
@@ -74,6 +74,18 @@ def on_ack(sender, rules, label, marked, now_ps):
 
 
 @register_jitable
+def on_nack(sender, rules, label, now_ps):
+    """Learn that a switch has cut a packet of this label: its queue was full, not only long.
+
+    PLB takes it for a mark, and REPS as little as that.
+    """
+    if rules.label_rule == PLB:
+        judge_path(sender, rules, True, now_ps)
+    elif rules.label_rule == BITMAP:
+        penalise(sender, label, TRIMMED_PENALTY)
+
+
+@register_jitable
 def expire(sender, rules, packets, now_ps):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
@@ -85,7 +97,7 @@ def expire(sender, rules, packets, now_ps):
     limit_ps = timeout_ps(sender, rules)
     while sender.oldest < sender.sent:
         packet = packets[sender.oldest & (len(packets) - 1)]
-        if not packet.state & ACKED:
+        if not packet.state & KNOWN:
             if packet.sent_ps + limit_ps > now_ps:
                 break
 

@@ -80,6 +80,23 @@ def on_resent(sender):
 
 
 @register_jitable
+def on_nack(sender, rules, now_ps):
+    """Give up one packet of the window for one that was cut, or adapt quickly.
+
+    The mean learns that a queue was as long as one that trims: the network's zero-load RTT.
+    """
+    average(sender, rules, marked=True, delay_ps=rules.zero_load_rtt_ps)
+    sender.ignored_below -= 1
+    sender.is_trimmed = 1
+
+    if quick_adapt(sender, rules, marked=True, delay_ps=0, now_ps=now_ps):
+        sender.owed = 0
+        sender.adjusted_acked = sender.acked
+    else:
+        on_resent(sender)
+
+
+@register_jitable
 def average(sender, rules, marked, delay_ps):
     """Feed a queueing delay into the mean."""
     # Late but unmarked: that queue is draining, so it should not count as congestion.
@@ -90,11 +107,12 @@ def average(sender, rules, marked, delay_ps):
 
 @register_jitable
 def quick_adapt(sender, rules, marked, delay_ps, now_ps):
-    """Take what arrived in the last period as the window if delays are extreme.
+    """Take what arrived in the last period as the window if delays are extreme, or packets cut.
 
     Return whether this ACK has been dealt with.
     """
-    # Marks of what was under way at the last QuickAdapt tell of the queue that it was for.
+    # Marks of what was under way at the last QuickAdapt tell of the queue that it was for. Of this,
+    # what NACKs tell of (`on_nack`) is over as what is acknowledged.
     if marked and sender.acked < sender.ignored_below:
         return True
 
@@ -102,12 +120,14 @@ def quick_adapt(sender, rules, marked, delay_ps, now_ps):
         return False
 
     achieved = sender.acked - sender.quick_acked
-    is_extreme = sender.quick_ps > 0 and delay_ps > QUICK_TARGETS * rules.target_ps
+    is_long = delay_ps > QUICK_TARGETS * rules.target_ps
+    is_extreme = sender.quick_ps > 0 and (sender.is_trimmed or is_long)
     is_adapted = is_extreme and achieved * ONE < ceiling(sender) >> QUICK_GATE
 
     if is_adapted:
         sender.window = max(achieved, 1) * ONE
-        sender.ignored_below = sender.sent
+        sender.ignored_below = sender.sent - sender.trimmed
+        sender.is_trimmed = 0
 
     sender.quick_acked = sender.acked
     sender.quick_ps = now_ps + sender.base_ps + rules.target_ps

@@ -49,9 +49,19 @@ class OwnFrames:
         forms.put(form, self._frame, fixed)
 
     def frame(
-        self, label: int, psn: int, marked: bool = False, msn: int = 0, sacked: int = 0
+        self,
+        label: int,
+        psn: int,
+        marked: bool = False,
+        msn: int = 0,
+        sacked: int = 0,
+        trimmed: bool = False,
     ) -> bytes:
-        """Return the packet with this label and number; the rest is an ACK's."""
+        """Return the packet with this label and number; the rest is an ACK's.
+
+        There is no NACK: scenarios with trimming have packets of ours.
+        """
+        assert not trimmed
         frame = bytearray(self._frame)
         values = (label, psn & roce.PSN_MASK, msn & roce.PSN_MASK, int(marked))
         forms.put(self._form, frame, dict(zip(VARYING, values, strict=True)))

@@ -19,6 +19,7 @@ from hostagent import roce
 from hostagent.form_search import found, requests
 from hostagent.forms import BITS, DATA, VARYING, Built, Forms, Request
 from hostagent.roce import (
+    ACK_SYNDROME,
     ACKNOWLEDGE,
     BECN,
     CE,
@@ -29,6 +30,7 @@ from hostagent.roce import (
     IPIP_PROTOCOL,
     IPV4,
     MAX_SACK_BITS,
+    NAK_SYNDROME,
     PSN_MASK,
     ROCE_PORT,
     SEND_ONLY,
@@ -154,18 +156,21 @@ class AckFrames:
         self._flow = flow
         self._frame = _ack_layers().frame(ends, flow, run)
 
-    def frame(self, label: int, psn: int, marked: bool, msn: int, sacked: int = 0) -> bytes:
+    def frame(
+        self, label: int, psn: int, marked: bool, msn: int, sacked: int = 0, trimmed: bool = False
+    ) -> bytes:
         """Return the ACK of a data packet: echoes its label, number and mark.
 
-        See `roce.Packet` for `msn` and `sacked`.
+        Of one that was `trimmed`, the NACK. See `roce.Packet` for `msn` and `sacked`.
         """
         frame = self._frame
         if sacked:
             frame = _lengthened(frame, bitmap_bytes(sacked))
 
         queue_pair = self._flow | (BECN if marked else 0)
+        aeth = (NAK_SYNDROME if trimmed else ACK_SYNDROME) << 24 | msn & PSN_MASK
         struct.pack_into(">H", frame, _LABEL_AT, label)
-        struct.pack_into(">III", frame, _QUEUE_PAIR_AT, queue_pair, psn & PSN_MASK, msn & PSN_MASK)
+        struct.pack_into(">III", frame, _QUEUE_PAIR_AT, queue_pair, psn & PSN_MASK, aeth)
 
         return _sealed(frame)
 

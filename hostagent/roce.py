@@ -3,10 +3,13 @@
 Ethernet / IPv4 (ECN) / UDP 4791 (source port = flow label) / BTH (destination QP = flow id, PSN) /
 payload / ICRC
 
-An ACK has the AETH in place of the payload and, with SACK, a bitmap behind it. The number of the
-run, by which a host knows what an earlier one has left in the network, is in the BTH's partition
-key, which costs no byte and which the ICRC covers. Lengths leave out the Ethernet FCS. Imports no
-Scapy, which `sim` may not load: `hostagent.packets` builds the frames.
+An ACK has the AETH in place of the payload and, with SACK, a bitmap behind it. A NACK is an ACK
+whose syndrome says so; it answers a data packet that a switch has cut to its headers, whose lengths
+go on telling how long it was.
+
+The number of the run, by which a host knows what an earlier one has left in the network, is in the
+BTH's partition key, which costs no byte and which the ICRC covers. Lengths leave out the Ethernet
+FCS. Imports no Scapy, which `sim` may not load: `hostagent.packets` builds the frames.
 """
 
 import struct
@@ -38,6 +41,9 @@ MAX_SACK_BITS = 1024
 PSN_BITS = 24
 PSN_MASK = (1 << PSN_BITS) - 1
 BECN = 1 << 30
+# The AETH's syndrome: a plain ACK's, and a NAK's for a packet number that is missing (9.7.5.2.8).
+ACK_SYNDROME = 0x00
+NAK_SYNDROME = 0x60
 
 # The top bit says "full member"; the default partition stands for run 0, lower keys for later runs.
 # The key of nobody, 0, is never reached (InfiniBand, volume 1, 10.9).
@@ -57,7 +63,8 @@ class Packet(NamedTuple):
 
     `marked` is CE on a data packet and BECN on an ACK; `msn` (24 bits) counts the packets received
     (erasure) or is the lowest missing PSN (SACK); bit i of `sacked` says that PSN msn + i has
-    arrived. `run` is the number of the run, modulo RUNS.
+    arrived. `run` is the number of the run, modulo RUNS. `trimmed` is a packet that a switch has
+    cut, or the NACK that answers one.
     """
 
     is_ack: bool
@@ -70,6 +77,7 @@ class Packet(NamedTuple):
     msn: int = 0
     sacked: int = 0
     run: int = 0
+    trimmed: bool = False
 
 
 def parse(frame: bytes) -> Packet | None:
@@ -123,7 +131,7 @@ def parse(frame: bytes) -> Packet | None:
     if opcode != ACKNOWLEDGE or not AETH <= len(body) <= AETH + MAX_SACK_BITS // 8:
         return None
 
-    # The AETH is a syndrome byte, 0 for a plain ACK, and the MSN.
+    # The AETH is a syndrome byte and the MSN.
     return Packet(
         True,
         flow,
@@ -135,7 +143,20 @@ def parse(frame: bytes) -> Packet | None:
         run=run,
         msn=int.from_bytes(body[:AETH], "big") & PSN_MASK,
         sacked=int.from_bytes(body[AETH:], "little"),
+        trimmed=body[0] == NAK_SYNDROME,
     )
+
+
+def parse_trimmed(frame: bytes) -> Packet | None:
+    """Return what a data packet says that a switch has cut, None for any other frame."""
+    at = _ip_offset(frame)
+    missing = int.from_bytes(frame[at + 2 : at + 4], "big") - (len(frame) - at) if at else 0
+    if missing <= 0:
+        return None
+
+    # With anything in place of what was cut: headers are all that is read.
+    packet = parse(frame + bytes(missing))
+    return None if packet is None or packet.is_ack else packet._replace(trimmed=True)
 
 
 def _ip_offset(frame: bytes) -> int | None:

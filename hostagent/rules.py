@@ -53,14 +53,16 @@ def rules(scenario: Scenario) -> Rules:
         late_holes=1 if congestion == Congestion.SWIFT else LAZY_HOLES,
         most_delays=PSN_WINDOW if congestion == Congestion.MSWIFT else 1,
         bdp_scale=bdp_scale(scenario),
+        trimming=int(transport.trimming),
     )
 
 
 def target_ps(scenario: Scenario) -> int:
     """Return Swift's target for a whole delay, or NSCC's for the part in queues."""
-    # Without trimming NSCC's target is the network's zero-load RTT.
+    # NSCC's target is the network's zero-load RTT, with trimming three quarters of it.
     if scenario.transport.congestion == "nscc":
-        return scenario.zero_load_rtt_ps
+        rtt_ps = scenario.zero_load_rtt_ps
+        return 3 * rtt_ps // 4 if scenario.transport.trimming else rtt_ps
 
     return scenario.zero_load_rtt_ps + scenario.tx_ps(SWIFT_QUEUE_BYTES)
 

@@ -17,10 +17,11 @@ NEVER = 2**62
 # REPS's ring of labels, as published.
 RING = 8
 
-# How many path labels a flow of UET Bitmap takes in turn (a power of two), and a label's most
-# penalty: the defaults of Ultra Ethernet's simulator.
+# How many path labels a flow of UET Bitmap takes in turn (a power of two), a label's most penalty,
+# and what a trimmed packet adds to it: the defaults of Ultra Ethernet's simulator.
 PATHS = 64
 MOST_PENALTY = 15
+TRIMMED_PENALTY = 4
 
 # The most packet numbers between a hole and the newest packet: as many as an ACK's bitmap has bits.
 PSN_WINDOW = 1024
@@ -49,6 +50,10 @@ class PacketState(IntFlag):
     OUT = 0
     RESENT = 1
     ACKED = 2
+    # A NACK has told that a switch cut it, and it has not been sent again.
+    TRIMMED = 4
+    # Sent again after a NACK: what has become of every earlier copy is known.
+    AGAIN = 8
 
 
 class Rules(NamedTuple):
@@ -57,7 +62,7 @@ class Rules(NamedTuple):
     Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over the longest path, which
     has `longest_path` links, or NSCC's in queues. Swift's window is cut at the `late_holes`th late
     hole in a row, by the median of `most_delays` delays at most. `bdp_scale` is NSCC's, times
-    2**16.
+    2**16. `trimming` says whether switches cut packets in place of dropping them.
     """
 
     seed: int
@@ -78,12 +83,15 @@ class Rules(NamedTuple):
     late_holes: int
     most_delays: int
     bdp_scale: int
+    trimming: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `resume_ps` ends the pause of an erasure
 # sender, 0 before it; `first_ps` and `done_ps` are NEVER until its first packet leaves, until it is
 # done; `base_ps` is its path's zero-load RTT, before `patient_ps` late holes wait; `window` is in
-# packets times 2**16, as is what NSCC has `owed` it (packets squared).
+# packets times 2**16, as is what NSCC has `owed` it (packets squared). `trimmed` counts packets
+# that NACKs have told of: with SACK those that are to be sent again, from `first_trimmed` on, with
+# erasure codes all; `heard_ps` is when the last ACK or NACK came.
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -100,7 +108,8 @@ SENDER = np.dtype(
                 "transmissions",
             ),
             *("acked", "highest", "srtt_ps", "rttvar_ps", "label", "draws"),
-            *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "recover"),
+            *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "round_skips"),
+            *("recover", "trimmed", "first_trimmed", "heard_ps"),
             *("base_ps", "patient_ps"),
             *(
                 "target_ps",
@@ -112,7 +121,7 @@ SENDER = np.dtype(
                 "late_holes",
             ),
             *("mean_delay_ps", "owed", "adjusted_ps", "adjusted_acked", "clear", "is_clear"),
-            *("quick_ps", "quick_acked", "ignored_below"),
+            *("quick_ps", "quick_acked", "ignored_below", "is_trimmed"),
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps", "freezes"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
             *("turn", "turn_xor"),

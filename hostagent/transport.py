@@ -4,13 +4,14 @@ Every function takes records (or `state.blank` objects) and integers, changes th
 reads no clock, so that the agents, the virtual network and the simulator's kernels share it. A host
 calls `ready_ps` to order its flows, `next_psn` at the moment its link takes the packet, and
 `on_ack` when an acknowledgement has arrived (with SACK after `acknowledge` for every packet number
-that it reports). Timers are looked at when the flow could send, not by events of their own.
+that it reports), `on_nack` in its place when a NACK has. Timers are looked at when the flow could
+send, not by events of their own.
 """
 
 from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix, scramble
-from hostagent import congestion
+from hostagent import congestion, trimmed
 from hostagent.state import (
     NEVER,
     PSN_WINDOW,
@@ -29,6 +30,10 @@ JITTER = int(Stream.JITTER)
 OUT = int(PacketState.OUT)
 RESENT = int(PacketState.RESENT)
 ACKED = int(PacketState.ACKED)
+TRIMMED = int(PacketState.TRIMMED)
+AGAIN = int(PacketState.AGAIN)
+# What rounds pass over: what has arrived, and what goes again by itself (`hostagent.trimmed`).
+SETTLED = ACKED | TRIMMED
 
 
 def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
@@ -96,9 +101,11 @@ def ready_ps(sender, rules, packets):
         return NEVER
 
     if rules.recovery == ERASURE:
-        return max(sender.due_ps, sender.resume_ps)
+        is_pausing = sender.sent >= sender.packets + sender.trimmed
+        return max(sender.due_ps, sender.resume_ps) if is_pausing else sender.due_ps
 
-    if sender.round_next < sender.round_end or has_new(sender, rules, packets):
+    is_resending = sender.round_next < sender.round_end or trimmed.may_go(sender, rules)
+    if is_resending or has_new(sender, rules, packets):
         return sender.due_ps
 
     return max(sender.due_ps, deadline_ps(sender, rules, packets))
@@ -144,14 +151,15 @@ def new_psn(sender, packets):
 def next_symbol(sender, rules, packets, now_ps):
     """Erasure: every packet is a new symbol; the first `packets` of them are followed by a pause.
 
-    It lasts an srtt and is the only one: then the flow sends until it is done.
+    It lasts an srtt and is the only one: then the flow sends until it is done. What switches have
+    cut is made up for before the pause, or in it, by as many symbols, which another one follows.
     """
     psn = new_psn(sender, packets)
 
     # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
     # footnote): within a round trip the ACKs of all that arrived are here. Whoever still needs more
     # has lost some, cannot know how many of the new ones will be lost, and any are as good.
-    if sender.sent == sender.packets:
+    if sender.sent == sender.packets + sender.trimmed:
         sender.resume_ps = now_ps + (
             sender.srtt_ps if sender.srtt_ps >= 0 else 3 * rules.zero_load_rtt_ps
         )
@@ -182,18 +190,28 @@ def deadline_ps(sender, rules, packets):
 
     # 2**16 timeouts are longer than any run; more would in the end leave int64.
     wait_ps = timeout_ps(sender, rules) << min(sender.backoff, 16)
-    return packets[sender.lowest & (len(packets) - 1)].sent_ps + wait_ps
+    lowest = packets[sender.lowest & (len(packets) - 1)]
+    # What was cut waits for the window, and whether that will open those tell that are under way.
+    return (sender.heard_ps if lowest.state & TRIMMED else lowest.sent_ps) + wait_ps
 
 
 @register_jitable
 def next_hole_or_new(sender, rules, packets, now_ps):
-    """SACK: resend the round's holes, else what has timed out, else send the next new packet."""
+    """SACK: resend what was cut, the round's holes or what has timed out, else a new packet."""
+    if trimmed.may_go(sender, rules):
+        return trimmed.take_lowest(sender, packets)
+
     # The deadline is this timeout or, backed off, later: the lowest hole at least is in the round.
     if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
-        before_ps = now_ps - timeout_ps(sender, rules)
-        start_round(sender, packets, sender.lowest, end=sender.sent, before_ps=before_ps)
         sender.backoff += 1
         congestion.on_timeout(sender, rules, now_ps)
+        # Nothing was heard for so long: the window does not hold it back any more.
+        if packets[sender.lowest & (len(packets) - 1)].state & TRIMMED:
+            return trimmed.take_lowest(sender, packets)
+
+        sender.round_skips = SETTLED
+        before_ps = now_ps - timeout_ps(sender, rules)
+        start_round(sender, packets, sender.lowest, end=sender.sent, before_ps=before_ps)
 
     if sender.round_next >= sender.round_end:
         return new_psn(sender, packets)
@@ -222,7 +240,7 @@ def skip_to_hole(sender, packets):
     # A hole that was resent after the round's instant is on its way: it waits for the next round.
     while sender.round_next < sender.round_end:
         packet = packets[sender.round_next & (len(packets) - 1)]
-        if not packet.state & ACKED and packet.sent_ps <= sender.round_before_ps:
+        if not packet.state & sender.round_skips and packet.sent_ps <= sender.round_before_ps:
             return
 
         sender.round_next += 1
@@ -237,6 +255,9 @@ def acknowledge(sender, packets, psn):
     packet = packets[psn & (len(packets) - 1)]
     if psn < sender.lowest or packet.state & ACKED:
         return
+
+    if packet.state & TRIMMED:
+        trimmed.forget(sender, packets, psn)
 
     packet.state |= ACKED
     sender.acked += 1
@@ -257,6 +278,7 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
     if sender.done_ps != NEVER:
         return False
 
+    sender.heard_ps = now_ps
     packet = packets[psn & (len(packets) - 1)]
     is_known = psn + len(packets) >= sender.sent
     # Karn: an ACK of a packet that was sent twice tells no round-trip time (RFC 6298, section 3).
@@ -274,6 +296,33 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
     else:
         repair(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
 
+    return is_done(sender, now_ps)
+
+
+@register_jitable
+def on_nack(sender, rules, packets, psn, total, now_ps):
+    """Account for a NACK at `now_ps`: a switch has cut packet number `psn` to its headers.
+
+    It reports what has arrived as an ACK does. Return whether the flow is done.
+    """
+    if sender.done_ps != NEVER:
+        return False
+
+    sender.heard_ps = now_ps
+    if rules.recovery == ERASURE:
+        # Any other symbol is as good.
+        sender.trimmed += 1
+        count_symbols(sender, packets, psn=psn, total=total)
+    elif trimmed.note(sender, packets, psn):
+        skip_to_hole(sender, packets)
+        congestion.on_nack(sender, rules, now_ps)
+
+    return is_done(sender, now_ps)
+
+
+@register_jitable
+def is_done(sender, now_ps):
+    """Note when the flow is complete; return whether it is."""
     if sender.acked < sender.packets:
         return False
 
@@ -316,10 +365,12 @@ def repair(sender, rules, packets, marked, rtt_ps, now_ps):
     first = max(sender.lowest, sender.recover)
     is_free = sender.round_next >= sender.round_end and now_ps >= sender.patient_ps
     if first < late_end and is_free:
-        if sender.lowest >= sender.recover:
-            congestion.on_late_hole(sender, rules, now_ps)
-
+        is_lowest = sender.lowest >= sender.recover
         sender.recover = late_end
+        # Where NACKs tell of losses, holes that they have told of are on their way again.
+        sender.round_skips = SETTLED | RESENT | AGAIN if rules.trimming else SETTLED
         start_round(sender, packets, first, end=late_end, before_ps=now_ps)
+        if is_lowest and (not rules.trimming or sender.round_next < sender.round_end):
+            congestion.on_late_hole(sender, rules, now_ps)
 
     congestion.on_ack(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)

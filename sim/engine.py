@@ -223,12 +223,13 @@ def buffers_of(constants: Constants, most_ports: int) -> Buffers:
     # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
     shortest_ps = min(*constants.data_slot_ps, *constants.ack_slot_ps)
     most = most_ports * (constants.window_ps // shortest_ps + 2)
+    lists = most_ports * (2 if constants.lanes else 1)
 
     return Buffers(
         keys=np.empty(most, dtype=np.int64),
         sorted_keys=np.empty(most, dtype=np.int64),
         buckets=np.empty(most + 2, dtype=np.int64),
-        ends=np.empty(most_ports, dtype=np.int64),
+        ends=np.empty(lists, dtype=np.int64),
     )
 
 
@@ -261,6 +262,7 @@ def result_of(
     data = links["data_packets"].astype(np.int64)
     acks = links["ack_packets"].astype(np.int64)
     ports = tree.first_port(tree.switches)
+    links_end = ports + tree.hosts
     load = data * network.scenario.data_bytes + acks * network.scenario.ack_bytes
 
     return Result(
@@ -279,12 +281,13 @@ def result_of(
             max_queue_bytes=links["max_bytes"][:ports].copy(),
             queue_byte_ps=links["byte_ps"][:ports].copy(),
             dropped=ledgers["dropped"][:ports].copy(),
+            trimmed=ledgers["trimmed"][:ports].copy(),
             marked=ledgers["marked"][:ports].copy(),
             lost_to_failure=ledgers["lost"][:ports].copy(),
         ),
-        host_bytes=load[ports:],
-        host_packets=(data + acks)[ports:],
-        host_lost=int(ledgers["lost"][ports:].sum()),
+        host_bytes=load[ports:links_end],
+        host_packets=(data + acks)[ports:links_end],
+        host_lost=int(ledgers["lost"][ports:links_end].sum()),
         unroutable=int(world.counters[UNROUTABLE]),
         redraws=network.events.redraws,
         series=series,

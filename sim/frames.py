@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.topology import Tier
+from hostagent.roce import NAK_SYNDROME
 from sim.jit import at, inlined
-from sim.state import ACK, MARKED, Bytes, Int32, Int64
+from sim.state import ACK, MARKED, TRIMMED, Bytes, Int32, Int64
 
 # Words of 8 bytes in a block, and where the frame begins.
 LENGTH, QUEUED_AT, QUEUED_BEHIND = range(3)
@@ -63,7 +64,8 @@ class Frames(NamedTuple):
     for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on. By kind:
     `shortest` frames, whether UDP follows IPv4, and whether packets of a flow differ in IPv4
     (`changes_ipv4`). `grown` are an ACK's words that a bitmap lengthens. `lowest` and `highest` are
-    what a SACK receiver misses and has. `sample_ps` is how often queues are looked at, 0 for never.
+    what a SACK receiver misses and has. Trimming leaves `cut` bytes out. `sample_ps` is how
+    often queues are looked at, 0 for never.
     """
 
     words: Int64
@@ -92,6 +94,7 @@ class Frames(NamedTuple):
     host_ips: Int64
     lowest: Int32
     highest: Int32
+    cut: int
     sample_ps: int
 
 
@@ -225,6 +228,9 @@ def write_acknowledged(world, frames, frame, packet):
     if packet.status & MARKED:
         put(frames, frame, ACK, MARK, 1)
 
+    if packet.status & TRIMMED:
+        frames.octets[at(frame + syndrome_at(frames))] = NAK_SYNDROME
+
     if not world.constants.is_sack:
         put(frames, frame, ACK, MSN, int(packet.log))
         return 0
@@ -241,6 +247,12 @@ def write_acknowledged(world, frames, frame, packet):
         write_checksum(octets, frame + frames.ip_at)
 
     return more
+
+
+@inlined
+def syndrome_at(frames):
+    """Return where the AETH of an ACK of ours begins: with the byte in front of the MSN."""
+    return frames.reads[at(ACK * FIELDS + MSN), AT] - 1
 
 
 @inlined
@@ -333,9 +345,15 @@ def is_own(world, frames, number, slot):
         first = block(frames, slot)
         frame = first + FRAME_AT
         kind = int(packet.status) & ACK
+        trimmed = int(packet.status) & TRIMMED
         more = tunnel_of(frames, frame)
         length = frames.words[at((first >> 3) + LENGTH)] - more
-        if not is_of_its_form(frames, frame, length, kind, more):
+        is_cut = trimmed > 0 and kind != ACK
+        if not is_of_its_form(frames, frame, length, kind, more, is_cut):
+            return False
+
+        is_nack = trimmed > 0 and kind == ACK
+        if is_nack and frames.octets[at(frame + syndrome_at(frames) + more)] != NAK_SYNDROME:
             return False
 
         constant = world.flows.table[at(packet.flow)]
@@ -354,7 +372,7 @@ def is_own(world, frames, number, slot):
         else:
             is_marked = frames.octets[at(frame + frames.ip_at + more + 1)] & CE == CE
 
-        packet.status = kind | (MARKED if is_marked else 0)
+        packet.status = kind | trimmed | (MARKED if is_marked else 0)
 
     return True
 
@@ -369,8 +387,11 @@ def tunnel_of(frames, frame):
 
 
 @inlined
-def is_of_its_form(frames, frame, length, kind, more):
-    """Return whether a frame is one of ours, as `hostagent.forms.is_of` does."""
+def is_of_its_form(frames, frame, length, kind, more, is_cut):
+    """Return whether a frame is one of ours, as `hostagent.forms.is_of` does.
+
+    One that a switch has cut is shorter than it says.
+    """
     octets = frames.octets
     ip_at = frames.ip_at
     if length < frames.shortest[at(kind)]:
@@ -386,6 +407,9 @@ def is_of_its_form(frames, frame, length, kind, more):
     total = read_16(octets, ip + 2)
     if frames.is_udp[at(kind)] and total != IPV4 + read_16(octets, ip + UDP_LENGTH_AT):
         return False
+
+    if is_cut:
+        return total > length - ip_at
 
     return frames.shortest[at(kind)] - ip_at <= total <= length - ip_at
 

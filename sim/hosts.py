@@ -4,6 +4,8 @@ Flows are paced and pull: a host has no queue of data but takes the next packet 
 has been ready longest when the link is free (simulator model, "Hosts"; decision 3).
 """
 
+import numpy as np
+
 from fattree.policies import LabelRule
 from fattree.topology import Level
 from hostagent import labels, transport
@@ -25,6 +27,7 @@ from sim.state import (
     MISDELIVERED,
     NOWHERE,
     RECEIVED,
+    TRIMMED,
     UNFINISHED,
 )
 
@@ -46,13 +49,13 @@ def serve_host(world, routes, frames, desk, number, start_ps, end_ps):
     pool = world.pool
     # Towards the host: hosts are numbered edge by edge, as the lower ports of edges.
     edge = number // constants.hosts_per_edge
-    port = number % constants.hosts_per_edge
-    link = world.links[at(edge * constants.edge_ports + port)]
+    port = edge * constants.edge_ports + number % constants.hosts_per_edge
     now_ps = start_ps
     count = 0
 
     while True:
-        arrival_ps = pool.packets[at(link.taken)].time_ps if link.taken != link.tail else NEVER
+        link = world.links[at(first_list(world, port))]
+        arrival_ps = next_arrival(pool, link)
         send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
         if min(arrival_ps, send_ps, host.timer_ps) >= end_ps:
             return count
@@ -79,6 +82,24 @@ def serve_host(world, routes, frames, desk, number, start_ps, end_ps):
 
         if (slot + 1) % CHUNK == 0:
             leave(pool, slot, world.counters)
+
+
+@inlined
+def first_list(world, number):
+    """Return which of a link and its lane has the packet that arrives first."""
+    lane = world.constants.lanes + number
+    if world.constants.lanes > 0:
+        arrival_ps = next_arrival(world.pool, world.links[at(lane)])
+        if arrival_ps < next_arrival(world.pool, world.links[at(number)]):
+            return lane
+
+    return np.int64(number)
+
+
+@inlined
+def next_arrival(pool, link):
+    """Return when the first packet that nobody has taken arrives, NEVER if there is none."""
+    return pool.packets[at(link.taken)].time_ps if link.taken != link.tail else NEVER
 
 
 @inlined
@@ -114,16 +135,20 @@ def receive(world, frames, number, packet, now_ps):
 
 @inlined
 def receive_data(world, frames, number, packet, now_ps):
-    """Count a data packet and queue its ACK, which echoes label, number and mark (decision 1)."""
+    """Count a data packet and queue its ACK, which echoes label, number and mark (decision 1).
+
+    Of one that a switch has cut there is nothing to count: the ACK is a NACK.
+    """
     flow = int(packet.flow)
     psn = int(packet.psn)
     flows = world.flows
     host = world.hosts[at(number)]
     constant = flows.table[at(flow)]
-    is_new = True
+    trimmed = int(packet.status) & TRIMMED
+    is_new = trimmed == 0
 
     # With erasure codes every packet is a new symbol; SACK may send one twice.
-    if world.constants.is_sack:
+    if is_new and world.constants.is_sack:
         is_new = not flows.is_received[constant.log + psn]
         if is_new:
             flows.is_received[constant.log + psn] = 1
@@ -139,12 +164,12 @@ def receive_data(world, frames, number, packet, now_ps):
     ack.pod = constant.source_pod
     ack.edge = constant.source_edge
     ack.index = constant.source_index
-    ack.status = ACK | (int(packet.status) & MARKED)
+    ack.status = ACK | trimmed | (int(packet.status) & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     # In place of SACK's bitmap: the log up to here says what has arrived by now.
     ack.log = flows.received[at(flow)]
-    note_holes(world, frames, ack, psn)
+    note_holes(world, frames, ack, -1 if trimmed else psn)
     host.acks += 1
 
     # Complete at this end: flows from here may follow, while the sender hears of it later.
@@ -165,8 +190,13 @@ def receive_ack(world, number, packet, now_ps):
     # Labels learn before the transport does (`hostagent.labels`).
     label = int(packet.label)
     is_marked = int(packet.status) & MARKED > 0
+    is_nack = int(packet.status) & TRIMMED > 0
     if rules.label_rule == OWN:
-        host_rule.on_ack(world, flow, label=label, marked=is_marked, now_ps=now_ps)
+        # A rule of the user's knows marks only: a queue that was full was long, too.
+        is_bad = is_marked or is_nack
+        host_rule.on_ack(world, flow, label=label, marked=is_bad, now_ps=now_ps)
+    elif is_nack:
+        labels.on_nack(sender, rules, label, now_ps)
     else:
         labels.on_ack(sender, rules, label=label, marked=is_marked, now_ps=now_ps)
 
@@ -179,15 +209,15 @@ def receive_ack(world, number, packet, now_ps):
 
         flows.reported[flow] = max(reported, int(flows.reported[flow]))
 
-    is_done = transport.on_ack(
-        sender,
-        rules,
-        packets=ring,
-        psn=int(packet.psn),
-        total=int(packet.log),
-        marked=is_marked,
-        now_ps=now_ps,
-    )
+    psn = int(packet.psn)
+    total = int(packet.log)
+    if is_nack:
+        is_done = transport.on_nack(sender, rules, ring, psn=psn, total=total, now_ps=now_ps)
+    else:
+        is_done = transport.on_ack(
+            sender, rules, ring, psn=psn, total=total, marked=is_marked, now_ps=now_ps
+        )
+
     if is_done:
         world.counters[UNFINISHED] -= 1
         world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
@@ -311,8 +341,9 @@ def put(world, number, is_ack, now_ps):
     """
     constants = world.constants
     link = world.links[at(constants.ports + number)]
-    start_ps, departure_ps = occupy(world, constants.ports + number, HOST_LEVEL, is_ack, now_ps)
-    fate = LOST if is_gone(world, constants.ports + number, link, start_ps) else 0
+    own = constants.ports + number
+    start_ps, departure_ps = occupy(world, own, HOST_LEVEL, is_ack, now_ps)
+    fate = LOST if is_gone(world, own, own, start_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps[HOST_LEVEL]
     world.hosts[at(number)].free_ps = link.free_ps

@@ -25,7 +25,16 @@ KERNEL_MODULES = (
     *(f"fattree/{name}.py" for name in ("draws", "policies", "topology", "units")),
     *(
         f"hostagent/{name}.py"
-        for name in ("state", "transport", "labels", "congestion", "swift", "nscc")
+        for name in (
+            "state",
+            "roce",
+            "transport",
+            "labels",
+            "trimmed",
+            "congestion",
+            "swift",
+            "nscc",
+        )
     ),
     *(
         f"sim/{name}.py"

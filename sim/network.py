@@ -169,10 +169,10 @@ def _world(
 
     # A list for each port, each host's link and each host's ACKs, with a chunk to begin with.
     ports = tree.first_port(tree.switches)
-    lists = ports + 2 * tree.hosts
+    links = links_of(tree, constants.lanes)
+    lists = len(links) + tree.hosts
     pool = grown(None, lists + _likely_chunks(scenario, flows, lists), counters)
     counters[SPARE] -= lists
-    links = links_of(tree)
     hosts = hosts_of(tree, flows)
     ledgers = records(len(links), LEDGER)
     place_losses(scenario, ledgers)
@@ -260,6 +260,7 @@ def _constants(scenario: Scenario) -> Constants:
         edge_ports=len(tree.ports(0)),
         agg_ports=len(tree.ports(tree.first_agg)),
         ports=tree.first_port(tree.switches),
+        lanes=tree.first_port(tree.switches) + tree.hosts if scenario.transport.trimming else 0,
         switches=tree.switches,
         hosts=tree.hosts,
         latency_ps=scenario.latencies_ps,

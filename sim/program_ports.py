@@ -19,8 +19,8 @@ from sim.frames import (
     shown,
 )
 from sim.jit import at, call, inlined
-from sim.queues import append, following, is_gone, leave, occupy
-from sim.state import ACK, CHUNK, HOPS, LIVE, LOST, UNROUTABLE, UNSERVED
+from sim.queues import append, following, give_way, is_gone, leave, occupy
+from sim.state import ACK, CHUNK, HOPS, LIVE, LOST, SMALL, TRIMMED, UNROUTABLE, UNSERVED
 
 # Later than any departure.
 FAR = 1 << 62
@@ -55,7 +55,7 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
     put_state(frames, desk)
     first = block(frames, slot)
     length = frames.words[at((first >> 3) + LENGTH)]
-    size = constants.ack_bytes if packet.status & ACK else constants.data_bytes
+    size = constants.ack_bytes if packet.status & SMALL else constants.data_bytes
     asked = call(
         program.ingress,
         program.contexts[at(switch)],
@@ -95,20 +95,26 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     ledger = world.ledgers[at(number)]
     packet = pool.packets[at(slot)]
     is_ack = int(packet.status) & ACK
-    size = constants.ack_bytes if is_ack else constants.data_bytes
+    is_urgent = int(packet.status) & TRIMMED > 0
+    size = constants.ack_bytes if is_ack or is_urgent else constants.data_bytes
     occupancy = link.occupancy + size
 
-    if constants.capacity > 0 and occupancy > constants.capacity:
-        ledger.dropped += 1
-        counters[LIVE] -= 1
+    if is_urgent or (constants.capacity > 0 and occupancy > constants.capacity):
         if program.forget != 0:
             call(program.forget, program.queues[at(switch)], port + 1, size)
+
+        # As `sim.queues.offer`, but that programs mark.
+        if constants.lanes > 0 and (is_urgent or not is_ack):
+            hurry(world, frames, desk, number, level(node, port), now_ps, slot)
+        else:
+            ledger.dropped += 1
+            counters[LIVE] -= 1
 
         return FAR
 
     is_first = link.cursor == link.tail
     start_ps, departure_ps = occupy(world, number, level(node, port), is_ack, now_ps)
-    gone = is_gone(world, number, link, start_ps)
+    gone = is_gone(world, number, number, start_ps)
     queued_at = append(pool, link, 2, counters)
     pool.packets[at(queued_at)] = packet
     queued = pool.packets[at(queued_at)]
@@ -116,22 +122,93 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     if gone:
         queued.status |= LOST
 
-    words = frames.words
-    here = block(frames, slot) >> 3
-    there = block(frames, queued_at) >> 3
-    words[at(there + LENGTH)] = words[at(here + LENGTH)]
-    words[at(there + QUEUED_AT)] = now_ps
-    words[at(there + QUEUED_BEHIND)] = link.depth
-    for word in range(FRAME, FRAME + (frames.kept >> 3)):
-        words[at(there + word)] = words[at(here + word)]
-
-    desk.marks[STATE_TO] = there + (frames.state_at >> 3)
+    move_frame(frames, desk, slot, queued_at, cut=0, now_ps=now_ps, behind=link.depth)
     link.depth += 1
     link.occupancy = occupancy
     link.max_bytes = max(link.max_bytes, occupancy)
     link.byte_ps += size * (departure_ps - now_ps)
 
     return departure_ps if is_first else FAR
+
+
+@inlined
+def hurry(world, frames, desk, number, level, now_ps, slot):
+    """Put a packet into a port's lane, cut to its headers, or drop it where that is full."""
+    pool = world.pool
+    constants = world.constants
+    link = world.links[at(number)]
+    ledger = world.ledgers[at(number)]
+    lane = world.links[at(constants.lanes + number)]
+    packet = pool.packets[at(slot)]
+    if lane.occupancy + constants.ack_bytes > constants.capacity:
+        ledger.dropped += 1
+        world.counters[LIVE] -= 1
+        return
+
+    is_cut = not packet.status & TRIMMED
+    if is_cut:
+        ledger.trimmed += 1
+
+    start_ps = give_way(pool, link, constants, level, now_ps)
+    gone = is_gone(world, number, constants.lanes + number, start_ps)
+    queued_at = append(pool, lane, 2, world.counters)
+    pool.packets[at(queued_at)] = packet
+    queued = pool.packets[at(queued_at)]
+    queued.time_ps = start_ps + constants.ack_ps[at(level)] + constants.latency_ps[at(level)]
+    queued.status |= TRIMMED
+    if gone:
+        queued.status |= LOST
+
+    # What ingress has seen in the queue stands above its depth, for egress to take it out again.
+    charged = constants.data_bytes if is_cut else constants.ack_bytes
+    behind = (charged << 32) | np.int64(link.depth)
+    cut = frames.cut if is_cut else 0
+    move_frame(frames, desk, slot, queued_at, cut=cut, now_ps=now_ps, behind=behind)
+    lane.occupancy += constants.ack_bytes
+
+
+@inlined
+def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
+    """Copy a frame without its last `cut` bytes to where it waits, and what egress has to know."""
+    words = frames.words
+    here = block(frames, slot) >> 3
+    there = block(frames, queued_at) >> 3
+    words[at(there + LENGTH)] = words[at(here + LENGTH)] - cut
+    words[at(there + QUEUED_AT)] = now_ps
+    words[at(there + QUEUED_BEHIND)] = behind
+    for word in range(FRAME, FRAME + (frames.kept >> 3)):
+        words[at(there + word)] = words[at(here + word)]
+
+    desk.marks[STATE_TO] = there + (frames.state_at >> 3)
+
+
+@inlined
+def next_departure(world, node, port):
+    """Return when the next packet leaves a port, FAR if none waits."""
+    link = world.links[at(next_list(world, np.int64(node.first_port) + port))]
+    if link.cursor == link.tail:
+        return FAR
+
+    return world.pool.packets[at(link.cursor)].time_ps - latency_ps(world, node, port)
+
+
+@inlined
+def next_list(world, number):
+    """Return which of a link and its lane has the packet that leaves first."""
+    if world.constants.lanes == 0:
+        return number
+
+    link = world.links[at(number)]
+    lane = world.links[at(world.constants.lanes + number)]
+    if lane.cursor == lane.tail:
+        return number
+
+    packets = world.pool.packets
+    is_first = (
+        link.cursor != link.tail
+        and packets[at(link.cursor)].time_ps < packets[at(lane.cursor)].time_ps
+    )
+    return number if is_first else world.constants.lanes + number
 
 
 @inlined
@@ -169,11 +246,13 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]
-    slot = np.int64(link.cursor)
+    leaving = world.links[at(next_list(world, number))]
+    slot = np.int64(leaving.cursor)
     packet = pool.packets[at(slot)]
-    size = constants.ack_bytes if packet.status & ACK else constants.data_bytes
-    link.occupancy -= size
-    link.depth -= 1
+    is_urgent = packet.status & TRIMMED > 0
+    size = constants.ack_bytes if packet.status & SMALL else constants.data_bytes
+    leaving.occupancy -= size
+    link.depth -= 0 if is_urgent else 1
 
     first = block(frames, slot)
     words = frames.words
@@ -185,6 +264,10 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     length = words[at(here + LENGTH)]
     urgency = words[at(here + (frames.state_at >> 3) + 1)]
     queued_ps = words[at(here + QUEUED_AT)]
+    behind = words[at(here + QUEUED_BEHIND)]
+    if is_urgent and program.forget != 0:
+        call(program.forget, program.queues[at(switch)], port + 1, -(behind >> 32))
+
     grown = call(
         program.egress,
         program.contexts[at(switch)],
@@ -199,7 +282,7 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
         0,
         clock_ps,
         queued_ps // PS_PER_US,
-        words[at(here + QUEUED_BEHIND)],
+        behind & LOW_32,
         (now_ps - queued_ps) // PS_PER_US,
         link.depth,
         desk.out_address,
@@ -220,14 +303,11 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
         take_over(frames, desk, first, length, grown)
         note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
 
-    link.cursor = following(pool, slot)
+    leaving.cursor = following(pool, slot)
     if (slot + 1) % CHUNK == 0:
         leave(pool, slot, world.counters)
 
-    if link.cursor == link.tail:
-        return FAR
-
-    return pool.packets[at(link.cursor)].time_ps - latency_ps(world, node, port)
+    return next_departure(world, node, port)
 
 
 @inlined

@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.frames import block, layer_of
 from sim.jit import at, inlined, prefetch_at
-from sim.program_ports import FAR, arrive, depart, latency_ps, put_frame, put_state
+from sim.program_ports import FAR, arrive, depart, next_departure, put_frame, put_state
 from sim.switches import (
     PORT_BITS,
     SLOT_BITS,
@@ -123,6 +123,35 @@ def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, 
         desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
         sift_up(desk.heap, waiting)
         waiting += 1
+    elif world.constants.lanes > 0 and port >= 0:
+        waiting = reordered(world, desk.heap, switch, port, start_ps, end_ps, waiting=waiting)
+
+    return waiting
+
+
+@inlined
+def reordered(world, heap, switch, port, start_ps, end_ps, waiting):
+    """Put a port's departure right after what overtakes has come; return how many then wait."""
+    node = world.switches[at(switch)]
+    if port >= node.ports:
+        return waiting
+
+    # Before it was another packet's that comes later now, or there was none.
+    place = 0
+    while place < waiting and heap[at(place)] & PORT_MASK != port:
+        place += 1
+
+    if place < waiting:
+        waiting -= 1
+        heap[at(place)] = heap[at(waiting)]
+
+    next_ps = next_departure(world, node, port)
+    if next_ps < end_ps:
+        heap[at(waiting)] = ((next_ps - start_ps) << PORT_BITS) | port
+        waiting += 1
+
+    for each in range(waiting):
+        sift_up(heap, each)
 
     return waiting
 
@@ -135,16 +164,14 @@ def departures(world, frames, desk, switch, start_ps, end_ps):
     waiting = 0
     for port in range(np.int64(node.ports)):
         link = world.links[at(first + port)]
-        if link.cursor != link.tail:
-            departure_ps = world.pool.packets[at(link.cursor)].time_ps - latency_ps(
-                world, node, port
-            )
-            if departure_ps < end_ps:
-                prefetch_at(frames.address + block(frames, link.cursor))
-                prefetch_at(frames.address + block(frames, link.cursor) + frames.state_at)
-                desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
-                waiting += 1
-                sift_up(desk.heap, waiting - 1)
+        departure_ps = next_departure(world, node, port)
+        # With FAR as the end, all that there are.
+        if departure_ps < end_ps:
+            prefetch_at(frames.address + block(frames, link.cursor))
+            prefetch_at(frames.address + block(frames, link.cursor) + frames.state_at)
+            desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
+            waiting += 1
+            sift_up(desk.heap, waiting - 1)
 
     return waiting
 

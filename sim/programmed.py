@@ -384,6 +384,7 @@ def _frames(
         host_ips=host_ip(tree, np.arange(tree.hosts)),
         lowest=np.zeros(receivers, dtype=np.int32),
         highest=np.full(receivers, -1, dtype=np.int32),
+        cut=forms.payload,
         sample_ps=sample_ps,
     )
     return _with_blocks(frames, len(world.pool.packets))

@@ -10,7 +10,7 @@ import numpy as np
 from sim.frames import RECEIPTS, WINDOW
 from sim.hosts import serve_host
 from sim.jit import at, inlined, kernel
-from sim.program_ports import FAR, depart, latency_ps, put_frame
+from sim.program_ports import FAR, depart, next_departure, put_frame
 from sim.program_switches import PORT_MASK, departures, serve_switch, sift_down
 from sim.queues import following, host_sending_ps
 from sim.state import ACK, CLOCK, LOST, SPARE
@@ -126,7 +126,7 @@ def in_flight(world, end_ps):
             # Only of hosts' links does it matter when: what a host has sent after the end has not
             # been sent.
             sent_ps = end_ps
-            if number >= ports:
+            if ports <= number < ports + constants.hosts:
                 sending_ps = host_sending_ps(world, number, packet.status & ACK)
                 sent_ps = packet.time_ps - constants.latency_ps[0] - sending_ps
 
@@ -144,14 +144,10 @@ def depart_now(world, frames, program, desk, now_ps):
     constants = world.constants
     for switch in range(constants.switches):
         node = world.switches[at(switch)]
-        first = np.int64(node.first_port)
         for port in range(np.int64(node.ports)):
-            link = world.links[at(first + port)]
-            if link.cursor != link.tail:
-                packet = world.pool.packets[at(link.cursor)]
-                departure_ps = packet.time_ps - latency_ps(world, node, port)
-                if departure_ps <= now_ps:
-                    depart(world, frames, program, desk, switch, port, departure_ps, now_ps)
+            departure_ps = next_departure(world, node, port)
+            if departure_ps <= now_ps:
+                depart(world, frames, program, desk, switch, port, departure_ps, now_ps)
 
     put_frame(frames, desk)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fattree.draws import Stream, component, mix
 from sim.jit import at, inlined
-from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SPARE
+from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SMALL, SPARE, TRIMMED
 
 LOSS = int(Stream.LOSS)
 
@@ -91,7 +91,7 @@ def settle(pool, link, constants, level, now_ps, counters):
         if packet.time_ps - constants.latency_ps[at(level)] > now_ps:
             return
 
-        link.occupancy -= constants.ack_bytes if packet.status & ACK else constants.data_bytes
+        link.occupancy -= constants.ack_bytes if packet.status & SMALL else constants.data_bytes
         slot = link.cursor
         link.cursor = following(pool, slot)
 
@@ -115,10 +115,17 @@ def is_lost(link, ledger, outages, start_ps):
 
 
 @inlined
-def is_gone(world, number, link, start_ps):
-    """Return whether the transmission that starts now, the link's last one, never arrives."""
+def is_gone(world, number, lane, start_ps):
+    """Return whether the transmission that starts now, the link's last one, never arrives.
+
+    `lane` is the link itself or its lane: starts run forwards on either, not on both together.
+    """
+    link = world.links[at(number)]
     ledger = world.ledgers[at(number)]
-    gone = start_ps >= link.down_ps and is_lost(link, ledger, world.outages, start_ps)
+    way = world.links[at(lane)]
+    gone = start_ps >= way.down_ps and is_lost(
+        way, world.ledgers[at(lane)], world.outages, start_ps
+    )
 
     # The ledger is another line of memory, and hardly any run has links that lose packets.
     if world.constants.is_lossy and not gone:
@@ -144,6 +151,10 @@ def offer(world, number, level, packet, now_ps):
     ledger = world.ledgers[at(number)]
     status = int(packet.status)
     is_ack = status & ACK
+    if status & TRIMMED:
+        hurry(world, number, level, packet, status, now_ps)
+        return
+
     size = constants.ack_bytes if is_ack else constants.data_bytes
 
     # An occupancy that is out of date is too high. It is exact whenever it matters: where even the
@@ -156,8 +167,12 @@ def offer(world, number, level, packet, now_ps):
 
     occupancy = link.occupancy + size
     if constants.capacity > 0 and occupancy > constants.capacity:
-        ledger.dropped += 1
-        counters[LIVE] -= 1
+        if constants.lanes > 0 and not is_ack:
+            hurry(world, number, level, packet, status | TRIMMED, now_ps)
+        else:
+            ledger.dropped += 1
+            counters[LIVE] -= 1
+
         return
 
     # Before enqueue, and never ACKs (decision 1).
@@ -167,7 +182,7 @@ def offer(world, number, level, packet, now_ps):
 
     # A FIFO at a constant rate: when a packet leaves is known as soon as it is queued.
     start_ps, departure_ps = occupy(world, number, level, is_ack, now_ps)
-    if is_gone(world, number, link, start_ps):
+    if is_gone(world, number, number, start_ps):
         status |= LOST
 
     slot = append(pool, link, 2, counters)
@@ -179,6 +194,73 @@ def offer(world, number, level, packet, now_ps):
     link.max_bytes = max(link.max_bytes, occupancy)
     # The queue's integral over time is the sum of what each packet adds to it: size times stay.
     link.byte_ps += size * (departure_ps - now_ps)
+
+
+@inlined
+def hurry(world, number, level, packet, status, now_ps):
+    """Put a packet with the status TRIMMED into a port's lane, or drop it where that is full."""
+    pool = world.pool
+    constants = world.constants
+    counters = world.counters
+    link = world.links[at(number)]
+    ledger = world.ledgers[at(number)]
+    lane = world.links[at(constants.lanes + number)]
+    settle(pool, link, constants, level, now_ps=now_ps, counters=counters)
+    settle(pool, lane, constants, level, now_ps=now_ps, counters=counters)
+
+    # As long as the queue itself, and apart from it: neither ECN nor load balancers see it.
+    if lane.occupancy + constants.ack_bytes > constants.capacity:
+        ledger.dropped += 1
+        counters[LIVE] -= 1
+        return
+
+    if not packet.status & TRIMMED:
+        ledger.trimmed += 1
+
+    if link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED):
+        status |= MARKED
+        ledger.marked += 1
+
+    start_ps = give_way(pool, link, constants, level, now_ps)
+    if is_gone(world, number, constants.lanes + number, start_ps):
+        status |= LOST
+
+    slot = append(pool, lane, 2, counters)
+    pool.packets[at(slot)] = packet
+    queued = pool.packets[at(slot)]
+    queued.time_ps = start_ps + constants.ack_ps[at(level)] + constants.latency_ps[at(level)]
+    queued.status = status
+    lane.occupancy += constants.ack_bytes
+
+
+@inlined
+def give_way(pool, link, constants, level, now_ps):
+    """Let a packet of the lane go before all that a link has not begun to send; return when.
+
+    The link is settled. What waits leaves later by the packet's slot, and nobody has looked at its
+    arrival yet: it is further away than a window. Whether it goes into a dead link stays decided.
+    """
+    latency_ps = constants.latency_ps[at(level)]
+    slot_ps = constants.ack_slot_ps[at(level)]
+    start_ps = max(link.free_ps, now_ps)
+    is_first = True
+    slot = link.cursor
+    while slot != link.tail:
+        waiting = pool.packets[at(slot)]
+        is_small = waiting.status & SMALL
+        sending_ps = (constants.ack_ps if is_small else constants.data_ps)[at(level)]
+        begins_ps = waiting.time_ps - latency_ps - sending_ps
+        if begins_ps > now_ps:
+            start_ps = begins_ps if is_first else start_ps
+            is_first = False
+            waiting.time_ps += slot_ps
+            link.byte_ps += slot_ps * (constants.ack_bytes if is_small else constants.data_bytes)
+
+        slot = following(pool, slot)
+
+    link.ack_packets += 1
+    link.free_ps = max(link.free_ps, now_ps) + slot_ps
+    return start_ps
 
 
 @inlined

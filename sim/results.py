@@ -27,6 +27,7 @@ class Ports:
     packets: Int64
     bytes: Int64
     dropped: Int64
+    trimmed: Int64
     marked: Int64
     lost_to_failure: Int64
     max_queue_bytes: Int64
@@ -115,6 +116,7 @@ class Result:
         # A packet that a switch has no path for is dropped too, but at no port.
         counts = Counts(
             dropped=int(ports.dropped.sum()) + self.unroutable,
+            trimmed=int(ports.trimmed.sum()),
             marked=int(ports.marked.sum()),
             lost_to_failure=int(ports.lost_to_failure.sum()) + self.host_lost,
             transmissions=int(self.transmissions.sum()),

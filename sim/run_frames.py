@@ -32,6 +32,7 @@ def port_frame(result: Result) -> pl.DataFrame:
         packets=ports.packets,
         bytes=ports.bytes,
         dropped=ports.dropped,
+        trimmed=ports.trimmed,
         marked=ports.marked,
         lost_to_failure=ports.lost_to_failure,
         max_queue_bytes=ports.max_queue_bytes,

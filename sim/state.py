@@ -6,7 +6,10 @@ has not taken, `cursor` the first whose last bit had not left when the port last
 next free slot. A chunk is spare again when `taken` and `cursor` have both passed it. Times are in
 ps from the start of the run, sizes in bytes of whole packets without gaps.
 
-    link = first_port[switch] + port - 1 | ports + host
+    link = first_port[switch] + port - 1 | ports + host | lane of a port: lanes + link
+
+Where switches trim, every link has a second list, its lane, for what ports have cut and for NACKs:
+they overtake all that is not being sent yet, which leaves later by that (`sim.queues.give_way`).
 """
 
 from typing import Any, NamedTuple
@@ -25,6 +28,10 @@ DATA = 0
 ACK = 1
 MARKED = 2
 LOST = 4
+# Data that a switch has cut to their headers, and the ACK that tells of it, a NACK.
+TRIMMED = 8
+# Classes of packets that have the size of an ACK.
+SMALL = ACK | TRIMMED
 # A packet's `route_agg` where Host DR has no waypoint for it; no switch has so many uplinks.
 NOWHERE = 255
 
@@ -83,21 +90,16 @@ LINK = np.dtype(
 )
 
 # What is rarely needed of a link, apart from it so that a link fits into a line: packets that did
-# not fit, that were marked, that went into a dead link; the occupancy that adaptive schemes with
-# stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of 2**32 draws
-# for packets, so many lose theirs; where links are slow, its rate is row `pace` of `World.paces`.
+# not fit, that were cut, that were marked, that went into a dead link; the occupancy that adaptive
+# schemes with stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of
+# 2**32 draws for packets, so many lose theirs; where links are slow, its rate is row `pace` of
+# `World.paces`.
 LEDGER = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "dropped",
-            "marked",
-            "lost",
-            "stale_bytes",
-            "outage",
-            "up_ps",
-            "unlucky",
-            "pace",
+            *("dropped", "trimmed", "marked", "lost"),
+            *("stale_bytes", "outage", "up_ps", "unlucky", "pace"),
         )
     ],
     align=True,
@@ -199,7 +201,7 @@ class Constants(NamedTuple):
     `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it; they and latencies
     are by `topology.Level`. A `threshold` is the least queue of its bin. `is_shared` says whether
     Simple RR's classes share a pointer, `is_lossy` whether any link loses packets at random,
-    `is_slowed` whether any is ever slow.
+    `is_slowed` whether any is ever slow. The lane of link 0 is `lanes`, 0 where nothing is trimmed.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -217,6 +219,7 @@ class Constants(NamedTuple):
     edge_ports: int
     agg_ports: int
     ports: int
+    lanes: int
     switches: int
     hosts: int
     latency_ps: ByLevel

@@ -110,12 +110,21 @@ def foresee_chunk(pool, slot):
 def gather(world, switch, start_ps, end_ps, keys, ends):
     """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
     node = world.switches[at(switch)]
+    count = gather_lists(world, node, 0, 0, start_ps, end_ps=end_ps, keys=keys, ends=ends)
+    if world.constants.lanes > 0:
+        count = gather_lists(world, node, 1, count, start_ps, end_ps=end_ps, keys=keys, ends=ends)
+
+    return count
+
+
+@inlined
+def gather_lists(world, node, kind, count, start_ps, end_ps, keys, ends):
+    """Collect what arrives on a switch's links (kind 0) or lanes (1) behind `count` keys."""
     first = np.int64(node.first_port)
-    count = 0
 
     # A list is in order of arrival, so the first packet that is too late ends its port.
     for port in range(np.int64(node.ports)):
-        link = world.links[at(world.inputs[at(first + port)])]
+        link = world.links[at(world.inputs[at(first + port)] + kind * world.constants.lanes)]
         slot = link.taken
         tail = link.tail
 
@@ -136,7 +145,7 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
 
             slot = following(world.pool, slot)
 
-        ends[at(port)] = slot
+        ends[at(kind * node.ports + port)] = slot
 
     return count
 
@@ -144,12 +153,19 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
 @inlined
 def release(world, switch, ends):
     """Take what has been served off the links, and hand back the chunks that it filled."""
-    node = world.switches[at(switch)]
+    release_lists(world, world.switches[at(switch)], 0, ends)
+    if world.constants.lanes > 0:
+        release_lists(world, world.switches[at(switch)], 1, ends)
+
+
+@inlined
+def release_lists(world, node, kind, ends):
+    """Do so with a switch's links (kind 0) or lanes (1)."""
     first = np.int64(node.first_port)
     for port in range(np.int64(node.ports)):
-        link = world.links[at(world.inputs[at(first + port)])]
+        link = world.links[at(world.inputs[at(first + port)] + kind * world.constants.lanes)]
         slot = link.taken
-        end = ends[at(port)]
+        end = ends[at(kind * node.ports + port)]
 
         while slot // CHUNK != end // CHUNK:
             last = slot | (CHUNK - 1)

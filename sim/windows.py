@@ -219,7 +219,8 @@ def truncate(world, end_ps):
     packets = world.pool.packets
     ports = constants.ports
 
-    for number in range(len(world.links)):
+    # What lanes hold is in no statistic but those of links, which have it all.
+    for number in range(ports + constants.hosts):
         link = world.links[number]
         level = level_of(constants, number)
         # At a port, what had not left by the end; on a host's link, what no switch has taken, since

@@ -28,9 +28,9 @@ from sim.state import (
 )
 
 
-def links_of(tree: FatTree) -> Records:
-    """Return all links, up and empty."""
-    links = records(tree.first_port(tree.switches) + tree.hosts, LINK)
+def links_of(tree: FatTree, lanes: int) -> Records:
+    """Return all links, up and empty, and as many lanes behind them where there are any."""
+    links = records(lanes + tree.first_port(tree.switches) + tree.hosts, LINK)
     links.down_ps = NEVER
     return links
 
@@ -135,7 +135,16 @@ def place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Reco
 
         table += [*row, [NEVER, NEVER]]
 
+    _share_outages(links, ledgers, tree.first_port(tree.switches) + tree.hosts)
     return np.array(table, dtype=np.int64)
+
+
+def _share_outages(links: Records, ledgers: Records, lanes: int) -> None:
+    """Give lanes, where there are any, the outages of their links."""
+    count = len(links) - lanes
+    links["down_ps"][lanes:] = links["down_ps"][:count]
+    for name in ("outage", "up_ps"):
+        ledgers[name][lanes:] = ledgers[name][:count]
 
 
 def _of_link(tree: FatTree, link: int) -> tuple[int, ...]:
@@ -229,4 +238,6 @@ def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
     first = (np.arange(len(links) + len(hosts)) << CHUNK_BITS) + 1
     links.cursor = links.taken = links.tail = first[: len(links)]
     hosts.taken = hosts.tail = first[len(links) :]
-    pool.headers["passes"][: len(first)] = np.arange(len(first)) >= ports
+    number = np.arange(len(first))
+    is_ports = (number < len(links)) & (number % (ports + len(hosts)) < ports)
+    pool.headers["passes"][: len(first)] = ~is_ports

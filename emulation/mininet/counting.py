@@ -139,7 +139,8 @@ def _port_results(
             packets=present.packets - before.packets,
             bytes=present.bytes - before.bytes,
             dropped=present.drops - before.drops,
-            # Nobody counts marks in real time, and nobody samples queues.
+            # Nobody counts marks in real time, and nobody samples queues; no switch trims.
+            trimmed=0,
             marked=0,
             lost_to_failure=present.lost - before.lost,
             max_queue_bytes=present.max_queue_bytes,

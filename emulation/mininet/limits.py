@@ -30,6 +30,12 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " (--network virtual or sim)"
         )
 
+    if scenario.transport.trimming:
+        raise UnsupportedError(
+            "transport.trimming: BMv2 and the software switch drop what finds a queue full, they"
+            " cannot cut it (--network virtual or sim)"
+        )
+
     _refuse_failures(scenario.failures)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(

@@ -50,6 +50,7 @@ def record(outcome: Outcome, network: str) -> Record:
     # Hosts put on their links what they sent, switches what their ports count: hops of all links.
     counts = Counts(
         dropped=outcome.accounts.dropped + outcome.accounts.unrouted,
+        trimmed=sum(port.trimmed for port in ports),
         marked=sum(port.marked for port in ports),
         lost_to_failure=outcome.accounts.lost,
         transmissions=sum(flow.transmissions for flow in outcome.flows),
@@ -98,6 +99,7 @@ def ports_of(outcome: Outcome) -> pl.DataFrame:
         "packets",
         "bytes",
         "dropped",
+        "trimmed",
         "marked",
         "lost_to_failure",
         "max_queue_bytes",

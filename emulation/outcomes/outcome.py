@@ -76,6 +76,7 @@ class PortResult:
     packets: int
     bytes: int
     dropped: int
+    trimmed: int
     marked: int
     lost_to_failure: int
     max_queue_bytes: int | None

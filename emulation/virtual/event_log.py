@@ -24,11 +24,11 @@ from sim.frames import (
     NODE_SHIFT,
 )
 from sim.programmed import Programmed
-from sim.state import ACK, MARKED
+from sim.state import ACK, MARKED, TRIMMED
 
 LOW_32 = (1 << 32) - 1
 # What of a row's LOG_LENGTH a host has written: class, mark, label.
-WRITTEN = (ACK | MARKED) << 16 | 0xFFFF
+WRITTEN = (ACK | MARKED | TRIMMED) << 16 | 0xFFFF
 # A row's LOG_PACKET and LOG_ACK, and as much of its LOG_LENGTH.
 Key = tuple[int, int, int]
 # A packet is seen at six places in a row, so its end need not be remembered for long.
@@ -92,7 +92,11 @@ class EventLog:
             self._ends.clear()
 
         written = _written(key)
-        end = self._ends[key] = self._frame(run, written)[self._cuts[written.status & ACK] :]
+        end = self._frame(run, written)[self._cuts[written.status & ACK] :]
+        if written.status & (ACK | TRIMMED) == TRIMMED:
+            end = end[: len(end) - self._packets.forms.payload]
+
+        self._ends[key] = end
         return end
 
     def _frame(self, run: Programmed, written: Written) -> bytes:
@@ -110,15 +114,16 @@ class EventLog:
 
         writer = self._acks[flow]
         total = acknowledged >> 32
+        is_marked, is_nack = bool(status & MARKED), bool(status & TRIMMED)
         if run.world.rules.recovery != Recovery.SACK:
-            return writer.frame(label, psn, bool(status & MARKED), total)
+            return writer.frame(label, psn, is_marked, total, trimmed=is_nack)
 
         # What had arrived when the ACK was made, in order of arrival.
         first = int(run.world.flows.table.log[flow])
         arrived = run.world.flows.arrivals[first : first + total].tolist()
         lowest = acknowledged & LOWEST_MASK
         sacked = sum(1 << each - lowest for each in arrived if each > lowest)
-        return writer.frame(label, psn, bool(status & MARKED), lowest, sacked)
+        return writer.frame(label, psn, is_marked, lowest, sacked, is_nack)
 
 
 def _written(key: Key) -> Written:

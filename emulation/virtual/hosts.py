@@ -115,7 +115,7 @@ class Hosts:
             kind=ARRIVE,
             node=edge,
             port=port,
-            payload=(departure.frame, self._sizes[departure.is_ack]),
+            payload=(departure.frame, self._sizes[departure.is_ack], departure.is_urgent),
         )
 
     def converge(self, failed: Links, slow: Slow) -> None:

@@ -116,6 +116,7 @@ def _port_results(tree: FatTree, result: Result) -> list[PortResult]:
         ports.packets,
         ports.bytes,
         ports.dropped,
+        ports.trimmed,
         ports.marked,
         ports.lost_to_failure,
         ports.max_queue_bytes,

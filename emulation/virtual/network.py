@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
-from emulation.errors import FailedRunError
+from emulation.errors import FailedRunError, UnsupportedError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
 from emulation.softswitch.switch import Pending, Transmit
 from emulation.virtual.events import ARRIVE, LEAVE, Clock, Event, Kind
 from emulation.virtual.hosts import Hosts
+from emulation.virtual.lanes import LaneQueue, Passage
 from emulation.virtual.ports import Port, ports_of
 from emulation.virtual.wires import Wires
 from fattree.draws import Stream, component, mix
@@ -30,15 +31,17 @@ SAMPLES_PER_RTT = 64
 
 
 class Queued(NamedTuple):
-    """A packet in an output queue, whose transmission starts at `start_ps`.
+    """A packet in an output queue.
 
-    `is_lost` where its transmission will start while the link is down, or where it `is_unlucky`.
+    `is_lost` where its transmission will start while the link is down, or where it `is_unlucky`;
+    `cut` bytes of its end stay behind, and `charged` are what ingress has seen in the queue.
     """
 
     pending: Pending
-    size: int
+    passage: Passage
+    cut: int
+    charged: int
     enqueued_ps: int
-    start_ps: int
     is_marked: bool
     is_lost: bool
     is_unlucky: bool
@@ -93,8 +96,10 @@ class Network:
         self.unrouted = 0
         self.lost = 0
         self.ports = [ports_of(scenario, switch, wires) for switch in range(self.tree.switches)]
-        # Of IPv4: its version, then DSCP and ECN.
-        self._ecn_at = scenario_packets(scenario).forms.data.ip_at + 1
+        # Of IPv4: its version, then DSCP and ECN. And what trimming leaves out of a packet.
+        forms = scenario_packets(scenario).forms
+        self._ecn_at = forms.data.ip_at + 1
+        self._cut = forms.payload
         self._events: list[Event] = []
         self._sequence = 0
         self.hosts = Hosts(scenario, self._push, wires)
@@ -179,6 +184,9 @@ class Network:
     def _set_rate(self, node: int, number: int, share: float) -> None:
         port = self.ports[node][number]
         rate_bps = self.scenario.link_bps(port.level, share)
+        if isinstance(port.queue, LaneQueue):
+            raise UnsupportedError("transport.trimming: links that trim keep their rate")
+
         moved = port.queue.set_rate_bps(self.clock.now_ps, rate_bps)
         events = self._events
         own = [index for index, event in enumerate(events) if event[1:4] == (LEAVE, node, number)]
@@ -189,14 +197,15 @@ class Network:
             own[len(own) - len(moved) :], moved, strict=True
         ):
             time_ps, _, _, _, sequence, queued = events[index]
-            port.queue_byte_ps += queued.size * (departure_ps - time_ps)
-            queued = self._judged(node, number, queued._replace(start_ps=start_ps))
+            passage = Passage(queued.passage.size, start_ps, departure_ps)
+            port.queue_byte_ps += passage.size * (departure_ps - time_ps)
+            queued = self._judged(node, number, queued._replace(passage=passage))
             events[index] = (departure_ps, LEAVE, node, number, sequence, queued)
 
     def _judged(self, node: int, number: int, queued: Queued) -> Queued:
         # It is the start of a transmission that counts (decision 8).
         port = self.ports[node][number]
-        is_lost = queued.is_unlucky or port.wire.is_down(queued.start_ps)
+        is_lost = queued.is_unlucky or port.wire.is_down(queued.passage.start_ps)
         change = is_lost - queued.is_lost
         port.lost += change
         self.lost += change
@@ -228,8 +237,8 @@ class Network:
     def _call(self, time_ps: int, _node: int, _port: int, action: Callable[[], object]) -> None:
         action()
 
-    def _arrive(self, time_ps: int, node: int, port: int, payload: tuple[bytes, int]) -> None:
-        frame, size = payload
+    def _arrive(self, time_ps: int, node: int, port: int, payload: tuple[bytes, int, bool]) -> None:
+        frame, size, is_urgent = payload
         self._note(ARRIVE, time_ps, node, port=port, frame=frame)
         if node >= self.tree.switches:
             self.hosts.receive(node - self.tree.switches, time_ps, frame)
@@ -243,39 +252,57 @@ class Network:
 
         for pending in copies:
             self._enqueue(
-                node, time_ps, pending, size=size, is_marked=frame[self._ecn_at] & CE == CE
+                node,
+                time_ps,
+                pending,
+                size=size,
+                is_marked=frame[self._ecn_at] & CE == CE,
+                is_urgent=is_urgent,
             )
 
     def _enqueue(
-        self, node: int, time_ps: int, pending: Pending, size: int, is_marked: bool
+        self,
+        node: int,
+        time_ps: int,
+        pending: Pending,
+        *,
+        size: int,
+        is_marked: bool,
+        is_urgent: bool,
     ) -> None:
         port = self.ports[node][pending.egress_port]
 
         # What BMv2 tells egress: microseconds, and the packets ahead (enq_qdepth of v1model).
         pending.enq_timestamp = time_ps // PS_PER_US
         pending.enq_qdepth = port.queue.depth_packets(time_ps)
-        departure_ps = port.offer(time_ps, size)
+        passage = port.offer(time_ps, size, is_urgent)
 
-        if departure_ps is None:
-            self.dropped += 1
+        # What overtakes the queue is not in it.
+        if passage is None or passage.is_urgent:
             self.on_drop(node, pending.egress_port, size)
+
+        if passage is None:
+            self.dropped += 1
             return
+
+        pending.length -= size - passage.size
 
         # Lost or not, it takes its room and its time: a dead port drains at line rate (decision 8).
         is_unlucky = port.wire.loses_next()
-        is_lost = is_unlucky or port.wire.is_down(port.queue.last_start_ps)
+        is_lost = is_unlucky or port.wire.is_down(passage.start_ps)
         port.lost += is_lost
         self.lost += is_lost
         self._push(
-            departure_ps,
+            passage.departure_ps,
             kind=LEAVE,
             node=node,
             port=pending.egress_port,
             payload=Queued(
                 pending,
-                size,
+                passage,
+                cut=self._cut if passage.size < size else 0,
+                charged=size if passage.is_urgent else 0,
                 enqueued_ps=time_ps,
-                start_ps=port.queue.last_start_ps,
                 is_marked=is_marked,
                 is_lost=is_lost,
                 is_unlucky=is_unlucky,
@@ -283,6 +310,12 @@ class Network:
         )
 
     def _leave(self, time_ps: int, node: int, number: int, queued: Queued) -> None:
+        # Others may have overtaken it since this was foreseen.
+        passage = queued.passage
+        if passage.departure_ps > time_ps:
+            self._push(passage.departure_ps, kind=LEAVE, node=node, port=number, payload=queued)
+            return
+
         port = self.ports[node][number]
         frame = self._egress(time_ps, node, number, queued)
         # A packet that egress drops is unrouted, but no packet is counted twice.
@@ -297,11 +330,15 @@ class Network:
                 kind=ARRIVE,
                 node=port.far,
                 port=port.far_port,
-                payload=(frame, queued.size),
+                payload=(frame, passage.size, passage.is_urgent),
             )
 
     def _egress(self, time_ps: int, node: int, number: int, queued: Queued) -> bytes | None:
         port = self.ports[node][number]
+
+        # Programs take out of the queue what they have put in.
+        if queued.charged:
+            self.on_drop(node, number, -queued.charged)
 
         # Egress runs when the last bit has left, not when the first one does as on BMv2: so the
         # queue that it sees is what is behind the packet.
@@ -311,7 +348,7 @@ class Network:
         # At most one copy: no program clones at egress. Marks count when they are new here.
         for transmit in self.switches[node].egress(queued.pending, depth, waited_us):
             port.marks += not queued.is_marked and transmit.frame[self._ecn_at] & CE == CE
-            return transmit.frame
+            return transmit.frame[: len(transmit.frame) - queued.cut]
 
         return None
 
@@ -372,6 +409,7 @@ class Network:
                     packets=port.packets,
                     bytes=port.bytes,
                     dropped=port.queue.drops,
+                    trimmed=port.trims,
                     marked=port.marks,
                     lost_to_failure=port.lost,
                     max_queue_bytes=port.max_queue_bytes,
@@ -382,9 +420,10 @@ class Network:
         """Return the byte picoseconds that ports have counted beyond the end of the run."""
         # `Port.offer` counts a packet's whole stay at once, when it knows the departure.
         ahead: dict[Port, int] = {}
-        for time_ps, kind, node, number, _, payload in self._events:
-            if kind == LEAVE:
+        for _, kind, node, number, _, payload in self._events:
+            if kind == LEAVE and not payload.passage.is_urgent:
                 port = self.ports[node][number]
-                ahead[port] = ahead.get(port, 0) + payload.size * (time_ps - self.clock.now_ps)
+                longer_ps = payload.passage.departure_ps - self.clock.now_ps
+                ahead[port] = ahead.get(port, 0) + payload.passage.size * longer_ps
 
         return ahead

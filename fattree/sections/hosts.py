@@ -67,3 +67,4 @@ class Transport(Section):
     pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
     random_phases: bool = True
     rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
+    trimming: bool = False

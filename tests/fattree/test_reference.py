@@ -49,6 +49,7 @@ def test_what_a_name_ends_in_is_a_unit() -> None:
 # What makes each key that some networks refuse say something.
 REFUSED: dict[str, dict[str, Any]] = {
     "load_balancer.queue_staleness_ns": {"load_balancer": {"queue_staleness_ns": 100}},
+    "transport.trimming": {"transport": {"trimming": True}},
     "failures.local_repair": {"failures": {"local_repair": True}},
     "controller.probe_interval_us": {"controller": {"detection": "probe", "probe_interval_us": 10}},
     "controller.damping_half_life_us": {"controller": {"damping_half_life_us": 10}},

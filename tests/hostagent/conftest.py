@@ -57,6 +57,16 @@ class Sender:
             transport.on_ack(self.state, self.rules, self.packets, psn, self.total, marked, now_ps)
         )
 
+    def nack(self, psn: int, now_ps: int, held: tuple[int, ...] = ()) -> bool:
+        """Let a NACK of `psn` arrive; with SACK it reports `held`, else what ACKs have."""
+        label = self.packets[psn % len(self.packets)].label
+        labels.on_nack(self.state, self.rules, label, now_ps)
+        for number in held:
+            transport.acknowledge(self.state, self.packets, number)
+        return bool(
+            transport.on_nack(self.state, self.rules, self.packets, psn, self.total, now_ps)
+        )
+
 
 @pytest.fixture
 def erasure() -> Sender:
@@ -66,6 +76,11 @@ def erasure() -> Sender:
 @pytest.fixture
 def sack() -> Sender:
     return Sender(Scenario(transport=Transport(recovery="sack", sack_threshold=3)))
+
+
+@pytest.fixture
+def trimming() -> Sender:
+    return Sender(Scenario(transport=Transport(recovery="sack", sack_threshold=3, trimming=True)))
 
 
 @pytest.fixture

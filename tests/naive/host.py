@@ -132,8 +132,9 @@ class Host:
                     self.start(waiting, now_ps)
 
     def take_data(self, packet: Packet, flow: Flow) -> bool:
-        is_new = packet.psn not in flow.received
-        flow.received.add(packet.psn)
+        is_new = packet.psn not in flow.received and not packet.trimmed
+        if is_new:
+            flow.received.add(packet.psn)
         ack = Packet(
             flow=flow.number,
             psn=packet.psn,
@@ -144,6 +145,7 @@ class Host:
             marked=packet.marked,
             total=len(flow.received),
             held=frozenset(flow.received if flow.reports_holdings else ()),
+            trimmed=packet.trimmed,
         )
         self.acks.append(ack)
         return is_new and len(flow.received) == flow.packets
@@ -151,8 +153,13 @@ class Host:
     def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
         if flow.done_ps != NEVER:
             return False
-        flow.labels.on_ack(packet.label, packet.marked, now_ps)
-        is_done = flow.sender.on_ack(packet.psn, packet.total, packet.held, packet.marked, now_ps)
+        sender, psn, total, held = flow.sender, packet.psn, packet.total, packet.held
+        if packet.trimmed:
+            flow.labels.on_nack(packet.label, now_ps)
+            is_done = sender.on_nack(psn, total, held, now_ps)
+        else:
+            flow.labels.on_ack(packet.label, packet.marked, now_ps)
+            is_done = sender.on_ack(psn, total, held, packet.marked, now_ps)
         if is_done:
             flow.done_ps = now_ps
         return is_done

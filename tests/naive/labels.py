@@ -45,7 +45,7 @@ class Watch:
         labels = []
         while self.oldest < self.memory.count:
             packet = self.memory.at(self.oldest)
-            if not packet.is_acked:
+            if not packet.is_acked and not packet.is_trimmed:
                 if packet.sent_ps + self.timer.timeout_ps > now_ps:
                     break
                 labels.append(packet.label)
@@ -64,6 +64,9 @@ class LabelRule(Protocol):
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
         """Learn from an ACK that echoes a label and a mark."""
 
+    def on_nack(self, label: int, now_ps: int) -> None:
+        """Learn that a switch has cut a packet of a label."""
+
 
 class Fixed:
     """One random label per flow."""
@@ -77,6 +80,9 @@ class Fixed:
         return self.label
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        pass
+
+    def on_nack(self, label: int, now_ps: int) -> None:
         pass
 
 
@@ -93,6 +99,9 @@ class Fresh:
         return self.draws.label()
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        pass
+
+    def on_nack(self, label: int, now_ps: int) -> None:
         pass
 
 
@@ -138,6 +147,9 @@ class Plb:
             self.good_ps = now_ps
         elif now_ps - max(self.good_ps, self.changed_ps) > self.patience_ps:
             self.change(now_ps)
+
+    def on_nack(self, label: int, now_ps: int) -> None:
+        self.on_ack(label, True, now_ps)
 
 
 @dataclass(slots=True)
@@ -228,6 +240,9 @@ class Reps:
             self.ring[self.head] = Entry(label, is_fresh=True)
             self.head = (self.head + 1) % RING
 
+    def on_nack(self, label: int, now_ps: int) -> None:
+        pass
+
 
 class Bitmap:
     """UET Bitmap: path labels in turn, in an order drawn for each round, but for penalised ones."""
@@ -272,6 +287,9 @@ class Bitmap:
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
         if marked:
             self.punish(label, 1)
+
+    def on_nack(self, label: int, now_ps: int) -> None:
+        self.punish(label, 4)
 
 
 def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:

@@ -12,7 +12,7 @@ from tests.naive.host import Flow, Host
 from tests.naive.labels import label_rule
 from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
-from tests.naive.port import Port
+from tests.naive.port import Passage, Port
 from tests.naive.transport import recovery
 from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
@@ -136,6 +136,13 @@ class Network:
     def happen(
         self, now_ps: int, kind: Kind, node: int, _port: int, _pushed: int, subject: Any
     ) -> None:
+        if kind is Kind.ARRIVE:
+            # It may have given way since this was foreseen.
+            packet, passage, latency_ps = subject
+            if passage.departure_ps + latency_ps > now_ps:
+                self.at(passage.departure_ps + latency_ps, kind, node, _port, subject)
+                return
+            subject = packet
         match kind:
             case Kind.LINKS:
                 self.failed = subject
@@ -193,16 +200,16 @@ class Network:
             return
 
         self.sent += 1
-        start_ps, departure_ps = host.link.put(now_ps, self.size(packet))
+        passage = host.link.put(now_ps, self.size(packet))
         edge, index = divmod(host.number, self.tree.hosts_at_edge)
         waypoint = self.host_pointers.waypoint(self.plan.links, packet)
         packet = replace(packet, waypoint=waypoint)
         threshold = self.host_losses.get(host.number, 0)
         unlucky = self.is_unlucky(host.link, threshold, self.uplink(host))
-        if unlucky or self.is_cut(host.number, start_ps):
+        if unlucky or self.is_cut(host.number, passage.start_ps):
             host.link.lost += 1
         else:
-            self.at(departure_ps + self.wire.latency_ps, Kind.ARRIVE, edge, index + 1, packet)
+            self.arrive_later((edge, index + 1), packet, passage, self.wire.latency_ps)
         self.wake(host, now_ps)
 
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
@@ -213,8 +220,13 @@ class Network:
             self.unfinished.discard(flow.number)
         self.wake(host, now_ps)
 
+    def arrive_later(self, place: Place, packet: Packet, passage: Passage, latency_ps: int) -> None:
+        foreseen_ps = passage.departure_ps + latency_ps
+        self.at(foreseen_ps, Kind.ARRIVE, *place, (packet, passage, latency_ps))
+
     def size(self, packet: Packet) -> int:
-        return self.wire.data_bytes if packet.kind == DATA else self.wire.ack_bytes
+        is_long = packet.kind == DATA and not packet.trimmed
+        return self.wire.data_bytes if is_long else self.wire.ack_bytes
 
     def forward(self, switch: int, packet: Packet, now_ps: int) -> None:
         """Send a packet down where its destination is below, else up as the balancer says."""
@@ -239,26 +251,34 @@ class Network:
         return [port.stale_bytes_at(now_ps // stale_ps * stale_ps) for port in uplinks]
 
     def enqueue(self, place: Place, packet: Packet, now_ps: int) -> None:
-        """Drop, mark, queue and transmit a packet at a switch's port."""
-        port, size = self.ports[place], self.size(packet)
+        """Drop or trim, mark, queue and transmit a packet at a switch's port."""
+        port = self.ports[place]
         waiting = port.bytes_at(now_ps)
-        if waiting + size > self.wire.queue_bytes:
+        is_full = waiting + self.size(packet) > self.wire.queue_bytes
+        is_cut = is_full and packet.kind == DATA and self.scenario.transport.trimming
+        if packet.trimmed or is_cut:
+            # What has been cut, or tells of it, has a queue of its own, as long as the other.
+            is_full = port.hurried_bytes_at(now_ps) + self.wire.ack_bytes > self.wire.queue_bytes
+            port.trims += not packet.trimmed and not is_full
+            packet = replace(packet, trimmed=True)
+        if is_full:
             port.drops += 1
             return
 
         if packet.kind == DATA and not packet.marked and waiting > self.wire.ecn_bytes:
             port.marks += 1
             packet = replace(packet, marked=True)
-        start_ps, departure_ps = port.put(now_ps, size)
+        size = self.size(packet)
+        passage = port.hurry(now_ps, size) if packet.trimmed else port.put(now_ps, size)
         switch, number = place
         directed = self.first_directed(switch) + number - 1
         unlucky = self.is_unlucky(port, self.threshold(place), directed)
-        if unlucky or self.is_down(place, start_ps):
+        if unlucky or self.is_down(place, passage.start_ps):
             port.lost += 1
             return
 
         far = self.cables.get(place, (self.tree.switches + self.host_at(place), 0))
-        self.at(departure_ps + port.wire.latency_ps, Kind.ARRIVE, *far, packet)
+        self.arrive_later(far, packet, passage, port.wire.latency_ps)
 
     def is_down(self, place: Place, start_ps: int) -> bool:
         """Return whether the link behind a port is down when a transmission starts."""
@@ -285,7 +305,7 @@ class Network:
 
     def is_unlucky(self, port: Port, threshold: int, directed: int) -> bool:
         """Return whether chance loses the packet that a port has accepted last."""
-        count = len(port.log) - 1
+        count = port.packets - 1
         drawn = draws.number(self.scenario.seed, draws.Purpose.LOSS, directed, count)
         return drawn < threshold
 

@@ -37,6 +37,7 @@ class NsccWindow:
     network_ps: int
     base_ps: int
     gap_ps: int
+    trims: bool = False
     window: int = field(init=False)
     largest: int = field(init=False)
     scale: int = field(init=False)
@@ -53,6 +54,7 @@ class NsccWindow:
     achieved: int = 0
     to_ignore: int = 0
     ignored: int = 0
+    was_trimmed: bool = False
 
     def __post_init__(self) -> None:
         one_and_a_half = 3 * self.base_ps * PARTS // (2 * self.gap_ps)
@@ -63,8 +65,8 @@ class NsccWindow:
 
     @property
     def target_ps(self) -> int:
-        """Return the target queueing delay: without trimming, the network's zero-load RTT."""
-        return self.network_ps
+        """Return the target queueing delay: the network's zero-load RTT; with trimming, 3/4."""
+        return self.network_ps * 3 // 4 if self.trims else self.network_ps
 
     def allows(self, outstanding: int) -> bool:
         return (outstanding + 1) * PARTS <= self.window
@@ -111,9 +113,11 @@ class NsccWindow:
         arrived, is_first = self.achieved, self.period_ends_ps == 0
         self.period_ends_ps = news.now_ps + self.base_ps + self.target_ps
         self.achieved = 0
-        if is_first or delay_ps <= 4 * self.target_ps or arrived * PARTS >= self.largest // 8:
+        is_long = self.was_trimmed or delay_ps > 4 * self.target_ps
+        if is_first or not is_long or arrived * PARTS >= self.largest // 8:
             return False
 
+        self.was_trimmed = False
         self.window = max(1, arrived) * PARTS
         self.to_ignore, self.ignored = news.outstanding, 0
         return True
@@ -163,6 +167,21 @@ class NsccWindow:
 
     def on_timeout(self, now_ps: int) -> None:
         pass
+
+    def on_nack(self, acked: int, outstanding: int, now_ps: int) -> None:
+        """A queue that trims counts as long as the network's zero-load RTT."""
+        self.learn(self.network_ps, True)
+        self.waiting += acked
+        self.achieved += acked
+        self.ignored += acked + 1
+        self.was_trimmed = True
+        nothing = News(
+            acked=0, rtt_ps=None, marked=True, outstanding=outstanding, first_ps=0, now_ps=now_ps
+        )
+        if self.is_settled_quickly(nothing, 0):
+            self.owed = self.waiting = 0
+        else:
+            self.on_resent()
 
     def on_resent(self) -> None:
         self.window = max(self.window - PARTS, PARTS)

@@ -10,7 +10,8 @@ Waypoint = tuple[int, int]
 class Packet:
     """`total`: how many packets of the flow the receiver has; `held`: with SACK, which.
 
-    `waypoint`: Host DR's (agg position, core index).
+    `waypoint`: Host DR's (agg position, core index). `trimmed`: data that a switch has cut to its
+    headers, or the ACK that tells of it, a NACK.
     """
 
     flow: int
@@ -23,3 +24,4 @@ class Packet:
     total: int = 0
     held: frozenset[int] = frozenset()
     waypoint: Waypoint | None = None
+    trimmed: bool = False

@@ -6,11 +6,22 @@ from tests.naive.wire import Wire
 
 
 @dataclass(slots=True)
+class Passage:
+    """A packet's way through a queue: when it came, when it is sent, when its last bit is out."""
+
+    size: int
+    enqueued_ps: int
+    start_ps: int
+    departure_ps: int
+
+
+@dataclass(slots=True)
 class Port:
     """An output queue and its link.
 
-    `log` has (enqueued, last bit left, bytes) of every packet that was accepted. `slow` says from
-    when on it is like another wire.
+    `log` has every packet that was accepted, `hurried` those with priority: they go before all that
+    wait, and wait behind what is being sent and behind each other. `slow` says from when on it is
+    like another wire.
     """
 
     wire: Wire
@@ -20,34 +31,49 @@ class Port:
     drops: int = 0
     marks: int = 0
     lost: int = 0
-    log: list[tuple[int, int, int]] = field(default_factory=list)
+    trims: int = 0
+    log: list[Passage] = field(default_factory=list)
+    hurried: list[Passage] = field(default_factory=list)
 
     def bytes_at(self, now_ps: int) -> int:
-        """Return the bytes of the packets that have not completely left."""
-        total = 0
-        for _, departure_ps, size in reversed(self.log):
-            if departure_ps <= now_ps:
-                break
-            total += size
-        return total
+        """Return the bytes of the packets without priority that have not completely left."""
+        return waiting_bytes(self.log, now_ps)
+
+    def hurried_bytes_at(self, now_ps: int) -> int:
+        return waiting_bytes(self.hurried, now_ps)
 
     def stale_bytes_at(self, then_ps: int) -> int:
         """Return what `bytes_at` said at an instant in the past, before its arrivals."""
-        return sum(
-            size
-            for enqueued_ps, departure_ps, size in self.log
-            if enqueued_ps < then_ps < departure_ps
-        )
+        return sum(one.size for one in self.log if one.enqueued_ps < then_ps < one.departure_ps)
 
-    def put(self, now_ps: int, size: int) -> tuple[int, int]:
-        """Accept a packet; return when its transmission starts and when its last bit has left."""
+    def put(self, now_ps: int, size: int) -> Passage:
+        """Accept a packet."""
         start_ps = max(self.free_ps, now_ps)
         wire = self.wire_at(start_ps)
         departure_ps = start_ps + wire.sending_ps(size)
         self.free_ps = start_ps + wire.sending_ps(size + wire.gap_bytes)
-        self.log.append((now_ps, departure_ps, size))
+        passage = Passage(size, now_ps, start_ps, departure_ps)
+        self.log.append(passage)
         self.max_bytes = max(self.max_bytes, self.bytes_at(now_ps))
-        return start_ps, departure_ps
+        return passage
+
+    def hurry(self, now_ps: int, size: int) -> Passage:
+        """Accept a packet with priority: all that is not being sent yet gives way."""
+        slot_ps = self.wire.sending_ps(size + self.wire.gap_bytes)
+        waiting = [one for one in self.log if one.start_ps > now_ps]
+        start_ps = waiting[0].start_ps if waiting else max(self.free_ps, now_ps)
+        for one in waiting:
+            one.start_ps += slot_ps
+            one.departure_ps += slot_ps
+
+        self.free_ps = max(self.free_ps, now_ps) + slot_ps
+        passage = Passage(size, now_ps, start_ps, start_ps + self.wire.sending_ps(size))
+        self.hurried.append(passage)
+        return passage
+
+    @property
+    def packets(self) -> int:
+        return len(self.log) + len(self.hurried)
 
     def wire_at(self, start_ps: int) -> Wire:
         """Return the wire as it is when a transmission starts."""
@@ -56,11 +82,18 @@ class Port:
     @property
     def load_bytes(self) -> int:
         """Return the bytes of all packets that were accepted."""
-        return sum(size for _, _, size in self.log)
+        return sum(one.size for one in self.log + self.hurried)
 
     def byte_ps(self, end_ps: int) -> int:
         """Return the integral of the occupancy from 0 to `end_ps`."""
-        return sum(
-            size * (min(departure_ps, end_ps) - enqueued_ps)
-            for enqueued_ps, departure_ps, size in self.log
-        )
+        return sum(one.size * (min(one.departure_ps, end_ps) - one.enqueued_ps) for one in self.log)
+
+
+def waiting_bytes(log: list[Passage], now_ps: int) -> int:
+    """Return the bytes of the packets of a queue that have not completely left."""
+    total = 0
+    for one in reversed(log):
+        if one.departure_ps <= now_ps:
+            break
+        total += one.size
+    return total

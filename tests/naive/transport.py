@@ -34,6 +34,8 @@ class Sent:
     label: int
     is_acked: bool = False
     is_resent: bool = False
+    is_trimmed: bool = False
+    is_again: bool = False
 
 
 @dataclass(slots=True)
@@ -148,12 +150,16 @@ class Recovery(Protocol):
         `total` counts what the receiver has, `held` names it where it does.
         """
 
+    def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+        """Take in that a switch has cut a packet; return whether the message is complete."""
+
 
 @dataclass(slots=True)
 class Erasure:
     """Every packet is a new symbol, and any `packets` of them complete the message.
 
-    Having sent as many the sender pauses once, for an srtt; then it sends until it is done.
+    Having sent as many, and one more for each that a switch has cut, the sender pauses once, for an
+    srtt; then it sends until it is done.
     """
 
     packets: int
@@ -161,15 +167,18 @@ class Erasure:
     timer: Timer
     pacer: Pacer
     acked: int = 0
+    trimmed: int = 0
     pause_ends_ps: int = 0
 
     def ready_ps(self) -> int:
+        if self.memory.count < self.packets + self.trimmed:
+            return self.pacer.due_ps
         return max(self.pacer.due_ps, self.pause_ends_ps)
 
     def send(self, label: int, now_ps: int) -> int:
         psn = self.memory.add(label, now_ps)
         self.pacer.sent(now_ps)
-        if self.memory.count == self.packets:
+        if self.memory.count == self.packets + self.trimmed:
             self.pause_ends_ps = now_ps + self.timer.pause_ps
         return psn
 
@@ -180,6 +189,13 @@ class Erasure:
             self.timer.sample(now_ps - packet.sent_ps)
 
         # An older ACK with a smaller count may arrive later.
+        self.acked = max(self.acked, total)
+        return self.acked >= self.packets
+
+    def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+        self.trimmed += 1
+        if self.memory.knows(psn):
+            self.memory.at(psn).is_acked = True
         self.acked = max(self.acked, total)
         return self.acked >= self.packets
 
@@ -205,6 +221,9 @@ class Congestion(Protocol):
     def on_resent(self) -> None:
         """Learn that a packet is sent again."""
 
+    def on_nack(self, acked: int, outstanding: int, now_ps: int) -> None:
+        """Learn that a switch has cut a packet; so many more have arrived, others are under way."""
+
 
 class FixedRate:
     """No congestion control: the pace is all."""
@@ -225,6 +244,9 @@ class FixedRate:
         pass
 
     def on_resent(self) -> None:
+        pass
+
+    def on_nack(self, acked: int, outstanding: int, now_ps: int) -> None:
         pass
 
 
@@ -288,6 +310,9 @@ class SwiftWindow:
     def on_resent(self) -> None:
         pass
 
+    def on_nack(self, acked: int, outstanding: int, now_ps: int) -> None:
+        self.on_late_hole(now_ps)
+
     def halve(self, now_ps: int) -> None:
         self.cut(self.window // 2, now_ps)
 
@@ -306,6 +331,9 @@ class Sack:
     the lowest hole is late by packet numbers, or when it has timed out. A packet that is seen to
     have been sent again in vain (its ACK is there within `base_ps`, which no RTT is below) keeps
     late holes from rounds for an srtt.
+
+    What a switch has cut is in no round: it goes first of all, the lowest first, as soon as the
+    window lets it, or when for a timeout nothing was heard.
     """
 
     packets: int
@@ -324,9 +352,20 @@ class Sack:
     patient_ps: int = 0
     round: list[int] = field(default_factory=list)
     round_before_ps: int = 0
+    round_is_of_late: bool = False
+    trims: bool = False
+    trimmed: set[int] = field(default_factory=set)
+    heard_ps: int = 0
+
+    @property
+    def outstanding(self) -> int:
+        return self.memory.count - self.acked - len(self.trimmed)
+
+    def has_trimmed(self) -> bool:
+        return bool(self.trimmed) and self.congestion.allows(self.outstanding)
 
     def ready_ps(self) -> int:
-        if self.round or self.has_new():
+        if self.round or self.has_trimmed() or self.has_new():
             return self.pacer.due_ps
         return max(self.pacer.due_ps, self.deadline_ps())
 
@@ -334,23 +373,34 @@ class Sack:
         """Tell whether a packet that was never sent may go."""
         is_left = self.memory.count < self.packets
         is_near = self.memory.count < self.lowest + self.memory.places
-        return is_left and is_near and self.congestion.allows(self.memory.count - self.acked)
+        return is_left and is_near and self.congestion.allows(self.outstanding)
 
     def deadline_ps(self) -> int:
         """Return when the lowest unacknowledged packet times out; doubled on repetition."""
         if self.lowest >= self.memory.count:
             return NEVER
         wait_ps = self.timer.timeout_ps << min(self.backoff, MOST_DOUBLINGS)
-        return self.memory.at(self.lowest).sent_ps + wait_ps
+        since_ps = self.memory.at(self.lowest).sent_ps
+        return (self.heard_ps if self.lowest in self.trimmed else since_ps) + wait_ps
 
     def send(self, label: int, now_ps: int) -> int:
-        if not self.round and self.deadline_ps() <= now_ps:
+        is_first = self.has_trimmed()
+        if not is_first and not self.round and self.deadline_ps() <= now_ps:
+            is_first = self.lowest in self.trimmed
             before_ps = now_ps - self.timer.timeout_ps
-            self.begin_round(self.lowest, self.memory.count, before_ps)
+            if not is_first:
+                self.begin_round(self.lowest, self.memory.count, before_ps, of_late=False)
             self.backoff += 1
             self.congestion.on_timeout(now_ps)
 
-        if self.round:
+        if is_first:
+            psn = min(self.trimmed)
+            self.trimmed.remove(psn)
+            # Which copy an ACK is of is known, unless one was sent again without a NACK.
+            was = self.memory.at(psn)
+            again = Sent(now_ps, label, is_resent=was.is_resent, is_again=True)
+            self.memory.packets[psn % self.memory.places] = again
+        elif self.round:
             psn = self.round.pop(0)
             self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
             self.skip()
@@ -360,20 +410,25 @@ class Sack:
         self.pacer.sent(now_ps)
         return psn
 
-    def begin_round(self, first: int, end: int, before_ps: int) -> None:
+    def begin_round(self, first: int, end: int, before_ps: int, of_late: bool) -> None:
         self.round = list(range(first, end))
         self.round_before_ps = before_ps
+        self.round_is_of_late = of_late
         self.skip()
 
     def skip(self) -> None:
         """Leave out what has arrived meanwhile and what was sent too lately."""
         while self.round:
             packet = self.memory.at(self.round[0])
-            if not packet.is_acked and packet.sent_ps <= self.round_before_ps:
+            is_known = packet.is_acked or packet.is_trimmed
+            is_again = self.trims and self.round_is_of_late
+            is_again = is_again and (packet.is_resent or packet.is_again)
+            if not is_known and not is_again and packet.sent_ps <= self.round_before_ps:
                 return
             self.round.pop(0)
 
     def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
+        self.heard_ps = now_ps
         for other in sorted(held):
             self.note(other)
 
@@ -394,18 +449,18 @@ class Sack:
         # bounds those that have been. The lowest of all is what the window hears of.
         first, end = max(self.lowest, self.recover), self.highest - self.threshold
         if first < end and not self.round and now_ps >= self.patient_ps:
-            if self.lowest >= self.recover:
-                self.congestion.on_late_hole(now_ps)
+            is_lowest = self.lowest >= self.recover
             self.recover = end
-            self.begin_round(first, end, now_ps)
+            self.begin_round(first, end, now_ps, of_late=True)
+            if is_lowest and (self.round or not self.trims):
+                self.congestion.on_late_hole(now_ps)
 
-        outstanding = self.memory.count - self.acked
         self.congestion.on_ack(
             News(
                 acked=self.acked - self.counted,
                 rtt_ps=rtt_ps,
                 marked=marked,
-                outstanding=outstanding,
+                outstanding=self.outstanding,
                 first_ps=self.pacer.first_ps,
                 now_ps=now_ps,
             )
@@ -413,11 +468,27 @@ class Sack:
         self.counted = self.acked
         return self.acked >= self.packets
 
+    def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+        self.heard_ps = now_ps
+        for other in sorted(held):
+            self.note(other)
+
+        is_known = psn < self.lowest or self.memory.at(psn).is_acked or psn in self.trimmed
+        if not is_known:
+            self.trimmed.add(psn)
+            self.memory.at(psn).is_trimmed = True
+            self.skip()
+            self.congestion.on_nack(self.acked - self.counted, self.outstanding, now_ps)
+            self.counted = self.acked
+        return self.acked >= self.packets
+
     def note(self, psn: int) -> None:
         """Mark a packet that the receiver holds."""
         if psn < self.lowest or self.memory.at(psn).is_acked:
             return
         self.memory.at(psn).is_acked = True
+        self.memory.at(psn).is_trimmed = False
+        self.trimmed.discard(psn)
         self.acked += 1
         self.highest = max(self.highest, psn)
 
@@ -439,7 +510,9 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
     base_ps = wire.zero_load_rtt_ps * hops // wire.longest_path
     congestion: Congestion = FixedRate()
     if options.congestion == "nscc":
-        congestion = NsccWindow(wire.rate_bps, wire.zero_load_rtt_ps, base_ps, gap_ps)
+        congestion = NsccWindow(
+            wire.rate_bps, wire.zero_load_rtt_ps, base_ps, gap_ps, trims=options.trimming
+        )
     elif options.congestion != "fixed":
         most_holes, most_delays = PATIENCE[options.congestion]
         whole_ps = wire.zero_load_rtt_ps + wire.sending_ps(SWIFT_QUEUE_BYTES)
@@ -447,4 +520,13 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
         window = min(max(target_ps * PARTS // gap_ps, PARTS), MOST_REMEMBERED * PARTS)
         most_delays = min(most_delays, memory.places)
         congestion = SwiftWindow(target_ps, timer, most_holes, most_delays, window)
-    return Sack(packets, options.sack_threshold, base_ps, memory, timer, pacer, congestion)
+    return Sack(
+        packets,
+        options.sack_threshold,
+        base_ps,
+        memory,
+        timer,
+        pacer,
+        congestion,
+        trims=options.trimming,
+    )

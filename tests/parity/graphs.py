@@ -101,6 +101,7 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True) -> Scenario:
         write_workload(path, draw(graphs()), About(ranks=TREE.hosts))
         placement = draw(st.sampled_from(("packed", "random")))
         traffic = {"collective": Collective(matrix="workload", file=str(path), placement=placement)}
+    broken = draw(failures(TREE))
     return Scenario(
         policy=draw(st.sampled_from(tuple(POLICIES))),
         seed=draw(st.integers(0, 2**63 - 1)),
@@ -110,8 +111,8 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True) -> Scenario:
             latency_ns=draw(st.sampled_from((500, 83.56, 10_000))),
         ),
         load_balancer=draw(options()) if is_any else LoadBalancer(),
-        transport=draw(transports()),
-        failures=draw(failures(TREE)),
+        transport=draw(transports(can_trim=not broken.degraded)),
+        failures=broken,
         **traffic,
     )
 

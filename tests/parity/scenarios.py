@@ -63,6 +63,15 @@ NSCC_INCAST: dict[str, Any] = {
 }
 
 
+# All to one, and queues so short that most is cut.
+TRIMMING: dict[str, Any] = {
+    "fabric": Fabric(k=4, queue_bytes=30_000),
+    "collective": Collective(
+        matrix="pairs", message_bytes=40 * 4096, pairs=tuple((host, 0) for host in range(1, 16))
+    ),
+}
+
+
 @st.composite
 def scenarios(draw: Any, policy: str) -> Scenario:
     """Draw a scenario: a small fabric, and at most about MOST_PACKETS data packets."""
@@ -70,10 +79,12 @@ def scenarios(draw: Any, policy: str) -> Scenario:
     tree = Fabric(**shape).tree
     machines = Fabric(**{**shape, "planes": None}).tree
     payload = draw(st.sampled_from((4096, 1000, 256)))
+    fabric = draw(fabrics(shape, payload))
+    broken = draw(failures(tree))
     return Scenario(
         policy=policy,
         seed=draw(st.one_of(st.integers(0, 50), st.integers(0, 2**63 - 1))),
-        fabric=draw(fabrics(shape, payload)),
+        fabric=fabric,
         packets=Packets(
             payload_bytes=payload,
             ack_bytes=draw(st.sampled_from((64, 200))),
@@ -82,8 +93,8 @@ def scenarios(draw: Any, policy: str) -> Scenario:
         ),
         load_balancer=draw(options()),
         collective=draw(collectives(machines, payload, POLICIES[policy].subflows)),
-        transport=draw(transports()),
-        failures=draw(failures(tree)),
+        transport=draw(transports(fabric.queue_bytes > 0 and not broken.degraded)),
+        failures=broken,
     )
 
 
@@ -186,7 +197,7 @@ def options(draw: Any) -> LoadBalancer:
 
 
 @st.composite
-def transports(draw: Any) -> Transport:
+def transports(draw: Any, can_trim: bool) -> Transport:
     recovery, congestion = draw(
         st.sampled_from(
             (
@@ -207,6 +218,7 @@ def transports(draw: Any) -> Transport:
         random_phases=draw(st.booleans()),
         timer_floor_rtt=draw(st.sampled_from((3, 0, 1, 2.5))),
         rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
+        trimming=can_trim and draw(st.booleans()),
     )
 
 

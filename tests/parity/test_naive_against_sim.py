@@ -19,12 +19,13 @@ from fattree.experiment import (
     Transport,
 )
 from fattree.policies import POLICIES
+from fattree.sections.hosts import Congestion
 from sim.results import Ports
 from tests import naive
 from tests.naive.host import Flow
 from tests.naive.nscc import NsccWindow
 from tests.naive.transport import Sack
-from tests.parity.scenarios import HORIZON_PS, NSCC_INCAST, scenarios
+from tests.parity.scenarios import HORIZON_PS, NSCC_INCAST, TRIMMING, scenarios
 
 MOST_TRANSMISSIONS = 20_000
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,7 +42,7 @@ def of_naive(network: naive.Network) -> dict[str, Any]:
         "transmissions": [flow.transmissions for flow in flows],
         "freezes": [flow.freezes for flow in flows],
         "ports": [of_port(port, network.end_ps) for port in network.ports.values()],
-        "hosts": [(port.load_bytes, len(port.log)) for port in links],
+        "hosts": [(port.load_bytes, port.packets) for port in links],
         "host_lost": sum(port.lost for port in links),
         "unroutable": network.unrouted,
     }
@@ -49,9 +50,10 @@ def of_naive(network: naive.Network) -> dict[str, Any]:
 
 def of_port(port: naive.Port, end_ps: int) -> dict[str, int]:
     return {
-        "packets": len(port.log),
+        "packets": port.packets,
         "bytes": port.load_bytes,
         "dropped": port.drops,
+        "trimmed": port.trims,
         "marked": port.marks,
         "lost_to_failure": port.lost,
         "max_queue_bytes": port.max_bytes,
@@ -99,6 +101,16 @@ def assert_same(scenario: Scenario) -> None:
 @settings(LENIENT, max_examples=8)
 def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.DataObject) -> None:
     assert_same(data.draw(scenarios(policy)))
+
+
+@pytest.mark.parametrize("congestion", ["fixed", "mswift", "nscc"])
+@pytest.mark.parametrize("policy", ["host_pkt_ar", "uet_bitmap", "host_flowlet_ar", "ofan"])
+def test_what_is_trimmed_is_sent_again_alike(policy: str, congestion: Congestion) -> None:
+    transport = Transport(recovery="sack", congestion=congestion, trimming=True)
+    chosen = Scenario(policy=policy, transport=transport, **TRIMMING)
+    result = sim.run(chosen, horizon_ps=HORIZON_PS)
+    assert result.ports.trimmed.sum() > 100
+    assert of_sim(result) == of_naive(naive.run(chosen, HORIZON_PS))
 
 
 def nscc_window(flow: Flow) -> NsccWindow:

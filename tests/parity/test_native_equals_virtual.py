@@ -26,7 +26,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from tests.emulation.virtual.python_machine import PythonMachine
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW
+from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
@@ -37,6 +37,7 @@ FAILING = {
     f"G = {rtts:g} RTT": Failures(events=BREAKS, convergence_rtt=rtts)
     for rtts in (0, 2, float("inf"))
 }
+TRIMMED_SACK = Transport(recovery="sack", trimming=True)
 TIGHT = Fabric(k=4, queue_bytes=10_000)
 
 
@@ -88,6 +89,14 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
             "transport": Transport(recovery="sack", congestion="mswift"),
         },
         {"policy": "host_pkt_ar", **NSCC_INCAST},
+        {**TRIMMING, "transport": Transport(trimming=True)},
+        {"policy": "jsq", **TRIMMING, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
+        {
+            "policy": "uet_bitmap",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
+        },
         {"policy": "rsq", "fabric": TIGHT},
         {
             "policy": "host_dr",
@@ -114,6 +123,10 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
         "drops and SACK",
         "drops and MSwift",
         "NSCC's incast",
+        "trimming",
+        "trimming and SACK",
+        "trimming, waypoints and failures",
+        "trimming and NSCC",
         "drops",
         "waypoints and SACK",
         "ring",

@@ -23,22 +23,25 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from sim.run_frames import flow_frame, port_frame
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW
+from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING
 
 SMALL = Collective(message_bytes=24 * 4096)
+TRIMMED_SACK = Transport(recovery="sack", trimming=True)
+TRIMMED_NSCC = Transport(recovery="sack", congestion="nscc", trimming=True)
 EXACT = (
     "cct_ps",
     "sending_cct_ps",
     "bound_ps",
     "max_queue_bytes",
     "dropped",
+    "trimmed",
     "marked",
     "lost_to_failure",
     "transmissions",
     "packet_hops",
     "freezes",
 )
-COUNTS = ("packets", "bytes", "dropped", "marked", "lost_to_failure", "max_queue_bytes")
+COUNTS = ("packets", "bytes", "dropped", "trimmed", "marked", "lost_to_failure", "max_queue_bytes")
 
 
 def scenario(policy: str, **settings: Any) -> Scenario:
@@ -89,6 +92,10 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         {"failures": SLOW},
         {"failures": SLOW, "policy": "host_dr"},
         NSCC_INCAST,
+        {**TRIMMING, "transport": Transport(trimming=True)},
+        {"policy": "switch_pkt_ar", **TRIMMING, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
+        {"policy": "uet_bitmap", **TRIMMING, "transport": TRIMMED_NSCC},
         {"load_balancer": LoadBalancer(edge_pointers="pod")},
         {"load_balancer": LoadBalancer(agg_pointers="edge"), "failures": Failures(rate=0.05)},
     ],
@@ -102,6 +109,10 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "links at a fraction of their rate",
         "links at a fraction of their rate, Host DR",
         "NSCC's incast",
+        "trimming",
+        "trimming and SACK",
+        "trimming, waypoints and failures",
+        "trimming and NSCC",
         "coarser pointers",
         "finer pointers",
     ],

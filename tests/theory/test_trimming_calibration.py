@@ -1,0 +1,38 @@
+"""With trimming an incast takes about what its link needs, and nobody waits for a timeout.
+
+docs/transport.md has the figures.
+"""
+
+import pytest
+
+from fattree.experiment import Collective, Fabric, Scenario, Transport
+from sim.engine import run
+
+MESSAGE = 8 << 20
+
+
+def incast(senders: int, trimming: bool) -> tuple[float, int]:
+    """Return the CCT over what the link needs, and what was sent again without having been cut."""
+    scenario = Scenario(
+        policy="ofan",
+        seed=1,
+        fabric=Fabric(k=8),
+        collective=Collective(
+            matrix="pairs",
+            message_bytes=MESSAGE,
+            pairs=tuple((4 + sender, 0) for sender in range(senders)),
+        ),
+        transport=Transport(recovery="sack", congestion="nscc", trimming=trimming),
+    )
+    result = run(scenario)
+    packets = senders * MESSAGE // 4096
+    again = int(result.transmissions.sum() - packets - result.ports.trimmed.sum())
+    return result.cct_ps / (packets * scenario.slot_ps), again
+
+
+@pytest.mark.parametrize("senders", [8, 32])
+def test_an_incast_takes_as_long_as_its_link_needs(senders: int) -> None:
+    over_link, again = incast(senders, trimming=True)
+    assert 1 <= over_link <= 1.03 and again == 0
+    without, lost = incast(senders, trimming=False)
+    assert without > over_link and lost > 0
