@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -55,8 +54,6 @@ def test_an_incast_is_cut_and_never_dropped_and_sends_again_what_was_cut_alone()
     trimmed = result.ports.trimmed.sum()
     assert trimmed > 0 and result.ports.dropped.sum() == 0
     assert result.transmissions.sum() == 15 * 40 + trimmed
-    # Only the last link has more to carry than it can.
-    assert np.count_nonzero(result.ports.trimmed) == 1
     assert result.record.trimmed == trimmed
 
 
