@@ -3,12 +3,12 @@
 import pytest
 
 from fattree.experiment import LoadBalancer, Scenario, Transport
+from fattree.sections.hosts import Congestion
 from hostagent import congestion, labels, nscc, swift, transport
-from hostagent.labels import PATHS
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
 from hostagent.roce import NAK_SYNDROME, parse, parse_trimmed
 from hostagent.rules import rules
-from hostagent.state import NEVER, TRIMMED_PENALTY
+from hostagent.state import NEVER, PATHS, TRIMMED_PENALTY
 from tests.hostagent.conftest import GAP_PS, Sender
 
 RTT = Scenario().zero_load_rtt_ps
@@ -108,7 +108,8 @@ def test_each_symbol_that_was_cut_is_made_up_for_without_a_pause(erasure: Sender
 
 
 def test_swift_and_its_kin_take_a_nack_for_a_late_hole() -> None:
-    for name, holes in (("swift", 1), ("lazy_swift", 5), ("mswift", 5)):
+    patience: dict[Congestion, int] = {"swift": 1, "lazy_swift": 5, "mswift": 5}
+    for name, holes in patience.items():
         settings = Transport(recovery="sack", congestion=name, trimming=True)
         sender = Sender(Scenario(transport=settings), packets=400)
         sent(sender, 20)
