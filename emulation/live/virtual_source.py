@@ -289,6 +289,8 @@ class VirtualSource:
         slow = SlowLink(link, rate, rate)
         if after(self._slow, (slow,)) == self._slow:
             raise LiveError(f"{link_name(tree, link)} is {at_rate(rate)} already")
+        if self.scenario.transport.trimming:
+            raise LiveError("links of switches that trim (transport.trimming) keep their rate")
 
         self._inject(LinkChange(paced=frozenset((slow,))))
         self._clicked_slow = after(self._clicked_slow, (slow,))

@@ -10,7 +10,15 @@ from emulation.live.source import LiveError
 from emulation.live.virtual_source import VirtualSource, default_speed
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import AddressError
-from fattree.experiment import Collective, Degraded, Fabric, FailureEvent, Failures, Scenario
+from fattree.experiment import (
+    Collective,
+    Degraded,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Scenario,
+    Transport,
+)
 from fattree.slow_links import SlowLink
 
 CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
@@ -164,6 +172,14 @@ def test_a_link_that_was_slowed_by_hand_is_slow_in_the_next_run_and_spared(hand:
     assert snapshot.changes[0].rate == 0.25
     source.set_rate(IDLE_LINK, 1)
     source.start("ofan")
+    assert source.snapshot().slow == ()
+
+
+def test_links_of_switches_that_trim_keep_their_rate(hand: Hand) -> None:
+    trimming = scenario(transport=Transport(trimming=True))
+    source = VirtualSource(trimming, speed=1e-6, clock=hand)
+    with pytest.raises(LiveError, match="keep their rate"):
+        source.set_rate(IDLE_LINK, 0.25)
     assert source.snapshot().slow == ()
 
 
