@@ -22,6 +22,7 @@ from hostagent.state import NEVER
 
 TREE = FatTree(4)
 SCENARIO = Scenario(fabric=Fabric(k=4), transport=Transport(random_phases=False))
+SACK = SCENARIO.model_copy(update={"transport": Transport(recovery="sack")})
 HERE, THERE = 0, 15
 between = partial(ends, TREE)
 
@@ -122,11 +123,16 @@ def test_a_flow_starts_when_all_that_it_waits_for_are_complete_here() -> None:
     assert endpoint.started_ps(2) == 2000
 
 
+def test_an_ack_stands_for_those_before_it_that_were_lost() -> None:
+    endpoint = host(flows((HERE, THERE, 5)), SACK)
+    for slot in range(4):
+        endpoint.send(slot * SCENARIO.slot_ps)
+    endpoint.receive(SCENARIO.slot_ps * 4, ack_to_here(0, 2, 3))
+    assert endpoint.sender(0).acked == 3
+
+
 def test_sack_reports_the_lowest_missing_packet_and_all_beyond_it() -> None:
-    endpoint = host(
-        flows((THERE, HERE, 8)),
-        SCENARIO.model_copy(update={"transport": Transport(recovery="sack")}),
-    )
+    endpoint = host(flows((THERE, HERE, 8)), SACK)
     for psn in (0, 2, 3, 5):
         endpoint.receive(0, data_to_here(0, psn))
     acks = [parse(endpoint.send(0).frame) for _ in range(4)]  # type: ignore[union-attr]

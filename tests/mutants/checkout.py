@@ -15,7 +15,9 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_BYTES = 6 << 30
+MOST_BYTES = 4 << 30
+# Real interfaces are tested by whoever may make them.
+MARKS = "not slow" if os.geteuid() == 0 else "not slow and not root"
 # pytest's exit codes: all passed, some failed, nothing to run.
 PASSED, FAILED, NOTHING = 0, 1, 5
 
@@ -74,7 +76,7 @@ class Checkout:
         words = self.caches / "words"
         with words.open("wb") as output:
             process = subprocess.Popen(
-                [*command, "-m", "not slow and not root", *options],
+                [*command, "-m", MARKS, *options],
                 cwd=self.folder,
                 env=environment | extra,
                 stdin=subprocess.DEVNULL,

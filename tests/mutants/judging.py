@@ -18,7 +18,7 @@ FIRST_S, GROWTH = 5, 3
 # Seconds that a process may take beyond a multiple of what its tests take without a mutant: of the
 # processor, so that a busy machine makes no mutant look noticed, and of the clock, as a mutant may
 # wait forever.
-SLOWER, MARGIN_S, MARGIN_WALL_S = 4, 30, 240
+SLOWER, MARGIN_S, MARGIN_WALL_S = 4, 30, 60
 # To compile kernels that no cache holds.
 COMPILING_S = 120
 
@@ -126,7 +126,7 @@ def noticing(
     ended = checkout.pytest(
         ["-x", *excused, *tests],
         cpu_s=usual + MARGIN_S,
-        wall_s=2 * usual + MARGIN_WALL_S,
+        wall_s=4 * usual + MARGIN_WALL_S,
         extra={"PYTHONDONTWRITEBYTECODE": "1"} | kernels(interpreted),
     )
     if ended.status in (PASSED, NOTHING):

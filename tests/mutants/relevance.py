@@ -9,7 +9,7 @@ from tests.mutants.faults import package_of
 ROOMS = {
     "fattree": ("tests/fattree",),
     "controller": ("tests/controller",),
-    "hostagent": ("tests/hostagent",),
+    "hostagent": ("tests/hostagent", "tests/test_isolation.py"),
     "sim": ("tests/sim", "tests/theory"),
     "emulation/softswitch": ("tests/emulation/softswitch",),
 }
@@ -23,6 +23,7 @@ FEW = tuple(
 )
 # The simulator's windows around P4 programs.
 WINDOWS = "tests/parity/test_native_equals_virtual.py"
+HOST_RULES = "tests/parity/test_host_rules.py"
 VIRTUAL = "tests/emulation/virtual/test_parity.py"
 PROGRAMS = "tests/dataplane"
 
@@ -30,8 +31,8 @@ PROGRAMS = "tests/dataplane"
 NEIGHBOURS = {
     "fattree": (NAIVE, "tests/controller", "tests/sim", VIRTUAL),
     "controller": (VIRTUAL, "tests/parity/test_local_repair.py", "tests/emulation/virtual"),
-    "hostagent": (NAIVE, VIRTUAL, "tests/emulation/virtual"),
-    "sim": (NAIVE, "tests/parity/test_programs_equal_kernels.py", WINDOWS),
+    "hostagent": (NAIVE, VIRTUAL, HOST_RULES, "tests/emulation/mininet/test_agent.py"),
+    "sim": (NAIVE, "tests/parity/test_programs_equal_kernels.py", WINDOWS, HOST_RULES),
     "emulation/softswitch": (
         PROGRAMS,
         VIRTUAL,

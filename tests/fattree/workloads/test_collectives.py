@@ -85,6 +85,13 @@ def test_no_rank_but_the_first_has_children_in_both_trees(count: int) -> None:
         assert np.bincount(tree[tree >= 0]).max() <= 2
 
 
+def test_the_second_tree_is_the_first_from_behind_or_a_rank_further() -> None:
+    first, second = two_trees(np.arange(8))[1].tolist()
+    assert second == [-1 if up < 0 else 7 - up for up in reversed(first)]
+    first, second = two_trees(np.arange(7))[1].tolist()
+    assert second == [-1 if up < 0 else (up + 1) % 7 for up in [first[6], *first[:6]]]
+
+
 def test_a_tree_is_no_higher_than_the_logarithm() -> None:
     assert parents(8).tolist() == [-1, 2, 4, 2, 0, 6, 4, 6]
 

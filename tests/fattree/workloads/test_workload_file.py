@@ -49,6 +49,22 @@ def test_ranks_become_hosts(tmp_path: Path) -> None:
     assert longest_computation_ps(FatTree(4), found) == 700
 
 
+def test_transfers_of_one_depth_share_the_rate_of_their_host(tmp_path: Path) -> None:
+    # Rank 0 sends to 1 and 2 at once, and 3 sends to 1 and computes; then 1 alone sends.
+    graph = Graph(
+        source=np.array([0, 0, 3, 3, 1]),
+        destination=np.array([1, 2, 1, 3, 2]),
+        size=np.array([9, 9, 9, 0, 9]),
+        compute_ps=np.array([0, 0, 0, 5, 0]),
+        waiting=np.array([4]),
+        awaited=np.array([0]),
+    )
+    path = written(tmp_path, graph, replace(ABOUT, ranks=4))
+    collective = Collective(matrix="workload", file=path, hosts="pod1")
+    found = flows(Scenario(fabric=Fabric(k=4), collective=collective))
+    assert found.share.tolist() == [2, 2, 2, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
