@@ -152,7 +152,8 @@ class Verdict:
 
     `ours` has numbers with spread and seeds; `paper` the paper's; `why` and `evidence` explain all
     but a plain "holds". `seeds` are the fewest that any part of it was decided with, None where
-    nothing is drawn at random.
+    nothing is drawn at random. `panel` is the picture that shows it, by default the one that the
+    claim names first.
     """
 
     claim: str
@@ -163,6 +164,7 @@ class Verdict:
     evidence: str = ""
     criterion: str = ""
     seeds: int | None = None
+    panel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,11 @@ from sim.report.stored import MadeWith
 from sim.store import model_version
 
 LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
-MIME = "data:image/svg+xml;base64,"
+MIME = "data:image/svg+xml,"
 PNG = "data:image/png;base64,"
+UNSEEN = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL)
+IN_DOUBLE_QUOTES = str.maketrans({"%": "%25", "#": "%23", "&": "%26", "'": "%26apos;", '"': "'"})
+DECIMALS = re.compile(r"(\.\d{4})\d+")
 VIEW_BOX = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
 SLUGS: dict[Outcome, str] = {
     HOLDS: "holds",
@@ -120,9 +123,11 @@ def surroundings() -> dict[str, str]:
 
 
 def embedded(path: Path) -> str:
-    """Return an SVG file as a data URI."""
-    # As an image, not inline: ids inside of SVGs would meet each other on one page.
-    return MIME + base64.b64encode(path.read_bytes()).decode()
+    """Return an SVG file as a data URI, safe between double quotes."""
+    # As an image, not inline: ids inside of SVGs would meet each other on one page. As text in
+    # single quotes, which takes a third less than base64; nobody sees a ten-thousandth of a point.
+    text = DECIMALS.sub(r"\1", UNSEEN.sub("", path.read_text(encoding="utf-8")))
+    return MIME + " ".join(text.translate(IN_DOUBLE_QUOTES).split())
 
 
 def aspect(path: Path) -> str:
@@ -138,9 +143,10 @@ def thumbnails(drawn: Sequence[Drawn], judged: Iterable[Judged]) -> dict[str, tu
     small = cache(lambda path: PNG + base64.b64encode(smaller(path)).decode())
     found: dict[str, tuple[str, str]] = {}
     for claim in judged:
-        for figure, _ in claim.verdicts:
+        for figure, verdict in claim.verdicts:
             if pictures[figure] and claim.number not in found:
-                path = _named_first(claim.claim.text, pictures[figure])
+                named = pictures[figure].get(verdict.panel)
+                path = named or _named_first(claim.claim.text, pictures[figure])
                 found[claim.number] = (figure, small(path.with_suffix(".png")))
 
     return found

@@ -142,6 +142,7 @@ def nothing_to_balance(frame: pl.DataFrame) -> Verdict:
         f"{schemes.listed(frame, SHOWN, 2, COLUMN)}",
         why=not_so(checks),
         seeds=schemes.seeds_of(frame),
+        panel="ranks in order",
     )
 
 

@@ -186,6 +186,7 @@ def receivers(frames: dict[str, pl.DataFrame]) -> Verdict:
         + each(frames, lambda rows: listed(rows, SHOWN, 1, "over_need")),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
+        panel="8 to 1: CCT",
     )
 
 

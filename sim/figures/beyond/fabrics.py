@@ -28,6 +28,7 @@ RAILS = "8 rails"
 FABRICS = (FAT_TREE, LEAF_SPINE, OVERSUBSCRIBED, RAILS)
 # Ofan with a pointer for each destination edge, as without parallel links.
 PER_EDGE = "leaf-spine, a pointer per edge"
+POINTERS = "leaf-spine: Ofan's pointers"
 GROWING = ("host_pkt", "switch_pkt_ar", "uet_bitmap", "host_dr", "themis", "ofan")
 SMALL, MIDDLE, LARGE = range(3)
 Counts = dict[str, Any]
@@ -122,23 +123,16 @@ def of_size(frame: pl.DataFrame, size: int) -> pl.DataFrame:
 def draw(data: Data) -> dict[str, Any]:
     """Draw all rows at the middle size, queues of all fabrics, and what grows."""
     parts = data.parts(*FABRICS)
-    pictures = {}
-    for fabric, rows in parts.items():
-        middle = of_size(rows, MIDDLE)
-        named = f"{fabric}, {middle['hosts'][0]} hosts"
-        pictures[f"{named}: CCT"] = _rows(middle, "sending_increase", style.INCREASE, 100)
-        text = "longest queue\n(packets)"
-        pictures[f"{named}: longest queue"] = _rows(middle, "max_queue_packets", text, 1)
-
+    middle = {fabric: of_size(rows, MIDDLE) for fabric, rows in parts.items()}
+    pictures = {
+        f"{fabric}, {rows['hosts'][0]} hosts": rows_of_dots(rows, ROWS)
+        for fabric, rows in middle.items()
+    }
     pictures |= {f"{fabric}: growth": _growth(rows) for fabric, rows in parts.items()}
     if data.parts(PER_EDGE) and LEAF_SPINE in parts:
-        pictures["leaf-spine: Ofan's pointers"] = _pointers(data)
+        pictures[POINTERS] = _pointers(data)
 
     return pictures
-
-
-def _rows(frame: pl.DataFrame, column: str, text: str, scale: float) -> Any:
-    return rows_of_dots({one: mean_of(frame, one, column) for one in ROWS}, text, scale)
 
 
 def _growth(frame: pl.DataFrame) -> Any:
@@ -229,6 +223,7 @@ def lead_grows(frames: dict[str, pl.DataFrame]) -> Verdict:
         ),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
+        panel=f"{FAT_TREE}: growth",
     )
 
 
@@ -253,6 +248,7 @@ def pointers(per_host: pl.DataFrame, per_edge: pl.DataFrame) -> Verdict:
         f"{mean_of(per_edge, 'ofan', 'max_queue_packets'):.1f} and "
         f"{mean_of(per_host, 'ofan', 'max_queue_packets'):.1f} packets",
         seeds=seeds_of((per_host, per_edge)),
+        panel=POINTERS,
     )
 
 

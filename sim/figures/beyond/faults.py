@@ -187,6 +187,7 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
         why=not_so(checks),
         evidence=each(frames, _spread),
         seeds=seeds_of(frames.values()),
+        panel="routes follow late",
     )
 
 
@@ -229,6 +230,7 @@ def losses(lossy: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
         + ", ".join(f"{style.label(policy)} {cost:.2f}" for policy, cost in costs.items()),
         why=not_so(checks),
         seeds=seeds_of((lossy, whole)),
+        panel="nothing to route around",
     )
 
 
@@ -267,6 +269,7 @@ def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> 
         evidence="times that a flow froze in a run: "
         + each(frames, lambda frame: f"{mean_of(frame, 'host_pkt_ar', 'freezes'):.0f}"),
         seeds=seeds_of(frames.values()),
+        panel="routes follow late",
     )
 
 
@@ -288,6 +291,7 @@ def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
         why=not_so(checks),
         evidence=each(frames, lambda frame: schemes.listed(frame, SHOWN)),
         seeds=seeds_of(frames.values()),
+        panel="routes follow late",
     )
 
 

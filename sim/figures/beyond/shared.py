@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import polars as pl
+from matplotlib.figure import Figure as Picture
 
 from sim.report import schemes, style
 from sim.report.schemes import difference, mean_of, names, percent
@@ -90,27 +92,39 @@ def slower(frame: pl.DataFrame, policy: str) -> Estimate:
     return estimate(np.divide(*times) - 1)
 
 
-def rows_of_dots(found: Mapping[str, Estimate], text: str, scale: float = 100) -> Any:
-    """Return a picture with a dot and its interval for every row, on a logarithmic axis."""
-    picture, axes = style.panel(4.8, 3.1)
-    for place, (policy, point) in enumerate(found.items()):
+def rows_of_dots(frame: pl.DataFrame, policies: Sequence[str]) -> Any:
+    """Return a picture of CCT and longest queues with a dot and its interval for every row."""
+    with mpl.rc_context(style.STYLE):
+        picture = Picture(figsize=(4.2, 3.9))
+        above, below = picture.subplots(2, 1, sharex=True)
+
+    _dots(above, frame, policies, "sending_increase", 100)
+    _dots(below, frame, policies, "max_queue_packets", 1)
+    above.set_ylabel(style.INCREASE)
+    below.set_ylabel("longest queue\n(packets)")
+    below.set_xlim(-0.6, len(policies) - 0.1)
+    style.slanted(below, [style.label(policy) for policy in policies])
+    return picture
+
+
+def _dots(
+    axes: Any, frame: pl.DataFrame, policies: Sequence[str], column: str, scale: float
+) -> None:
+    for place, policy in enumerate(policies):
         ink, marker, _ = style.LOOK[policy]
+        point = mean_of(frame, policy, column)
         style.dots(axes, [place], [point], scale, color=ink, fmt=marker)
         value = scale * point.mean
         axes.annotate(
             f"{value:.0f}" if abs(value) >= 20 else f"{value:.1f}",
-            (place, value),
-            (5, 0),
+            (place, scale * (point.mean + point.whisker)),
+            (0, 3),
             textcoords="offset points",
-            va="center",
-            fontsize=6.5,
+            ha="center",
+            fontsize=5.5,
         )
 
     style.plain_log(axes, TICKS)
-    axes.set_xlim(-0.6, len(found) - 0.1)
-    style.slanted(axes, [style.label(policy) for policy in found])
-    axes.set_ylabel(text)
-    return picture
 
 
 def groups(

@@ -86,19 +86,18 @@ def _parts(data: Data) -> dict[str, pl.DataFrame]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw exposed communication and the longest queue."""
-    parts = _parts(data)
-    pictures = {f"{name}: exposed communication": _exposed(rows) for name, rows in parts.items()}
-    queues = {name.replace(", ", ",\n"): rows for name, rows in parts.items()}
-    picture, axes = style.panel(5.6, 3.2)
-    spans(picture, axes, groups(queues, SHOWN, "max_queue_packets"), "longest queue\n(packets)", 1)
-    return pictures | {"longest queue": picture}
+    shown = {name.replace(", ", ",\n"): rows for name, rows in _parts(data).items()}
+    return {
+        "exposed communication": _panel(
+            shown, "exposed", "exposed communication\n(% of the step)", 100
+        ),
+        "longest queue": _panel(shown, "max_queue_packets", "longest queue\n(packets)", 1),
+    }
 
 
-def _exposed(frame: pl.DataFrame) -> Any:
-    picture, axes = style.panel(3.6, 2.9)
-    points = {policy: schemes.mean_of(frame, policy, "exposed") for policy in SHOWN}
-    style.bars(axes, points, scale=100, digits=1)
-    axes.set_ylabel("exposed communication\n(% of the step)")
+def _panel(frames: dict[str, pl.DataFrame], column: str, text: str, scale: float) -> Any:
+    picture, axes = style.panel(5.2, 3.2)
+    spans(picture, axes, groups(frames, SHOWN, column), text, scale)
     return picture
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from markupsafe import escape
 
 from fattree.experiment import Scenario
 from fattree.shipped import EXPERIMENTS
@@ -39,11 +38,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_is_of_statements_of_ours(made: Path) -> None:
     page = (made / "index.html").read_text()
-    assert escape(EDITIONS["beyond"].title) in page
+    assert EDITIONS["beyond"].title.replace("'", "&#39;") in page
     assert "ofan report --beyond --quick" in page
     assert "The paper:" not in page
     assert all(f'id="{number}"' in page for number in STATEMENTS)
-    assert page.count("data:image/svg+xml;base64,") == len(list(made.glob("figures/*.svg"))) == 3
+    assert page.count("data:image/svg+xml,") == len(list(made.glob("figures/*.svg"))) == 3
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
 
 

@@ -1,8 +1,11 @@
 """Figures as data: scenarios, names, shared runs, and the report from command line to page."""
 
+import html
 import json
 import re
 from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -25,6 +28,7 @@ from sim.report.figure import (
     variant_of,
 )
 from sim.report.gather import batches
+from sim.report.page import embedded
 from sim.report.style import LOOK
 
 TINY = ("--quick", "--figure", "timeline", "--figure", "invariant", "--jobs", "1")
@@ -115,11 +119,7 @@ def test_report_from_command_line_to_page(tmp_path: Path) -> None:
     first = CliRunner().invoke(cli, arguments)
     assert first.exit_code == 0, first.output
     page = (tmp_path / "index.html").read_text()
-    assert (
-        page.count("data:image/svg+xml;base64,")
-        == len(list((tmp_path / "figures").glob("*.svg")))
-        > 0
-    )
+    assert page.count("data:image/svg+xml,") == len(list((tmp_path / "figures").glob("*.svg"))) > 0
     assert all(f'id="{number}"' in page for number in CLAIMS)
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
     data = {path.name for path in (tmp_path / "data").iterdir()}
@@ -208,3 +208,16 @@ def test_data_knows_its_preset(tmp_path: Path) -> None:
     assert (
         "no data of a report" in CliRunner().invoke(cli, ["report", "--data", str(tmp_path)]).output
     )
+
+
+def test_an_embedded_picture_is_the_file_whatever_stands_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "picture.svg"
+    path.write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><!-- "seen" by nobody -->\n'
+        '<g id="a&amp;b" style="fill: #fff; width: 50%"><text x="0.01562512">it\'s</text></g></svg>'
+    )
+    uri = embedded(path)
+    assert '"' not in uri and "nobody" not in uri
+    group = ElementTree.fromstring(unquote(html.unescape(uri).partition(",")[2]))[0]
+    assert group.attrib == {"id": "a&b", "style": "fill: #fff; width: 50%"}
+    assert (group[0].text, group[0].get("x")) == ("it's", "0.0156")
