@@ -126,6 +126,12 @@ def _steps(spans: list[_Span]) -> tuple[Pace, ...]:
     return tuple(found)
 
 
+def host_shares(scenario: Scenario, is_up: bool) -> dict[int, float]:
+    """Return what slow links of hosts carry, all the time, from them (`is_up`) or to them."""
+    of_hosts = paces(scenario).of_hosts
+    return {host: steps[0].share for (host, up), steps in of_hosts.items() if up == is_up}
+
+
 def rate_changes(scenario: Scenario) -> tuple[RateChange, ...]:
     """Return when links between switches become slower or faster; raises as `paces` does."""
     of_links = paces(scenario).of_links

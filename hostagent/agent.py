@@ -42,7 +42,7 @@ from fattree import traffic
 from fattree.errors import FabricError
 from fattree.experiment import Scenario, with_files
 from fattree.failures import Links
-from fattree.slow_links import Slow, SlowLink
+from fattree.slow_links import FULL, Slow, SlowLink, host_shares
 from fattree.units import PS_PER_NS, PS_PER_SECOND
 from hostagent.build import endpoints
 from hostagent.nic import Counts, Nic, link_times, open_link
@@ -113,9 +113,10 @@ class Run:
         self._start_ns = 0
         self._channel = channel
         flows = traffic.flows(order.scenario)
-        times = link_times(order.scenario)
+        shares = host_shares(order.scenario, is_up=True)
+        times = {share: link_times(order.scenario, share) for share in {FULL, *shares.values()}}
         self.nics = {
-            host: Nic(links[host], endpoint, times, self.now_ps)
+            host: Nic(links[host], endpoint, times[shares.get(host, FULL)], self.now_ps)
             for host, endpoint in endpoints(order.scenario, flows, links, order.number).items()
         }
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fattree.experiment import Scenario
+from fattree.slow_links import FULL
 from hostagent.endpoint import Endpoint, MisdeliveryError, StalePacketError
 from hostagent.process import inside
 from hostagent.state import NEVER
@@ -61,10 +62,16 @@ class LinkTimes:
     slot_ps: tuple[int, int]
 
 
-def link_times(scenario: Scenario) -> LinkTimes:
-    """Return the figures of a scenario's host links."""
-    on_wire = scenario.tx_ps(scenario.data_bytes), scenario.tx_ps(scenario.ack_bytes)
-    return LinkTimes(scenario.latency_ps, on_wire, (scenario.slot_ps, scenario.ack_slot_ps))
+def link_times(scenario: Scenario, share: float = FULL) -> LinkTimes:
+    """Return the figures of a host's link that carries a share of its rate."""
+    sizes = scenario.data_bytes, scenario.ack_bytes
+    gap = scenario.packets.gap_bytes
+    data, ack = (
+        (scenario.tx_ps(size, share=share), scenario.tx_ps(size + gap, share=share))
+        for size in sizes
+    )
+    on_wire, slot = zip(data, ack, strict=True)
+    return LinkTimes(scenario.latency_ps, on_wire, slot)
 
 
 class Nic:

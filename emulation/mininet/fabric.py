@@ -39,8 +39,8 @@ from fattree import traffic
 from fattree.addressing import switch_name
 from fattree.experiment import Scenario
 from fattree.failures import Links, Timeline, timeline
-from fattree.slow_links import NOT_SLOW, Slow, after
-from fattree.topology import FatTree
+from fattree.slow_links import NOT_SLOW, Slow, after, host_shares
+from fattree.topology import FatTree, LinkEnd
 from fattree.units import PS_PER_NS
 
 # Between the order to start and the start: every agent must have had it by then.
@@ -143,6 +143,9 @@ class MininetFabric:
             set_link(self.scenario, link, False, self.switches.target)
 
         self._set_rates(self.slow)
+        for host, share in host_shares(self.scenario, is_up=False).items():
+            self.switches.set_rate(LinkEnd(*self.tree.access(host)), share)
+
         # A switch that is lost later is left out; a network that begins is whole.
         self._driver.start()
         for error in self.fleet.lost.values():

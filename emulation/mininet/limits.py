@@ -1,11 +1,14 @@
 """What real processes can carry: which scenarios Mininet refuses, and when it gives a run up."""
 
+from fractions import Fraction
+
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree import traffic
 from fattree.experiment import Failures, Scenario
 from fattree.flows import Flows, generations, longest_computation_ps
 from fattree.policies import Chooser
+from fattree.slow_links import slowest
 from fattree.units import PS_PER_SECOND
 from hostagent.own_packet import FCS
 from hostagent.roce import BTH, ETHERNET, ICRC, IPV4, UDP
@@ -68,13 +71,12 @@ def _refuse_failures(failures: Failures) -> None:
             " (--network virtual or sim)"
         )
 
-    for key, entries in (("events", failures.events), ("degraded", failures.degraded)):
-        hosts = [entry for entry in entries if entry.host or (entry.switch or "")[:4] == "edge"]
-        if hosts:
-            raise UnsupportedError(
-                f"failures.{key}: {hosts[0].name} takes hosts' links with it, which change on"
-                " virtual networks only (--network virtual or sim)"
-            )
+    hosts = [event for event in failures.events if event.host or (event.switch or "")[:4] == "edge"]
+    if hosts:
+        raise UnsupportedError(
+            f"failures.events: {hosts[0].name} takes hosts' links with it, which fail on virtual"
+            " networks only (--network virtual or sim)"
+        )
 
 
 def switch_packets_per_second(scenario: Scenario) -> float:
@@ -110,4 +112,5 @@ def limit_ps(scenario: Scenario, flows: Flows) -> int:
     )
     computed = longest_computation_ps(scenario.tree, flows)
     planned = paced + computed + int(flows.start_ps.max()) + 2 * scenario.zero_load_rtt_ps
-    return PATIENCE * planned + STARTING_PS
+    # Whoever must pass the slowest link has so much longer.
+    return round(PATIENCE * planned / Fraction(str(slowest(scenario)))) + STARTING_PS

@@ -233,9 +233,9 @@ def test_the_sockets_are_for_root_only(commands, fabric):
 
 
 def test_a_files_slow_link_is_slow_from_the_start_and_spared(tmp_path):
-    slow = {"link": LINK, "rate": 0.25}
+    slow = ({"link": LINK, "rate": 0.25}, {"host": "h3_1_1", "rate": 0.2, "direction": "up"})
     scenario = SCENARIO.model_copy(
-        update={"failures": Failures(degraded=(slow,), convergence_rtt=0)}, deep=True
+        update={"failures": Failures(degraded=slow, convergence_rtt=0)}, deep=True
     )
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
         end = fabric.tree.link_ends(link_named(fabric.tree, LINK))[0]
@@ -244,6 +244,9 @@ def test_a_files_slow_link_is_slow_from_the_start_and_spared(tmp_path):
         )
         outcome = fabric.run()
     assert outcome.accounts.unaccounted == 0
+    # A host at a fifth of its rate takes five times as long from its first packet to its last.
+    took = {flow.source: flow.done_ps - flow.start_ps for flow in outcome.flows}
+    assert took.pop(15) > 5 * 23 * SCENARIO.slot_ps > min(took.values())
     packets = {port.port: port.packets for port in outcome.ports if port.switch == end.switch}
     whole = packets[end.port - 1]
     # Four packets to one, and whatever else a real network sends.
