@@ -7,6 +7,7 @@ The switch and the compiler have their own: benchmarks/fuzz_switch.py, tests/emu
 
 import random
 import resource
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,10 +24,15 @@ from fattree.errors import FabricError
 from fattree.experiment_file import parse_experiment
 from fattree.matrix_flows import matrix_flows
 from fattree.topology import FatTree
+from fattree.workloads.chakra import chakra_graph
+from fattree.workloads.chakra_file import read_chakra
+from fattree.workloads.goal import goal_graph
+from fattree.workloads.goal_file import read_goal
 from hostagent import roce
 from hostagent.packets import AckFrames, DataFrames, Ends
 
 ROOT = Path(__file__).resolve().parents[1]
+TRACES = ROOT / "tests" / "fattree" / "workloads"
 TREE = FatTree(4)
 ENDS = Ends(1, 2, 0x0A000002, 0x0A000102)
 REQUESTS = {kind.command: kind for kind in (SetLink, StartTraffic, GetSchedule)}
@@ -95,6 +101,21 @@ def packet(data: bytes, _folder: Path) -> None:
         roce.is_intact(data)
 
 
+def schedule(data: bytes, _folder: Path) -> None:
+    """Read a GOAL schedule, text or binary."""
+    goal_graph(read_goal(data, "x.goal"))
+
+
+def trace(data: bytes, folder: Path) -> None:
+    """Read Chakra traces, the first rank's damaged."""
+    for rank in range(1, 4):
+        if not (folder / f"x.{rank}.et").exists():
+            shutil.copy(TRACES / f"step.{rank}.et", folder / f"x.{rank}.et")
+
+    (folder / "x.0.et").write_bytes(data)
+    chakra_graph(read_chakra(str(folder / "x")))
+
+
 REFUSALS = (FabricError, MessageError, ScriptError, click.ClickException)
 KINDS: dict[str, tuple[Callable[[bytes, Path], None], tuple[bytes, ...], int]] = {
     "packets": (
@@ -111,6 +132,12 @@ KINDS: dict[str, tuple[Callable[[bytes, Path], None], tuple[bytes, ...], int]] =
     "matrices": (matrix, (MATRIX,), 10),
     "scripts": (script, (STF,), 5),
     "captures": (capture, (PCAP,), 1),
+    "schedules": (
+        schedule,
+        ((TRACES / "ring.goal").read_bytes(), (TRACES / "ring.goal.bin").read_bytes()),
+        5,
+    ),
+    "traces": (trace, ((TRACES / "step.0.et").read_bytes(),), 2),
 }
 
 

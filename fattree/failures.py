@@ -27,6 +27,11 @@ Links = frozenset[int]
 # At a rate at which a thousand draws cut a flow off, the draws that do not are no fair sample.
 MOST_DRAWS = 1_000
 
+# Of links in `failures.events`, each time that they fail: a line of a file may mean millions. Then
+# links that are down or slow, counted anew at every change, as routes know them all each time.
+MOST_OUTAGES = 500_000
+MOST_KNOWN = 5_000_000
+
 # As `hostagent.state.NEVER`: later than any time, with room for a sum in int64.
 FOREVER = 2**62
 
@@ -150,6 +155,7 @@ def named_outages(scenario: Scenario) -> tuple[list[Outage], list[Outage]]:
     """
     links: list[Outage] = []
     hosts: list[Outage] = []
+    count = 0
     for event in scenario.failures.events:
         down_ps = round(event.down_ns * PS_PER_NS)
         up_ps = FOREVER if event.up_ns is None else round(event.up_ns * PS_PER_NS)
@@ -161,6 +167,13 @@ def named_outages(scenario: Scenario) -> tuple[list[Outage], list[Outage]]:
 
         period_ps = round((event.every_ns or 0) * PS_PER_NS)
         of_links, of_hosts = places(scenario.tree, event)
+        count += event.times * (len(of_links) + len(of_hosts))
+        if count > MOST_OUTAGES:
+            raise FailureError(
+                f"failures.events: {event.name} makes {count:,} failures of links in all,"
+                f" more than {MOST_OUTAGES:,}"
+            )
+
         for shift in range(0, event.times * period_ps or 1, period_ps or 1):
             end_ps = FOREVER if up_ps == FOREVER else up_ps + shift
             links += [Outage(link, down_ps + shift, end_ps) for link in of_links]
@@ -217,11 +230,14 @@ def _merged(outages: list[Outage]) -> list[Outage]:
 
 
 def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
-    """Yield the links that are down after each change."""
+    """Yield the links that are down after each change; raises FailureError for too many."""
     failed: Links = frozenset()
+    known = 0
     for change in changes:
         # `-` binds tighter than `|`. No link is in both sets, as outages that touch are one.
         failed = failed - change.up | change.down
+        known += len(failed)
+        _refuse_more(known)
         yield failed
 
 
@@ -248,13 +264,24 @@ def _known(changes: tuple[LinkChange, ...], rates: tuple[RateChange, ...]) -> It
     failed = dict(zip((change.time_ps for change in changes), _states(changes), strict=True))
     paced = {change.time_ps: change.links for change in rates}
     state = RouteChange(0, frozenset())
+    known = 0
     for time_ps in sorted({*failed, *paced}):
         state = RouteChange(
             time_ps,
             failed.get(time_ps, state.failed),
             after(state.slow, paced.get(time_ps, NOT_SLOW)),
         )
+        known += len(state.slow)
+        _refuse_more(known)
         yield state
+
+
+def _refuse_more(known: int) -> None:
+    if known > MOST_KNOWN:
+        raise FailureError(
+            "failures: too many links are down or slow through too many changes: their sum is"
+            f" above {MOST_KNOWN:,}"
+        )
 
 
 def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:

@@ -14,6 +14,8 @@ from fattree.units import PS_PER_NS
 
 FULL = 1.0
 LEAST_SHARE = 0.001
+# Of one link, each of which is compared with all others.
+MOST_SPANS = 1_000
 
 
 class SlowLink(NamedTuple):
@@ -106,7 +108,12 @@ def _directions(slow: Degraded) -> tuple[bool, ...]:
 
 
 def _steps(spans: list[_Span]) -> tuple[Pace, ...]:
-    """Return the instants at which a direction's rate changes, in order."""
+    """Return the instants at which a direction's rate changes, in order; raises FailureError."""
+    if len(spans) > MOST_SPANS:
+        raise FailureError(
+            f"failures.degraded: one link has {len(spans):,} entries, more than {MOST_SPANS:,}"
+        )
+
     times = {span.from_ps for span in spans} | {
         span.until_ps for span in spans if span.until_ps is not None
     }

@@ -18,8 +18,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from fattree.errors import FabricError
 from fattree.experiment import BUILT_IN, Scenario
 from fattree.record import Record
+from fattree.text_file import read_bytes
 from sim.errors import StoreError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -128,8 +130,8 @@ def run_key(scenario: Scenario) -> str:
 def _traffic_digest(file: str) -> str:
     # A file that cannot be read gets a key too: the run itself will say what is wrong with it.
     try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    except OSError:
+        return hashlib.sha256(read_bytes(file, FabricError)).hexdigest()
+    except FabricError:
         return "unreadable"
 
 

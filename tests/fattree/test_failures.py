@@ -1,5 +1,8 @@
 """Link events, drawn and named, and the routes that follow them."""
 
+from time import process_time
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -220,3 +223,60 @@ def test_what_comes_back_may_cut_flows_off_and_what_stays_away_may_not() -> None
 def test_events_that_say_nothing_clear_are_refused(event: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FailureEvent.model_validate(event)
+
+
+@pytest.mark.parametrize(
+    ("k", "failures", "said"),
+    [
+        (
+            32,
+            {
+                "events": [
+                    {
+                        "switch": f"core{i}_{j}",
+                        "down_ns": 5,
+                        "up_ns": 6,
+                        "times": 10_000,
+                        "every_ns": 10,
+                    }
+                    for i in range(16)
+                    for j in range(16)
+                ]
+            },
+            "makes 640,000 failures of links in all, more than 500,000",
+        ),
+        (
+            32,
+            {
+                "events": [
+                    {
+                        "link": f"agg{pod}_{agg}-core{agg}_{core}",
+                        "down_ns": 256 * pod + 16 * agg + core,
+                    }
+                    for pod in range(16)
+                    for agg in range(16)
+                    for core in range(16)
+                ]
+            },
+            "too many links are down or slow through too many changes",
+        ),
+        (
+            4,
+            {
+                "degraded": [
+                    {"link": "agg0_0-core0_0", "rate": 0.5, "at_ns": at} for at in range(20_000)
+                ]
+            },
+            "one link has 20,000 entries, more than 1,000",
+        ),
+    ],
+)
+def test_what_would_take_all_memory_is_refused_at_once(
+    k: int, failures: dict[str, Any], said: str
+) -> None:
+    scenario = Scenario.model_validate({"fabric": {"k": k}, "failures": failures})
+    begun = process_time()
+    with pytest.raises(FailureError, match=said):
+        timeline(scenario, flows(scenario))
+
+    assert process_time() - begun < 10
