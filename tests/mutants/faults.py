@@ -81,7 +81,7 @@ def sample(seed: int, count: int, packages: tuple[str, ...]) -> list[Fault]:
     return sorted(found, key=key)
 
 
-def equivalent() -> set[tuple[str, str, str]]:
-    """Return (file, line's text, change) of the mutants that are known to change nothing."""
+def equivalent() -> set[tuple[str, str, str, int]]:
+    """Return (file, line's text, change, nth) of the mutants that are known to change nothing."""
     listed = tomllib.loads(EQUIVALENT.read_text())["mutant"]
-    return {(each["file"], each["text"], each["change"]) for each in listed}
+    return {(each["file"], each["text"], each["change"], each.get("nth", 1)) for each in listed}
