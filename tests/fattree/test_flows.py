@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fattree.errors import TrafficError
-from fattree.flows import Flows, entries, generations, independent, offsets, split
+from fattree.flows import Flows, entries, generations, independent, offsets, path_links, split
 from fattree.topology import FatTree
 
 K4 = FatTree(4)
@@ -34,6 +34,11 @@ def chains(draw: st.DrawFn) -> list[list[int]]:
         draw(st.lists(st.integers(0, index - 1), max_size=3)) if index else []
         for index in range(draw(st.integers(1, 12)))
     ]
+
+
+def test_paths_have_two_links_below_an_edge_four_in_a_pod_and_six_through_a_core() -> None:
+    pairs = [(2, 3), (3, 2), (1, 2), (2, 1), (3, 4), (4, 3), (0, 15)]
+    assert path_links(K4, flows(pairs, [[]] * len(pairs))).tolist() == [2, 2, 4, 4, 6, 6, 6]
 
 
 @given(chains())

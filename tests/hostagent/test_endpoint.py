@@ -123,6 +123,16 @@ def test_a_flow_starts_when_all_that_it_waits_for_are_complete_here() -> None:
     assert endpoint.started_ps(2) == 2000
 
 
+def test_a_computation_ends_after_its_time_and_starts_what_waits_for_it() -> None:
+    wanted = flows((HERE, HERE, 0), (HERE, THERE, 1), after={1: [0]})
+    wanted.compute_ps[0] = 5000
+    endpoint = host(wanted)
+    assert endpoint.timer_ps() == 5000
+    assert endpoint.started_ps(1) == NEVER
+    assert endpoint.elapse(5000) == [0]
+    assert endpoint.started_ps(1) == 5000
+
+
 def test_an_ack_stands_for_those_before_it_that_were_lost() -> None:
     endpoint = host(flows((HERE, THERE, 5)), SACK)
     for slot in range(4):

@@ -19,6 +19,10 @@ def test_a_script_for_simple_switch_grpc_works() -> None:
     assert (options.log_level, options.thrift_port, options.ignored) == ("warn", 9091, ())
 
 
+def test_a_port_may_be_0() -> None:
+    assert parse(["--no-p4", "-i", "0@s1-eth0"]).interfaces == ((0, "s1-eth0"),)
+
+
 def test_the_default_address_is_loopback_and_the_log_is_off() -> None:
     options = parse(["program.json"])
     assert (options.json, options.address, options.log_level) == (
