@@ -110,6 +110,11 @@ class Settings(Section):
 
         return self
 
+    @model_validator(mode="after")
+    def _a_packet_fits(self) -> "Settings":
+        refuse_small_buffers(self, tunnel_bytes=0)
+        return self
+
     @property
     def collectives(self) -> tuple[Collective, ...]:
         """Return the collective, or those of all jobs."""
@@ -124,6 +129,17 @@ class Settings(Section):
     def matrix(self) -> str:
         """Return what the collectives are called, each kind once."""
         return "+".join(dict.fromkeys(one.matrix for one in self.collectives))
+
+
+def refuse_small_buffers(settings: Settings, tunnel_bytes: int) -> None:
+    """Raise ValueError where no data packet fits into a queue."""
+    sizes = settings.packets
+    queue, packet = settings.fabric.queue_bytes, sizes.payload_bytes + sizes.header_bytes
+    if 0 < queue < packet + tunnel_bytes:
+        raise ValueError(
+            f"fabric.queue_bytes = {queue} has no room for a packet, which has"
+            f" {packet + tunnel_bytes} bytes (0: queues without a limit)"
+        )
 
 
 Whole = TypeVar("Whole", bound=Settings)
@@ -312,6 +328,13 @@ class Experiment(Settings):
     host_rule: OwnHostRule | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
+
+    @model_validator(mode="after")
+    def _a_wrapped_packet_fits(self) -> "Experiment":
+        if "host_dr" in self.policies:
+            refuse_small_buffers(self, self.packets.tunnel_bytes)
+
+        return self
 
     @model_validator(mode="after")
     def _last_seed_is_one(self) -> "Experiment":

@@ -20,8 +20,22 @@ from sim.frames import (
 )
 from sim.jit import at, call, inlined
 from sim.queues import append, following, give_way, is_gone, leave, occupy
-from sim.state import ACK, CHUNK, HOPS, LIVE, LOST, SMALL, TRIMMED, UNROUTABLE, UNSERVED
+from sim.state import (
+    ACK,
+    CHUNK,
+    HIGHEST_PORT,
+    HOPS,
+    LIVE,
+    LOST,
+    MISDIRECTED,
+    SMALL,
+    TRIMMED,
+    UNROUTABLE,
+    UNSERVED,
+)
 
+# The egress_spec that drops a packet, as BMv2 has it.
+DROP_PORT = 511
 # Later than any departure.
 FAR = 1 << 62
 LOW_32 = (1 << 32) - 1
@@ -75,6 +89,10 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
     if desk.state[0] >> 32 != 0 or port < 0 or port >= world.switches[at(switch)].ports:
         counters[UNROUTABLE] += 1
         counters[LIVE] -= 1
+        if desk.state[0] >> 32 == 0 and port + 1 != DROP_PORT:
+            counters[MISDIRECTED] += 1
+            counters[HIGHEST_PORT] = max(counters[HIGHEST_PORT], port + 1)
+
         return port, FAR
 
     return port, enqueue(world, frames, program, desk, switch, port, now_ps, slot)

@@ -39,11 +39,23 @@ NOWHERE = 255
 # dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
 # path; the time up to which everything has been served. Of programs alone (`sim.programs`): packets
 # that switches have taken in, that hosts have received, that hosts could not take for their own,
-# and what programs asked for that nobody serves here.
-SPARE, LIVE, UNFINISHED, LAST_DONE, UNROUTABLE, CLOCK, HOPS, RECEIVED, MISDELIVERED, UNSERVED = (
-    range(10)
-)
-COUNTERS = 10
+# what programs asked for that nobody serves here, and the packets that they have sent to ports that
+# do not exist (UNROUTABLE counts them, too), with the highest of these ports, 0 for none.
+(
+    SPARE,
+    LIVE,
+    UNFINISHED,
+    LAST_DONE,
+    UNROUTABLE,
+    CLOCK,
+    HOPS,
+    RECEIVED,
+    MISDELIVERED,
+    UNSERVED,
+    MISDIRECTED,
+    HIGHEST_PORT,
+) = range(12)
+COUNTERS = 12
 
 # A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as
 # in 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP

@@ -16,10 +16,12 @@ import numpy as np
 from sim.state import (
     CLOCK,
     COUNTERS,
+    HIGHEST_PORT,
     HOPS,
     LAST_DONE,
     LIVE,
     MISDELIVERED,
+    MISDIRECTED,
     RECEIVED,
     SPARE,
     UNFINISHED,
@@ -33,6 +35,8 @@ from sim.windows import chunks_needed, serve_hosts, serve_switches, through_wind
 # Counters in a row: eight of 64 bits are a cache line of 64 bytes. A row that is eight times as
 # long keeps those of two threads apart, prefetched neighbours included.
 ROW = 64
+# What parts count each for themselves.
+ADDED = (LIVE, UNFINISHED, UNROUTABLE, HOPS, RECEIVED, MISDELIVERED, UNSERVED, MISDIRECTED)
 
 Span: TypeAlias = tuple[int, int]
 # A part of the world, the thread's own buffers, and which nodes.
@@ -184,11 +188,12 @@ def _add_up(parts: list[World]) -> None:
     for part in parts[1:]:
         # A part's own count may be negative (packets that arrived here were sent there): only the
         # sum means something.
-        for name in (LIVE, UNFINISHED, UNROUTABLE, HOPS, RECEIVED, MISDELIVERED, UNSERVED):
+        for name in ADDED:
             counters[name] += part.counters[name]
             part.counters[name] = 0
 
-        counters[LAST_DONE] = max(counters[LAST_DONE], part.counters[LAST_DONE])
+        for name in (LAST_DONE, HIGHEST_PORT):
+            counters[name] = max(counters[name], part.counters[name])
 
 
 def _spread(parts: list[World], owners: int) -> int:

@@ -165,6 +165,12 @@ class Switch:
         # Down is not gone: a port that is down still takes packets, only selectors avoid it.
         self._ports = {*ports} | ({cpu_port} if cpu_port is not None else set())
         self._requeued: list[Pending] = []
+        self._highest_unknown_port = 0
+
+    @property
+    def misdirected(self) -> tuple[int, int]:
+        """Return how many packets were for ports that do not exist, and the highest of these."""
+        return self.counts.dropped_unknown_port, self._highest_unknown_port
 
     def verify(self, source: bytes) -> Pipeline:
         """Return a pipeline made from BMv2 JSON, with its declared entries only.
@@ -388,6 +394,7 @@ class Switch:
             self.counts.dropped_by_ingress += 1
         else:
             self.counts.dropped_unknown_port += 1
+            self._highest_unknown_port = max(self._highest_unknown_port, port)
 
         return []
 

@@ -164,15 +164,14 @@ class Hosts:
             transmissions=self._endpoints[plan.source].sender(plan.flow).transmissions,
         )
 
-    @property
-    def complaint(self) -> str:
-        """Return which flows are not complete."""
+    def complaint(self, misdirected: int, highest_port: int) -> str:
+        """Return which flows are not complete, and what switches sent nowhere (`complaint`)."""
         waiting = [
             (plan.source, plan.destination)
             for plan, done_ps in zip(self._plans, self.done_ps, strict=True)
             if done_ps == NEVER
         ]
-        return complaint(self._tree, waiting)
+        return complaint(self._tree, waiting, misdirected, highest_port)
 
 
 def _held_ps(scenario: Scenario, wire: Wire) -> tuple[tuple[int, int], ...]:
@@ -186,12 +185,23 @@ def _held_ps(scenario: Scenario, wire: Wire) -> tuple[tuple[int, int], ...]:
     )
 
 
-def complaint(tree: FatTree, waiting: Sequence[tuple[int, int]]) -> str:
-    """Say which flows, by their ends, are not complete."""
+def complaint(
+    tree: FatTree, waiting: Sequence[tuple[int, int]], misdirected: int, highest_port: int
+) -> str:
+    """Say which flows, by their ends, are not complete.
+
+    And how many packets switches have sent to ports that do not exist, and the highest of these.
+    """
     named = ", ".join(
         f"{host_name(tree, source)} to {host_name(tree, destination)}"
         for source, destination in waiting[:3]
     )
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
 
-    return f"{len(waiting)} flows are not complete: {named}{more}"
+    nowhere = (
+        f"; the program sent {misdirected:,} packets to ports that do not exist"
+        f" (the highest: {highest_port})"
+        if misdirected
+        else ""
+    )
+    return f"{len(waiting)} flows are not complete: {named}{more}{nowhere}"

@@ -58,6 +58,10 @@ class Node(Protocol):
     ) -> list[Transmit]:
         """Process a copy that has left its queue."""
 
+    @property
+    def misdirected(self) -> tuple[int, int]:
+        """Return how many packets were for ports that do not exist, and the highest of these."""
+
 
 class SwitchDraws:
     """A switch's random source: draw n is `mix(seed, switch's component, n)`, scaled."""
@@ -132,7 +136,9 @@ class Network:
         while self.hosts.unfinished or (events and events[0][0] == clock.now_ps):
             if not events or events[0][0] > limit_ps:
                 now_us = clock.now_ps / PS_PER_US
-                raise FailedRunError(f"at {now_us:.3f} us, {self.hosts.complaint}")
+                counts, ports = zip(*(each.misdirected for each in self.switches), strict=True)
+                complaint = self.hosts.complaint(sum(counts), max(ports))
+                raise FailedRunError(f"at {now_us:.3f} us, {complaint}")
 
             self._step(on_progress)
 

@@ -20,7 +20,7 @@ from hostagent.own_packet import scenario_packets
 from hostagent.state import NEVER
 from sim.frames import Program
 from sim.programmed import Layout, Observe, Programmed, kept_bytes
-from sim.state import MISDELIVERED
+from sim.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED
 from sim.windows import BROKEN, FINISHED, STUCK
 
 # How often progress is told, in zero-load round trips.
@@ -134,6 +134,8 @@ class TimedRun:
                     (int(flows.source[flow]), int(flows.destination[flow]))
                     for flow in packets.unfinished.tolist()
                 ],
+                int(packets.world.counters[MISDIRECTED]),
+                int(packets.world.counters[HIGHEST_PORT]),
             )
             raise FailedRunError(f"at {now_us:.3f} us, {names}")
 
