@@ -199,11 +199,11 @@ class LazyGroup(click.Group):
         """
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             if sys.stderr.isatty():
                 click.echo(err=True)
 
-            raise click.Abort from None
+            raise click.Abort(*interrupt.args) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of sub-commands without importing any."""
@@ -254,8 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         click.echo(f"ofan: {error.format_message()}", err=True)
         code = INPUT_ERROR
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("ofan: interrupted", err=True)
+    except (click.Abort, KeyboardInterrupt) as interrupt:
+        words = ": ".join(["interrupted", *map(str, interrupt.args)])
+        click.echo(f"ofan: {words}", err=True)
         code = INTERRUPTED
     # `ofan ... | head` is no error. Python would flush stdout once more on its way out, into a pipe
     # that nobody reads.

@@ -13,6 +13,7 @@ from emulation.compiler import CompileError
 from emulation.errors import EmulationError, FailedRunError
 from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import SoftswitchError
+from fattree.csv_option import CsvOption
 from fattree.errors import FabricError
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES, POLICY_SETS
@@ -57,6 +58,7 @@ settings_option = click.option(
 )
 csv_option = click.option(
     "--csv",
+    cls=CsvOption,
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     metavar="FILE",
     help="Write the rows to a CSV file (-: stdout).",

@@ -1,6 +1,7 @@
 """Tables for people and as CSV: on a narrow terminal columns go below each other, none is cut."""
 
 import csv
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -22,9 +23,14 @@ EDGES = {True: 2, False: 0}
 Cell = str | Text
 
 
+def width_of_stdout(of_pipes: int) -> int | None:
+    """Return how wide stdout is where that is not the terminal's to say, or COLUMNS's."""
+    return None if sys.stdout.isatty() or os.environ.get("COLUMNS") else of_pipes
+
+
 def terminal() -> Console:
-    """Return stdout: as wide as the terminal, or as what is written."""
-    width = None if sys.stdout.isatty() else WIDTH_OF_PIPES
+    """Return stdout: as wide as the terminal, or as COLUMNS says, or as what is written."""
+    width = width_of_stdout(WIDTH_OF_PIPES)
     # Names and folders may have brackets, which are no markup.
     return Console(width=width, highlight=False, markup=False)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from fattree.connection_matrix import describe, parse_connection_matrix
+from fattree.csv_option import CsvOption
 from fattree.errors import FabricError, MatrixError
 from fattree.experiment import Experiment, Scenario
 from fattree.experiment_file import load_experiment, parse_experiment
@@ -51,6 +52,7 @@ def in_a_folder(_context: click.Context, option: click.Parameter, path: Path | N
 
 csv_option = click.option(
     "--csv",
+    cls=CsvOption,
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     callback=in_a_folder,
     metavar="FILE",
@@ -112,14 +114,14 @@ def read_experiment(file: Path | None, settings: Sequence[str]) -> Experiment:
     return parse_experiment("", "command line", settings)
 
 
-def show(runs: Runs, as_json: bool, **extra: str) -> None:
-    """Write runs to stdout as a table or as JSON."""
+def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str) -> None:
+    """Write runs to stdout as a table, or as JSON (`sim.tables.results_table`)."""
     if as_json:
         click.echo(json.dumps({**extra, "runs": json_rows(runs)}, indent=2))
         return
 
     console = terminal()
-    console.print(results_table(runs))
+    console.print(results_table(runs, balancers))
     console.print(LEGEND, style="dim", highlight=False)
     for line in workload_lines(runs):
         console.print(line, highlight=False, soft_wrap=True)
@@ -152,10 +154,10 @@ def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) 
     """Show the finished runs in STORE, also while a sweep is filling it."""
     with one_line_errors():
         with Store(store, create=False) as kept:
-            runs = kept.runs()
+            runs, balancers = kept.runs(), kept.balancers()
 
         write(runs, csv, parquet)
 
     # Who asks for a file wants the file; JSON on stdout was asked for as well.
     if as_json or not (csv or parquet):
-        show(runs, as_json)
+        show(runs, as_json, balancers)

@@ -73,7 +73,7 @@ def build(scenario: Scenario) -> Network:
 
     Raises FabricError where it asks for what cannot be built.
     """
-    _refuse_unsupported(scenario)
+    refuse_unsupported(scenario)
     flows = traffic.flows(scenario)
     events = timeline(scenario, flows)
     pairs = Pairs.of(scenario.tree, flows)
@@ -129,7 +129,7 @@ def build_for_program(scenario: Scenario) -> Network:
     )
 
 
-def _refuse_unsupported(scenario: Scenario) -> None:
+def refuse_unsupported(scenario: Scenario) -> None:
     """Raise ExperimentError for what the kernels do not do.
 
     That is P4, and a controller that has to find out about links by itself: here, routes follow

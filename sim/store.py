@@ -10,7 +10,7 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # What a result does not depend on: it reads, keeps or shows. All else in the folders counts, needed
 # or not, so that nobody has to add a new module here; a test follows the imports.
 NO_MODEL = {
-    "fattree": {"experiment_file", "sweep_file", "record"},
+    "fattree": {"csv_option", "experiment_file", "sweep_file", "record"},
     # What makes workload files: a run depends on the files.
     "workloads": {"building", "chakra", "chakra_file", "goal", "goal_file", "model", "training"},
     "sim": {
@@ -82,6 +82,11 @@ CREATE TABLE IF NOT EXISTS runs (
     scenario TEXT NOT NULL,
     record TEXT NOT NULL,
     finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+CREATE TABLE IF NOT EXISTS wanted (
+    key TEXT PRIMARY KEY,
+    place INTEGER NOT NULL,
+    balancer TEXT NOT NULL
 );
 CREATE VIEW IF NOT EXISTS results AS SELECT
     {", ".join(f"json_extract(record, '$.{name}') AS {name}" for name in Record.model_fields)},
@@ -237,11 +242,45 @@ class Store:
                 "INSERT OR IGNORE INTO runs (key, model, scenario, record) VALUES (?, ?, ?, ?)", row
             )
 
-    def runs(self) -> list[tuple[Scenario, Record]]:
-        """Return all finished runs, in the order in which they finished."""
+    def want(self, scenarios: Mapping[str, Scenario]) -> None:
+        """Remember the order in which a sweep has its runs, finished or not."""
+        with self._errors(), self._database:
+            (first,) = self._database.execute(
+                "SELECT coalesce(max(place) + 1, 0) FROM wanted"
+            ).fetchone()
+            self._database.executemany(
+                "INSERT OR REPLACE INTO wanted VALUES (?, ?, ?)",
+                (
+                    (key, place, scenario.balancer_label)
+                    for place, (key, scenario) in enumerate(scenarios.items(), start=first)
+                ),
+            )
+
+    def balancers(self) -> list[str]:
+        """Return the load balancers of the sweeps in their order, as people read them."""
+        if not self._has_order():
+            return []
+
         with self._errors():
             rows = self._database.execute(
-                "SELECT scenario, record FROM runs ORDER BY rowid"
+                "SELECT balancer FROM wanted GROUP BY balancer ORDER BY min(place)"
+            )
+            return [balancer for (balancer,) in rows]
+
+    def _has_order(self) -> bool:
+        # Stores of earlier versions have none.
+        with self._errors():
+            found = self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'wanted'")
+            return found.fetchone() is not None
+
+    def runs(self) -> list[tuple[Scenario, Record]]:
+        """Return all finished runs in the order of the sweeps, else as they finished."""
+        ordered = (
+            "LEFT JOIN wanted USING (key) ORDER BY place," if self._has_order() else "ORDER BY"
+        )
+        with self._errors():
+            rows = self._database.execute(
+                f"SELECT scenario, record FROM runs {ordered} runs.rowid"
             ).fetchall()
             return [
                 (Scenario.model_validate_json(scenario), self.kind.model_validate_json(record))

@@ -5,8 +5,8 @@ file system.
 """
 
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -101,13 +101,19 @@ def sweep(
     failures: list[Failure] = []
 
     with Store(store, kind=kind) if store else nullcontext() as kept:
+        if kept:
+            kept.want(distinct)
+
         records = kept.find(distinct) if kept else {}
         report(len(records), len(distinct))
         pending = {key: scenario for key, scenario in distinct.items() if key not in records}
         share = _Share(pending, watch)
 
         # Closed here, not when it is collected: processes end before the store is closed.
-        with closing(_outcomes(pending, run, jobs, scheduler, share)) as outcomes:
+        with (
+            _telling_what_is_kept(store, records, len(distinct)),
+            closing(_outcomes(pending, run, jobs, scheduler, share)) as outcomes,
+        ):
             for key, outcome in outcomes:
                 share.finish(key)
                 if isinstance(outcome, Failure):
@@ -124,6 +130,22 @@ def sweep(
         records[key].model_copy(update={"name": scenario.name, "policy": scenario.balancer})
         for key, scenario in wanted
     ]
+
+
+@contextmanager
+def _telling_what_is_kept(
+    store: str | Path | None, records: Mapping[str, Record], total: int
+) -> Iterator[None]:
+    """Give a Ctrl-C words: what is finished, and where."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if store is None:
+            raise
+
+        raise KeyboardInterrupt(
+            f"{len(records)} of {total} runs are kept in {store}; the same command goes on"
+        ) from None
 
 
 class _Share:
@@ -166,6 +188,8 @@ class _Share:
 def _refuse(failures: list[Failure], total: int) -> None:
     if failures and total == 1:
         raise (SweepError if failures[0].is_refused else FailedRunsError)(failures[0].message)
+    if failures and len(failures) == total and all(each.is_refused for each in failures):
+        raise SweepError(f"all {total} runs are refused; {failures[0]}")
     if failures:
         raise FailedRunsError(f"{len(failures)} of {total} runs failed; {failures[0]}")
 

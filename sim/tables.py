@@ -11,7 +11,7 @@ import polars as pl
 from fattree.experiment import Scenario
 from fattree.record import FLOW_TIMES, Record, flat, flow_times
 from fattree.tables import Folding
-from fattree.units import PS_PER_US, time_unit
+from fattree.units import PS_PER_MS, PS_PER_US, time_unit
 from sim.store import plain
 
 Runs = Sequence[tuple[Scenario, Record]]
@@ -79,10 +79,11 @@ def write_parquet(runs: Runs, path: Path) -> None:
     pl.DataFrame(rows(runs), infer_schema_length=None, strict=False).write_parquet(path)
 
 
-def results_table(runs: Runs) -> Folding:
+def results_table(runs: Runs, balancers: Sequence[str] = ()) -> Folding:
     """Return mean ± standard deviation over seeds for every load balancer and swept value.
 
-    Queues are in packets, drops in sum.
+    Queues are in packets, drops in sum. Rows of equal values have the order of `balancers`: of some
+    runs of a sweep may not be finished.
     """
     keys = _differing(runs)
     unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
@@ -101,7 +102,12 @@ def results_table(runs: Runs) -> Folding:
         texts=range(len(named)),
     )
 
-    for (values, label, _), records in _groups(runs, keys).items():
+    groups = _groups(runs, keys)
+    labels = dict.fromkeys([*balancers, *(label for _, label, _ in groups)])
+    rank = {label: number for number, label in enumerate(labels)}
+    places = {values: place for place, (values, _, _) in reversed([*enumerate(groups)])}
+    for group in sorted(groups, key=lambda group: (places[group[0]], rank[group[1]])):
+        (values, label, _), records = group, groups[group]
         table.add_row(*values, label, *_cells(records, unit_ps))
 
     return table
@@ -141,15 +147,18 @@ def _mean(values: Sequence[float], digits: int) -> str:
 def workload_lines(runs: Runs) -> list[str]:
     """Return a line for each run of a training step or of several jobs: what took how long."""
     lines: list[str] = []
+    # As the table has it, so that one finds the number again.
+    unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
     for scenario, record in runs:
         who = f"{scenario.balancer_label}, seed {record.seed}"
         if record.compute_ps:
             # Times of the whole step: what was divided is multiplied again, latencies with it.
-            unit_ps = 1000 * PS_PER_US / record.scale
-            step, computed = record.cct_ps / unit_ps, record.compute_ps / unit_ps
-            scaled = f" (a run of 1/{record.scale} of it)" if record.scale > 1 else ""
+            whole_ps = PS_PER_MS / record.scale
+            step, computed = record.cct_ps / whole_ps, record.compute_ps / whole_ps
+            run_cct = f"{record.cct_ps / unit_ps:.2f} {unit}"
+            scaled = f" ({record.scale} times the run's CCT, {run_cct})" if record.scale > 1 else ""
             lines.append(
-                f"{who}: step {step:,.3f} ms{scaled}, computations alone {computed:,.3f} ms, "
+                f"{who}: whole step {step:,.3f} ms{scaled}, computations alone {computed:,.3f} ms, "
                 f"exposed communication {step - computed:,.3f} ms ({1 - computed / step:.1%}); "
                 f"peak memory {record.max_rss_bytes / 1e9:.1f} GB"
             )

@@ -21,6 +21,12 @@ def wait() -> None:
     raise KeyboardInterrupt
 
 
+@click.command()
+def keep() -> None:
+    """Stand for a command that says what it has done so far."""
+    raise KeyboardInterrupt("3 of 8 runs are kept")
+
+
 def test_help_lists_every_command_and_examples() -> None:
     text = CliRunner().invoke(ofan.cli, ["--help"]).stdout
     assert all(name in text for name in (*ofan.COMMANDS, "p4"))
@@ -53,6 +59,15 @@ def test_an_interruption_is_one_line(
         ofan.main(["wait"])
     assert stopped.value.code == 130
     assert capsys.readouterr().err == "ofan: interrupted\n"
+
+
+def test_an_interruption_may_have_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(ofan.COMMANDS, "keep", ofan.Lazy("tests.test_ofan_command", "keep", ""))
+    with pytest.raises(SystemExit):
+        ofan.main(["keep"])
+    assert capsys.readouterr().err == "ofan: interrupted: 3 of 8 runs are kept\n"
 
 
 def test_a_failed_run_is_told_from_bad_usage(

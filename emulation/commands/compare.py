@@ -33,11 +33,14 @@ from emulation.commands.experiment_run import (
 )
 from emulation.commands.own_program import DEFAULT_LIKE, runs_of
 from emulation.errors import FailedRunError
+from emulation.mininet import limits
+from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
-from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, results_folder
+from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, new_folder
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.shipped_file import ShippedFile
+from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import Experiment, OwnProgram, Scenario
 from fattree.experiment_file import agent_packet_settings, host_rule_settings
@@ -63,6 +66,23 @@ Examples:
   ofan compare demo --program two_choices.p4 --policies ofan,jsq
   sudo $(which ofan) compare {REAL_PACKETS} --policies all --networks {",".join(NETWORKS)}
 """
+
+
+def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
+    """Raise what a network refuses, before any of them runs."""
+    if network == MININET:
+        refuse_if_unable()
+
+    for scenario in experiment.scenarios():
+        if network == VIRTUAL:
+            virtual_fabric.refuse_unsupported(scenario)
+        elif network == MININET:
+            limits.refuse_unsupported(scenario)
+        elif scenario.program is None:
+            # The simulator's kernels take half a second to import.
+            from sim.network import refuse_unsupported  # noqa: PLC0415
+
+            refuse_unsupported(scenario)
 
 
 def run_on(
@@ -227,8 +247,13 @@ def compare(
         experiment = experiment.model_copy(update={"policies": named})
         # A host rule runs with the programs, if there are any.
         ours = experiment.without_rule() if owned else experiment
+        for network in networks:
+            refuse_what_cannot_run(network, experiment)
+
         say_misfits(ours.scenarios() if {VIRTUAL, MININET} & {*networks} else ())
-        folder = results_folder(output, Path("results") / f"{experiment.name}_compared", force)
+        folder = click.get_current_context().with_resource(
+            new_folder(output, Path("results") / f"{experiment.name}_compared", force)
+        )
 
         with reporting() as reporter:
             records = [

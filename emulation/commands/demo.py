@@ -11,7 +11,7 @@ from emulation.commands.experiment_run import Finished, Reporter, keep, reportin
 from emulation.commands.mininet_demo import run_twins
 from emulation.errors import EmulationError
 from emulation.mininet.kernel import refuse_if_unable
-from emulation.outcomes.folder import results_folder
+from emulation.outcomes.folder import new_folder
 from emulation.outcomes.tables import results_table
 from fattree.experiment_file import load_experiment
 from fattree.shipped import EXPERIMENTS
@@ -64,7 +64,9 @@ def demo(output: Path | None, force: bool, as_json: bool, csv: Path | None) -> N
     P4Runtime; time is virtual.
     """
     with one_line_errors(), reporting() as reporter:
-        output = results_folder(output, Path("results") / "demo", force)
+        output = click.get_current_context().with_resource(
+            new_folder(output, Path("results") / "demo", force)
+        )
         done = run_parts(output, reporter)
         picture = draw(output, done)
 

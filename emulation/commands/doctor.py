@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from fattree.csv_option import CsvOption
 from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
@@ -231,6 +232,7 @@ def advice(findings: list[Finding]) -> Iterator[str]:
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option(
     "--csv",
+    cls=CsvOption,
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     metavar="FILE",
     help="Write the findings to a CSV file (-: stdout).",

@@ -37,7 +37,7 @@ from emulation.commands.own_program import (
 )
 from emulation.errors import EmulationError
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
-from emulation.outcomes.folder import results_folder, writing
+from emulation.outcomes.folder import new_folder, writing
 from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.programs.switch_program import Compiler
@@ -294,7 +294,9 @@ def emulate(
 
         say_misfits(experiment.without_rule().scenarios() if own else experiment.scenarios())
         name = "_".join([experiment.name, *folder_suffixes(experiment, own)])
-        folder = results_folder(output, Path("results") / name, force)
+        folder = click.get_current_context().with_resource(
+            new_folder(output, Path("results") / name, force)
+        )
 
         if own and compiler:
             raise click.UsageError(

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -13,8 +14,14 @@ from rich.table import Table
 from emulation.command_line import one_line_errors
 from fattree.errors import ExperimentError
 from fattree.reference import schema
-from fattree.shipped import FOLDERS, PAPER, PROGRAMS, names, ours, title
+from fattree.shipped import FOLDERS, PAPER, PROGRAMS, SUFFIX, names, ours, title
+from fattree.tables import width_of_stdout
 from fattree.text_file import read_text
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 EXAMPLES = """
 \b
@@ -48,7 +55,7 @@ def list_command(paper: bool, only_names: bool) -> None:
     for name in chosen:
         table.add_row(name, title(name))
 
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_PIPES)
+    console = Console(width=width_of_stdout(WIDTH_OF_PIPES))
     console.print(table)
     if not paper:
         click.echo("The paper's figures: ofan experiments list --paper")
@@ -114,11 +121,20 @@ def _files(name: Path) -> Iterator[tuple[Path, Path]]:
     source = ours(name)
     yield Path(source.name), source
 
-    # Connection matrices lie beside the experiments that name them.
-    text = read_text(source, ExperimentError)
-    for matrix in source.parent.glob("*.cm"):
-        if source != matrix and matrix.name in text:
-            yield Path(matrix.name), matrix
+    # Whatever key it is that names a file: a matrix, a workload, a topology, a program, a rule.
+    if source.suffix == SUFFIX:
+        for text in _texts(tomllib.loads(read_text(source, ExperimentError))):
+            if (source.parent / text).is_file():
+                yield Path(text), source.parent / text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in TOML values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 def _refuse_overwriting(copies: Iterable[Path], force: bool) -> None:

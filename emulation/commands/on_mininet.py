@@ -80,7 +80,7 @@ def only_scenario(experiment: Experiment) -> Scenario:
         raise UnsupportedError(
             f"--hold keeps one network, this experiment has {len(scenarios)}"
             f" ({policies}; {experiment.seeds} seeds):"
-            f" choose one with --set policies={scenarios[0].policy} --seeds 1"
+            f" choose one with --policies {scenarios[0].policy} --seeds 1"
         )
 
     return scenarios[0]

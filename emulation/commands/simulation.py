@@ -39,6 +39,7 @@ from sim.cli import (
     write,
 )
 from sim.engine import prepare
+from sim.network import refuse_unsupported
 from sim.progress import reporting
 from sim.sweeps import Run, flow_file, simulate, sweep
 
@@ -123,6 +124,9 @@ def ready(
     """
     for scenario in scenarios:
         scenario_rule(scenario)
+        # What no kernel does is told before any of them runs; of programs, below.
+        if scenario.program is None:
+            refuse_unsupported(scenario)
 
     if is_here and any(scenario.program is None for scenario in scenarios):
         prepare()
@@ -176,8 +180,16 @@ def write_flows(
 
 
 def _needed(scenario: Scenario) -> tuple[object, ...]:
-    """Return what a program and its packets depend on."""
-    return scenario.program, scenario.tree, scenario.agent_packet, scenario.packets
+    """Return on what it depends whether the simulator can run a program."""
+    return (
+        scenario.program,
+        scenario.tree,
+        scenario.agent_packet,
+        scenario.packets,
+        scenario.load_balancer,
+        scenario.controller,
+        scenario.latencies_ps,
+    )
 
 
 def refuse_packets_without_bytes(

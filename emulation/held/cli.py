@@ -26,6 +26,7 @@ from emulation.held.messages import (
     StartTraffic,
     StopTraffic,
 )
+from fattree.csv_option import CsvOption
 from fattree.errors import ExperimentError
 from fattree.experiment_file import size_in_bytes
 from fattree.slow_links import LEAST_SHARE, at_rate
@@ -40,6 +41,7 @@ AnswerT = TypeVar("AnswerT")
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 as_csv = click.option(
     "--csv",
+    cls=CsvOption,
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     metavar="FILE",
     help="Write the rows to a CSV file (-: stdout).",

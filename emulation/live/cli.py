@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import Scenario
 from fattree.experiment_file import load_experiment
+from fattree.tables import width_of_stdout
 from fattree.units import PS_PER_US
 
 WATCH_SECONDS = 15.0
@@ -163,7 +163,7 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
         click.echo(json.dumps(snapshot.as_json()))
         return
 
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_PIPES)
+    console = Console(width=width_of_stdout(WIDTH_OF_PIPES))
     console.print(terminal.draw(snapshot, console.width))
 
 

@@ -4,7 +4,7 @@ import io
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,21 @@ def results_folder(chosen: Path | None, default: Path, force: bool = False) -> P
             return folder
     except OSError as error:
         raise EmulationError(f"cannot write results to {folder}: {error.strerror}") from None
+
+
+@contextmanager
+def new_folder(chosen: Path | None, default: Path, force: bool = False) -> Iterator[Path]:
+    """Yield what `results_folder` returns; whatever it had to make goes again if it stays empty."""
+    wanted = chosen or default
+    missing = [each for each in (wanted, *wanted.parents) if not each.exists()]
+    folder = results_folder(chosen, default, force)
+    try:
+        yield folder
+    finally:
+        made = [folder] if chosen is None else []
+        for each in (*made, *missing):
+            with suppress(OSError):
+                each.rmdir()
 
 
 def _free(default: Path) -> Path:

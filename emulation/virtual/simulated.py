@@ -52,11 +52,7 @@ class SimulatedFabric:
 
     def __init__(self, scenario: Scenario, program: SwitchProgram, threads: int = 1) -> None:
         self._began_s = time.process_time()
-        refuse_unsupported(scenario)
-        reason = only_python(scenario, program)
-        if reason:
-            raise UnsupportedError(f"the simulator cannot run it: {reason}")
-
+        refuse(scenario, program)
         tree = scenario.tree
         self.scenario = scenario
         self.pipelines = [
@@ -121,9 +117,18 @@ def program_of(scenario: Scenario) -> SwitchProgram:
 
 
 def check(scenario: Scenario) -> None:
-    """Raise what is wrong with a scenario's program or packets."""
-    program_of(scenario)
+    """Raise what is wrong with a scenario's program or packets, or what they are refused for."""
+    program = program_of(scenario)
     scenario_packets(scenario)
+    refuse(scenario, program)
+
+
+def refuse(scenario: Scenario, program: SwitchProgram) -> None:
+    """Raise UnsupportedError where the simulator cannot run the program or the scenario."""
+    refuse_unsupported(scenario)
+    reason = only_python(scenario, program)
+    if reason:
+        raise UnsupportedError(f"the simulator cannot run it: {reason}")
 
 
 def simulate(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fattree.tables import Folding, write_csv
+from fattree.tables import Folding, terminal, write_csv
 
 HEADINGS = ("load balancer", "CCT (µs)", "over bound", "E>A", "A>C", "drops", "lost")
 CELLS = ("Switch Pkt AR", "17.18 ± 0.02", "0.73 ± 0.14 %", "192.0", "192.0", "1,234", "5")
@@ -33,6 +33,24 @@ def test_what_fits_is_one_table_and_each_block_repeats_the_first_column() -> Non
     assert printed(132).count("Switch Pkt AR") == 1
     assert printed(60).count("Switch Pkt AR") == 2
     assert printed(60).count("a title") == 1
+
+
+@pytest.mark.parametrize("given, widest", [("60", 60), (None, 1000)])
+def test_a_pipe_is_as_wide_as_columns_says_or_as_what_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: str | None,
+    widest: int,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if given:
+        monkeypatch.setenv("COLUMNS", given)
+
+    table = Folding(*HEADINGS)
+    table.add_row(*CELLS)
+    terminal().print(table)
+    rows = [line for line in capsys.readouterr().out.splitlines() if "Switch Pkt AR" in line]
+    assert len(rows) == (2 if given else 1) and max(map(len, rows)) <= widest
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:

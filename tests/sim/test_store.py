@@ -11,6 +11,7 @@ from fattree.record import Record, described
 from sim import store as module
 from sim.errors import StoreError
 from sim.store import Store, run_key
+from sim.tables import results_table
 from tests.sim.imports import import_closure
 
 NEVER = Failures(convergence_rtt=math.inf)
@@ -50,6 +51,47 @@ def test_a_record_comes_back_as_it_was(store: Store) -> None:
     store.add(scenario, record_of(scenario))
     assert store.find([run_key(scenario)]) == {run_key(scenario): record_of(scenario)}
     assert store.runs() == [(scenario, record_of(scenario))]
+
+
+def test_runs_and_rows_have_the_order_of_the_sweep_whatever_is_finished(store: Store) -> None:
+    wanted = [
+        Scenario(policy=policy, collective=Collective(message_bytes=size))
+        for size in (1, 2)
+        for policy in ("ofan", "jsq", "flow")
+    ]
+    store.want({run_key(each): each for each in wanted})
+    # Of the first message all but the first load balancer, of the second the last one first.
+    for finished in (wanted[2], wanted[1], wanted[5], wanted[3]):
+        store.add(finished, record_of(finished))
+
+    assert [scenario for scenario, _ in store.runs()] == [wanted[each] for each in (1, 2, 3, 5)]
+    assert store.balancers() == ["Ofan", "JSQ", "Flow"]
+    table = results_table(store.runs(), store.balancers())
+    assert [row[:2] for row in table.rows] == [
+        ("1", "JSQ"),
+        ("1", "Flow"),
+        ("2", "Ofan"),
+        ("2", "Flow"),
+    ]
+
+
+def test_another_sweep_into_a_store_has_its_own_order(store: Store) -> None:
+    ofan, jsq = Scenario(policy="ofan"), Scenario(policy="jsq")
+    for order in ((ofan, jsq), (jsq, ofan)):
+        store.want({run_key(each): each for each in order})
+
+    for each in (ofan, jsq):
+        store.add(each, record_of(each))
+    assert [scenario for scenario, _ in store.runs()] == [jsq, ofan]
+    assert store.balancers() == ["JSQ", "Ofan"]
+
+
+def test_a_store_of_before_there_was_an_order_is_read_as_it_finished(store: Store) -> None:
+    store._database.execute("DROP TABLE wanted")
+    for policy in ("jsq", "ofan"):
+        store.add(Scenario(policy=policy), record_of(Scenario(policy=policy)))
+    assert [scenario.policy for scenario, _ in store.runs()] == ["jsq", "ofan"]
+    assert store.balancers() == []
 
 
 def test_a_run_is_kept_once(store: Store) -> None:

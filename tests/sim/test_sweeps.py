@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -74,7 +75,8 @@ def test_equal_scenarios_are_computed_once_and_keep_their_names() -> None:
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     before, after, wanted = Counting(stop_after=3), Counting(), scenarios(4)
-    with pytest.raises(KeyboardInterrupt):
+    kept = f"3 of 8 runs are kept in {tmp_path / 'x'}; the same command goes on"
+    with pytest.raises(KeyboardInterrupt, match=re.escape(kept)):
         sweep(wanted, store=tmp_path / "x", run=before)
     assert len(sweep(wanted, store=tmp_path / "x", run=after)) == 8
     assert sorted(before.ran + after.ran) == sorted((s.policy, s.seed) for s in wanted)
@@ -231,7 +233,7 @@ def test_after_kill_9_in_the_middle_of_200_runs_every_run_is_there_once_and_none
         runs = kept.runs()
     assert 60 <= len(first) < 190
     assert f"tiny: {len(first)} of 200 runs are there already\n" in again.stderr
-    assert runs[: len(first)] == first
+    assert [run for run in runs if run in first] == first
     assert len({(record.policy, record.seed) for _, record in runs}) == len(runs) == 200
 
 
@@ -248,7 +250,9 @@ def test_ctrl_c_ends_with_one_line_and_no_process_left(tmp_path: Path) -> None:
         _, stderr = process.communicate(timeout=PATIENCE_S)
         wait_until_gone(process.pid)
     assert process.returncode == 130
-    assert [line for line in lines(stderr) if " left" not in line] == ["ofan: interrupted"]
+    (line,) = (line for line in lines(stderr) if " left" not in line)
+    kept = rf"ofan: interrupted: \d+ of 40 runs are kept in {store}; the same command goes on"
+    assert re.fullmatch(kept, line)
     assert 2 <= finished(store) < 40
 
 
@@ -262,7 +266,8 @@ def test_ctrl_c_while_workers_start_is_one_line_too(tmp_path: Path, wait_s: floa
         os.killpg(process.pid, signal.SIGINT)
         _, stderr = process.communicate(timeout=PATIENCE_S)
         wait_until_gone(process.pid)
-    assert (process.returncode, lines(stderr)) == (130, ["ofan: interrupted"])
+    (line,) = lines(stderr)
+    assert process.returncode == 130 and line.startswith("ofan: interrupted")
 
 
 def address_in(file: Path) -> str:

@@ -1,5 +1,6 @@
 """What a command line cannot mean is one line and exit code 2, before anything runs."""
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import ofan
 from emulation.held import cli as held_cli
 from emulation.held.client import ask
+from fattree.errors import ExperimentError
 from fattree.experiment import Experiment
 from fattree.experiment_file import parse_experiment
 
@@ -80,6 +82,70 @@ def test_an_empty_host_rule_is_the_rule_and_not_another_file(tmp_path: Path) -> 
 def test_stale_queues_name_the_command_that_has_them(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("emulate", "demo", "--set", "load_balancer.queue_staleness_ns=100")
     assert "(ofan sim run without --program and --as p4)" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    "command", ["sim run demo", "sim results x.sqlite", "emulate demo", "compare demo", "status"]
+)
+def test_stdout_has_room_for_one_kind_of_text(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    for words in (("--json", "--csv", "-"), ("--csv", "-", "--json")):
+        said = refused(capsys, *command.split(), *words)
+        assert "--json and --csv - both write to stdout" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sim", "run", "demo", "--set", "controller.detection=probe"),
+        ("sim", "run", "demo", "--as", "p4", "--set", "controller.detection=probe"),
+        ("sim", "sweep", "sweep", "--set", "controller.detection=probe"),
+        ("compare", "demo", "--set", "controller.detection=probe"),
+        ("compare", "demo", "--set", "controller.detection=netlink"),
+        ("emulate", "demo", "--set", "controller.detection=netlink"),
+    ],
+)
+def test_what_a_network_cannot_is_told_before_anything_runs_and_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = refused(capsys, *words)
+    assert "CCT" not in said and ("detection" in said or "probes" in said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_network_of_a_comparison_is_looked_at_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    said = refused(capsys, "compare", "demo", "--networks", "virtual,mininet")
+    assert "Mininet needs root" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seeds", ["1", "2"])
+def test_a_rate_that_cuts_flows_off_is_bad_input_however_many_runs_there_are(
+    capsys: pytest.CaptureFixture[str], seeds: str
+) -> None:
+    words = ("--k", "4", "--failure-rate", "1", "--seeds", seeds)
+    assert "lower failures.rate" in refused(capsys, "sim", "run", *words)
+
+
+def test_a_queue_without_room_for_a_packet_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = ("--set", "fabric.queue_bytes=100")
+    said = refused(capsys, "sim", "run", "demo", *small)
+    assert "fabric.queue_bytes = 100 has no room for a packet, which has 4158 bytes" in said
+    tight = "fabric.queue_bytes=4158"
+    assert parse_experiment("", "here", [tight]).fabric.queue_bytes == 4158
+    with pytest.raises(ExperimentError, match="which has 4178 bytes"):
+        parse_experiment("", "here", [tight, "packets.tunnel_bytes=20", "policies=host_dr"])
 
 
 def test_like_names_both_that_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def test_a_rate_that_no_software_carries_gets_a_better_one(refusal):
 
 
 def test_several_runs_cannot_be_held(refusal):
-    assert "--set policies=flow --seeds 1" in refusal("--network", "mininet", "--hold")
+    assert "--policies flow --seeds 1" in refusal("--network", "mininet", "--hold")
 
 
 def test_a_port_that_does_not_exist(refusal):

@@ -6,7 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 import ofan
-from fattree.shipped import EXPERIMENTS
+from fattree.experiment_file import load_experiment
+from fattree.shipped import EXPERIMENTS, names
+from fattree.sweep_file import load_sweep
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +47,22 @@ def test_copies_bring_what_they_need_and_replace_nothing(empty: Path) -> None:
     assert not (empty / "demo.toml").exists()
     assert run("copy", "two_choices.p4", "--force")[0] == 0
     assert (empty / "two_choices.p4").read_text() != "mine"
+
+
+@pytest.mark.parametrize("name", [each for each in names() if "." not in each])
+def test_a_copy_of_every_experiment_loads_from_an_empty_folder(empty: Path, name: str) -> None:
+    assert run("copy", name)[0] == 0
+    file = empty / f"{Path(name).name}.toml"
+    if "[sweep]" in file.read_text():
+        assert load_sweep(file)
+    else:
+        # What it needs is read from beside it.
+        experiment = load_experiment(file)
+        assert all(Path(needed).is_relative_to(empty) for needed in experiment.files)
+
+
+def test_a_copied_step_has_its_workload(empty: Path) -> None:
+    assert run("copy", "step_405b") == (0, "step_405b.toml\nstep_405b.parquet\n")
 
 
 def test_programs_are_copied_with_their_includes(empty: Path) -> None:

@@ -54,10 +54,13 @@ def test_a_step_of_a_model_is_written_and_run(tmp_path: Path, config: Path) -> N
 
     options = ("--k", 4, "--matrix", "workload", "--set", f"collective.file={file}")
     shown = run("sim", "run", *options, "--set", "collective.placement=rail")
-    found = re.search(r"step ([\d.,]+) ms \(a run of 1/16 .*computations alone ([\d.,]+)", shown)
+    times = r"step ([\d.,]+) ms \(16 times the run's CCT, ([\d.]+) µs\), .* alone ([\d.,]+)"
+    found = re.search(times, shown)
     assert found
-    step, computed = (float(number.replace(",", "")) for number in found.groups())
-    assert step > computed
+    step, run_us, computed = (float(number.replace(",", "")) for number in found.groups())
+    # The table has the run's own time, and the line says how the two belong together.
+    assert step == pytest.approx(16 * run_us / 1000, rel=1e-3) and step > computed
+    assert re.search(rf"CCT \(µs\).*Ofan +1 +{re.escape(found[2])} ", shown, re.DOTALL)
     alone = re.search(r"computations alone: ([\d.,]+) ms", said)
     assert alone
     assert computed == pytest.approx(16 * float(alone[1]), rel=1e-2)
