@@ -85,6 +85,18 @@ def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
             refuse_unsupported(scenario)
 
 
+def refuse_program(networks: Sequence[str], scenario: Scenario, own: Loaded) -> None:
+    """Raise what a network refuses a user's program for; scenarios differ in their seeds only."""
+    if VIRTUAL in networks:
+        virtual_fabric.refuse_unsupported(scenario)
+
+    if SIM in networks:
+        # As in `_simulate`.
+        from emulation.virtual.simulated import refuse
+
+        refuse(scenario, own.program)
+
+
 def run_on(
     network: str, experiment: Experiment, reporter: Reporter, folder: Path, jobs: int = 1
 ) -> tuple[Record, ...]:
@@ -248,7 +260,10 @@ def compare(
         # A host rule runs with the programs, if there are any.
         ours = experiment.without_rule() if owned else experiment
         for network in networks:
-            refuse_what_cannot_run(network, experiment)
+            refuse_what_cannot_run(network, ours)
+
+        for own in owned:
+            refuse_program(networks, next(alone(experiment, own).scenarios()), own)
 
         say_misfits(ours.scenarios() if {VIRTUAL, MININET} & {*networks} else ())
         folder = click.get_current_context().with_resource(

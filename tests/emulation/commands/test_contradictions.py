@@ -103,6 +103,10 @@ def test_stdout_has_room_for_one_kind_of_text(
         ("sim", "sweep", "sweep", "--set", "controller.detection=probe"),
         ("compare", "demo", "--set", "controller.detection=probe"),
         ("compare", "demo", "--set", "controller.detection=netlink"),
+        (
+            *("compare", "demo", "--program", "two_choices.p4"),
+            *("--set", "controller.detection=probe"),
+        ),
         ("emulate", "demo", "--set", "controller.detection=netlink"),
     ],
 )

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import ofan
 from fattree import memory
+from fattree.experiment_file import load_experiment
 from fattree.shipped import EXPERIMENTS
 from fattree.workloads.file import read_workload
 
@@ -144,3 +145,21 @@ def test_absurd_steps_are_refused_at_once(
     said = refused("workload", "from-model", config, tmp_path / "x.parquet", *spread, *options)
     assert len(said.splitlines()[-1]) < 200 and "Traceback" not in said
     assert time.process_time() - begun < 5
+
+
+def test_the_page_runs_what_it_has_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (EXPERIMENTS.resolve().parent / "docs" / "workloads.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^ofan (workload from-model|sim run) (.*)$", page, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    written = ""
+    for command, rest in lines[:4]:
+        words = rest.split()
+        if command == "sim run":
+            assert words[1:] == ["--set", f"collective.file={written}"]
+            experiment = load_experiment(EXPERIMENTS / Path(words[0]).name, words[2:])
+            assert experiment.files == (written,)
+        else:
+            written = words[1]
+            run("workload", "from-model", *words, "--scale", 20_000)
+
+    assert [command for command, _ in lines[:4]] == ["workload from-model", "sim run"] * 2
