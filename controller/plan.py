@@ -400,20 +400,22 @@ def _below(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
             for edge in range(tree.edges_per_pod):
                 yield edge_prefix(tree, tree.edge(pod, edge)), edge + 1
         case Tier.CORE:
-            for far in range(tree.pods):
-                yield pod_prefix(far), far + 1
+            first = tree.first_pod(switch)
+            for far in range(tree.pods_per_plane):
+                yield pod_prefix(first + far), far + 1
 
 
 def _southbound_count(tree: FatTree, switch: int) -> int:
     if not has_choice(tree, switch):
         return tree.downlinks(switch)
 
-    return tree.hosts_per_pod if tree.tier(switch) is Tier.AGG else tree.hosts
+    return tree.hosts_per_pod if tree.tier(switch) is Tier.AGG else tree.machines
 
 
 def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
     """Yield the routes of packets that a host has wrapped: to an agg, or through it to a core."""
     major, minor = tree.position(switch)
+    plane = major // tree.pods_per_plane
     match tree.tier(switch):
         case Tier.EDGE:
             for uplink in range(tree.edge_uplinks):
@@ -421,7 +423,7 @@ def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int
                 yield (agg_waypoint(tree, major, uplink), HOST), port
                 # All cores through one uplink share a /24.
                 if tree.cores:
-                    core = core_waypoint(tree, uplink, 0)
+                    core = core_waypoint(tree, plane, uplink, 0)
                     yield (core & ~0xFF, SWITCH_NETWORK), port
         case Tier.AGG:
             # Whichever of the parallel links a packet has come by.
@@ -429,7 +431,7 @@ def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int
             for came_by in range(first, first + tree.edge_agg_links):
                 for uplink in range(tree.agg_uplinks):
                     port = tree.uplink_port(switch, uplink)
-                    yield (core_waypoint(tree, came_by, uplink), HOST), port
+                    yield (core_waypoint(tree, plane, came_by, uplink), HOST), port
         case Tier.CORE:
             return
 

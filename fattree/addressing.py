@@ -54,7 +54,7 @@ def host_named(tree: FatTree, name: str) -> int:
 
 
 def switch_name(tree: FatTree, switch: int) -> str:
-    """Return `edge0_1` or `agg0_0` (pod, position) or `core0_1` (agg position, index)."""
+    """Return `edge0_1` or `agg0_0` (pod, position) or `core0_1` (column of aggs, index)."""
     major, minor = tree.position(switch)
     return f"{PREFIXES[tree.tier(switch)]}{major}_{minor}"
 
@@ -74,7 +74,7 @@ def switch_named(tree: FatTree, name: str) -> int:
     majors, minors = {
         "edge": (tree.pods, tree.edges_per_pod),
         "agg": (tree.pods, tree.aggs_per_pod),
-        "core": (tree.aggs_per_pod, tree.cores_per_agg),
+        "core": (tree.columns, tree.cores_per_agg),
     }[prefix]
 
     if major >= majors or minor >= minors:
@@ -176,7 +176,7 @@ def switch_ip(tree: FatTree, switch: int) -> int:
     """Return a switch's address as an integer.
 
     Edges have 10.pod.edge.1, aggs 10.pod.(edges_per_pod + uplink).1, cores
-    10.pods.(1 + edge's uplink).(1 + agg's uplink), of parallel uplinks the first.
+    10.(pods + plane).(1 + edge's uplink).(1 + agg's uplink), of parallel uplinks the first.
     """
     if tree.tier(switch) is not Tier.EDGE:
         return waypoint_addresses(tree, switch)[0]
@@ -190,10 +190,11 @@ def agg_waypoint(tree: FatTree, pod: int, uplink: int) -> int:
     return NETWORK << 24 | pod << 16 | (tree.edges_per_pod + uplink) << 8 | 1
 
 
-def core_waypoint(tree: FatTree, edge_uplink: int, agg_uplink: int) -> int:
-    """Return the address of the core behind an edge's and an agg's uplink, whatever the pod."""
-    # No pod has the number of pods, so no core looks like a host's network.
-    return NETWORK << 24 | tree.pods << 16 | (1 + edge_uplink) << 8 | (1 + agg_uplink)
+def core_waypoint(tree: FatTree, plane: int, edge_uplink: int, agg_uplink: int) -> int:
+    """Return the address of the core behind an edge's and an agg's uplink, in a plane's pods."""
+    # No pod has the number of pods, or a higher one, so no core looks like a host's network.
+    network = NETWORK << 24 | (tree.pods + plane) << 16
+    return network | (1 + edge_uplink) << 8 | (1 + agg_uplink)
 
 
 def waypoint_addresses(tree: FatTree, switch: int) -> list[int]:
@@ -203,8 +204,10 @@ def waypoint_addresses(tree: FatTree, switch: int) -> list[int]:
         first = minor * tree.edge_agg_links
         return [agg_waypoint(tree, major, first + way) for way in range(tree.edge_agg_links)]
 
+    plane, position = divmod(major, tree.aggs_per_pod)
+    first, last_first = position * tree.edge_agg_links, minor * tree.agg_core_links
     return [
-        core_waypoint(tree, major * tree.edge_agg_links + way, minor * tree.agg_core_links + last)
+        core_waypoint(tree, plane, first + way, last_first + last)
         for way in range(tree.edge_agg_links)
         for last in range(tree.agg_core_links)
     ]

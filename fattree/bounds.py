@@ -153,7 +153,13 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
         case_of.ravel()
     ]
     arrivals = (flows.packets - 1) * paced + _by_hops(scenario, arrival_ps)[hops // 2 - 1]
-    ends = chain_ends(flows, generation, at_source=times, at_destination=arrivals)
+    ends = chain_ends(
+        flows,
+        generation,
+        machines=tree.machines,
+        at_source=times,
+        at_destination=arrivals,
+    )
 
     return int((ends - flows.start_ps).max(initial=0))
 
@@ -170,7 +176,15 @@ def _graph_bound_ps(scenario: Scenario, flows: Flows, slots: Int64) -> int:
     begun = np.where(is_sent, (flows.packets - 1) * slots, flows.compute_ps)
     there = np.where(is_sent, _by_hops(scenario, arrival_ps)[hops // 2 - 1], 0)
     back = np.where(is_sent, _by_hops(scenario, return_ps)[hops // 2 - 1], 0)
-    ends = chain_ends(flows, generations(tree, flows), begun + there + back, begun + there)
+    # What waits for a transfer at its source waits until it is sent, the end is its last ACK's.
+    ends = there + back
+    ends += chain_ends(
+        flows,
+        generations(tree, flows),
+        machines=tree.machines,
+        at_source=begun,
+        at_destination=begun + there,
+    )
 
     # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
     sending = np.bincount(flows.source, weights=flows.packets * slots, minlength=tree.hosts)

@@ -121,6 +121,11 @@ class Settings(Section):
         return tuple(job.collective for job in self.jobs) or (self.collective,)
 
     @property
+    def is_graph(self) -> bool:
+        """Return whether what hosts send is a graph of transfers (`fattree.workloads`)."""
+        return bool(self.jobs) or self.collective.is_graph
+
+    @property
     def files(self) -> tuple[str, ...]:
         """Return the files that say what is sent, each once."""
         return tuple(dict.fromkeys(one.file for one in self.collectives if one.file))

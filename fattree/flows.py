@@ -1,8 +1,9 @@
 """The flows of a run as arrays, and what follows from who waits for whom.
 
 A flow is an index; it starts at `start_ps`, or when the flows in `after` are complete. `after`
-names only flows that begin or end at the same host, so that hosts need no global knowledge (design,
-decision 9). A flow without packets is a computation: nothing is sent, time passes at its host.
+names only flows that begin or end at the same machine (a host, or its NICs in all planes), so that
+hosts need no global knowledge (design, decision 9). A flow without packets is a computation:
+nothing is sent, time passes at its host.
 """
 
 from dataclasses import dataclass
@@ -156,10 +157,12 @@ def in_generations(generation: Int64) -> list[Int64]:
     return np.split(order, np.cumsum(np.bincount(generation))[:-1])
 
 
-def chain_ends(flows: Flows, generation: Int64, at_source: Int64, at_destination: Int64) -> Int64:
+def chain_ends(
+    flows: Flows, generation: Int64, machines: int, at_source: Int64, at_destination: Int64
+) -> Int64:
     """Return when each flow ends if it takes `at_source` from when all it waits for is known.
 
-    A host knows that a flow of its own is done after `at_source`, but one to it after
+    A machine knows that a flow of its own is done after `at_source`, but one to it after
     `at_destination`.
     """
     # By generations, so what a flow waits for has its own begin already.
@@ -167,7 +170,7 @@ def chain_ends(flows: Flows, generation: Int64, at_source: Int64, at_destination
     for chosen in in_generations(generation)[1:]:
         waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
         awaited = flows.after[entries(flows.after_offset, chosen)]
-        is_own = flows.source[awaited] == flows.source[waiting]
+        is_own = (flows.source[awaited] - flows.source[waiting]) % machines == 0
         known = np.where(is_own, at_source[awaited], at_destination[awaited])
         np.maximum.at(begins, waiting, begins[awaited] + known)
 
@@ -180,28 +183,35 @@ def longest_computation_ps(tree: FatTree, flows: Flows) -> int:
     if not flows.compute_ps.any():
         return 0
 
-    ends = chain_ends(flows, generations(tree, flows), flows.compute_ps, flows.compute_ps)
+    ends = chain_ends(
+        flows,
+        generations(tree, flows),
+        machines=tree.machines,
+        at_source=flows.compute_ps,
+        at_destination=flows.compute_ps,
+    )
     return int((ends - flows.start_ps).max(initial=0))
 
 
 def refuse_remote(tree: FatTree, flows: Flows) -> None:
-    """Raise TrafficError where a flow waits for one between other hosts."""
+    """Raise TrafficError where a flow waits for one between other machines."""
     waiting = np.repeat(np.arange(len(flows)), np.diff(flows.after_offset))
     awaited = flows.after
-    host = flows.source[waiting]
-    remote = np.flatnonzero((flows.source[awaited] != host) & (flows.destination[awaited] != host))
+    source, destination = (ends % tree.machines for ends in (flows.source, flows.destination))
+    here = source[waiting]
+    remote = np.flatnonzero((source[awaited] != here) & (destination[awaited] != here))
 
     if not len(remote):
         return
 
     flow = int(waiting[remote[0]])
     other = int(awaited[remote[0]])
-    source, destination = (
-        host_name(tree, int(ends[other])) for ends in (flows.source, flows.destination)
+    ends = " to ".join(
+        host_name(tree, int(end[other])) for end in (flows.source, flows.destination)
     )
     raise TrafficError(
         f"flow {flow} starts at {host_name(tree, int(flows.source[flow]))}, "
-        f"which cannot know when flow {other} from {source} to {destination} is complete"
+        f"which cannot know when flow {other} from {ends} is complete"
     )
 
 

@@ -1,14 +1,15 @@
-"""Planes: fabrics side by side, with a NIC of every host in each; what a host sends over which.
+"""Planes: fabrics side by side, with a NIC of every machine in each; what is sent over which.
 
-A scenario's hosts are NICs: plane after plane, n-th host after n-th host. Its collective speaks of
-hosts of one plane, which are the machines. `spray` gives each plane an equal part of every message,
-and a part waits for parts in its own plane only (a ring a rail); `keep` leaves a message whole.
+A scenario's hosts are NICs: plane after plane, n-th machine after n-th machine. Its collectives
+speak of the hosts of one plane, which are the machines. `spray` gives each plane an equal part of
+every message, and a part waits for parts in its own plane only (a ring a rail), but a computation
+for all parts, and they for it; `keep` leaves a message whole. What is known at one NIC of a machine
+is known at all of them.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.errors import TrafficError
 from fattree.experiment import Scenario
 from fattree.flows import Flows, entries, offsets
 
@@ -16,57 +17,67 @@ Int64 = NDArray[np.int64]
 
 
 def one_plane(scenario: Scenario) -> Scenario:
-    """Return a scenario as if there were one plane; raises TrafficError for what planes lack."""
-    if scenario.jobs or scenario.collective.is_graph:
-        raise TrafficError(
-            "fabric.planes: jobs, workloads and collectives by algorithm know one plane only"
-        )
+    """Return a scenario as if there were one plane."""
+    if not scenario.fabric.planes:
+        return scenario
 
     fabric = scenario.fabric.model_copy(update={"planes": None, "plane_use": None})
     return scenario.model_copy(update={"fabric": fabric})
 
 
 def over_planes(scenario: Scenario, whole: Flows) -> Flows:
-    """Return the flows between NICs of `whole`, which are between hosts; raises TrafficError."""
-    planes = scenario.fabric.planes or 1
-    hosts = scenario.tree.hosts // planes
-    if scenario.fabric.plane_use == "keep":
-        return _kept(whole, planes, hosts)
+    """Return the flows between NICs of `whole`, which are between machines."""
+    planes = scenario.tree.planes
+    if planes == 1:
+        return whole
 
-    # Part p of flow f is flow f * planes + p, in plane p.
-    flow = np.repeat(np.arange(len(whole)), planes)
-    plane = np.tile(np.arange(planes), len(whole))
+    machines = scenario.tree.machines
+    keeps = scenario.fabric.plane_use == "keep"
+    return _kept(whole, planes, machines) if keeps else _sprayed(whole, planes, machines)
+
+
+def _sprayed(whole: Flows, planes: int, machines: int) -> Flows:
+    # A flow's parts follow each other, plane after plane; a computation has one, in the first.
+    is_sent = whole.packets > 0
+    parts = np.where(is_sent, planes, 1)
+    first = offsets(parts)
+    flow = np.repeat(np.arange(len(whole)), parts)
+    plane = np.arange(first[-1]) - first[flow]
+
+    # One row an awaited flow of a part: the part in the same plane, or all of them.
     waits = np.diff(whole.after_offset)[flow]
-    after = whole.after[entries(whole.after_offset, flow)]
+    row = np.repeat(np.arange(len(flow)), waits)
+    awaited = whole.after[entries(whole.after_offset, flow)]
+    is_own_plane = is_sent[flow[row]] & is_sent[awaited]
+    counts = np.where(is_own_plane, 1, parts[awaited])
+    begins = first[awaited] + np.where(is_own_plane, plane[row], 0)
+    after = np.repeat(begins - offsets(counts)[:-1], counts) + np.arange(counts.sum())
+
+    lengths = np.bincount(row, weights=counts, minlength=len(flow)).astype(np.int64)
     return Flows(
-        source=plane * hosts + whole.source[flow],
-        destination=plane * hosts + whole.destination[flow],
+        source=plane * machines + whole.source[flow],
+        destination=plane * machines + whole.destination[flow],
         packets=-(-whole.packets[flow] // planes),
         start_ps=whole.start_ps[flow],
-        after_offset=offsets(waits),
-        after=after * planes + np.repeat(plane, waits),
+        after_offset=offsets(lengths),
+        after=after,
         compute_ps=whole.compute_ps[flow],
         share=whole.share[flow],
     )
 
 
-def _kept(whole: Flows, planes: int, hosts: int) -> Flows:
-    if len(whole.after):
-        raise TrafficError(
-            'fabric.plane_use = "keep": flows that wait for others may be on another plane than'
-            ' those: take "spray"'
-        )
-
-    # A host's flows take the planes in turn, each host from another one on.
-    order = np.argsort(whole.source, kind="stable")
+def _kept(whole: Flows, planes: int, machines: int) -> Flows:
+    # A machine's messages take the planes in turn, each machine from another one on.
+    sent = np.flatnonzero(whole.packets)
+    order = sent[np.argsort(whole.source[sent], kind="stable")]
     _, first, counts = np.unique(whole.source[order], return_index=True, return_counts=True)
-    turn = np.empty(len(whole), dtype=np.int64)
-    turn[order] = np.arange(len(whole)) - np.repeat(first, counts)
-    plane = (whole.source + turn) % planes
+    turn = np.arange(len(order)) - np.repeat(first, counts)
+    plane = np.zeros(len(whole), dtype=np.int64)
+    plane[order] = (whole.source[order] + turn) % planes
 
     return Flows(
-        source=plane * hosts + whole.source,
-        destination=plane * hosts + whole.destination,
+        source=plane * machines + whole.source,
+        destination=plane * machines + whole.destination,
         packets=whole.packets,
         start_ps=whole.start_ps,
         after_offset=whole.after_offset,

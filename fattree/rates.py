@@ -42,7 +42,7 @@ def is_oversubscribed(tree: FatTree, speeds: Speeds) -> bool:
     """Return whether some switch has more capacity below it than above it."""
     edges = tree.most_hops > 2 and tree.hosts_per_edge > tree.edge_uplinks * speeds.edge_agg
     cores = tree.aggs_per_pod * tree.agg_uplinks * speeds.agg_core
-    return edges or (tree.cores > 0 and tree.pods > 1 and tree.hosts_per_pod > cores)
+    return edges or (tree.pods_per_plane > 1 and tree.hosts_per_pod > cores)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

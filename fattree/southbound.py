@@ -44,9 +44,12 @@ def agg_bundles(tree: FatTree, links: LinkState) -> Bundles:
 
 
 def core_bundles(tree: FatTree, links: LinkState) -> Bundles:
-    """Return the bundles to pods: row core * pods + pod."""
-    shape = (tree.pods, tree.aggs_per_pod, tree.cores_per_agg, tree.agg_core_links)
-    return Bundles.of(links.agg_core.reshape(shape).transpose(1, 2, 0, 3))
+    """Return the bundles to pods: row core * pods_per_plane + pod in its plane."""
+    shape = (
+        *(tree.planes, tree.pods_per_plane, tree.aggs_per_pod),
+        *(tree.cores_per_agg, tree.agg_core_links),
+    )
+    return Bundles.of(links.agg_core.reshape(shape).transpose(0, 2, 3, 1, 4))
 
 
 def has_choice(tree: FatTree, switch: int) -> bool:
@@ -75,11 +78,12 @@ def host_ports(tree: FatTree, links: LinkState, switch: int) -> dict[int, int]:
         }
 
     bundles = core_bundles(tree, links)
-    first = (switch - tree.first_core) * tree.pods
+    first = (switch - tree.first_core) * tree.pods_per_plane
+    base = tree.first_pod(switch) * tree.hosts_per_pod
     return {
-        pod * tree.hosts_per_pod + number: 1
+        base + pod * tree.hosts_per_pod + number: 1
         + pod * tree.agg_core_links
         + bundles.member(first + pod, number)
-        for pod in range(tree.pods)
+        for pod in range(tree.pods_per_plane)
         for number in range(tree.hosts_per_pod)
     }

@@ -4,15 +4,18 @@ Everything is an index, so that arrays can be built on it. An uplink of an edge 
 one of the parallel links), an uplink of an agg (core index, one of the parallel links):
 
     edge  e = pod * edges_per_pod + position       agg  a = pod * aggs_per_pod + position
-    host  n = e * hosts_per_edge + index           core c = agg position * cores_per_agg + index
+    host  n = e * hosts_per_edge + index           core c = agg column * cores_per_agg + index
     switch = edge e | edges + agg a | edges + aggs + core c
 
 Ports count from 1, downlinks first, parallel links side by side: an edge's are its hosts and then
 its uplinks, an agg's the edges of its pod and then its uplinks, a core's the pods. A link is named
 by its lower end and uplink, edges' first: those of edge 0, edge 1, ..., agg 0, agg 1, ...
 
-A leaf-spine is one pod without cores: edges are its leaves, aggs its spines. Planes are leaf-spines
-side by side: pods without cores, which nothing joins; a host has a NIC, a host here, in each.
+A column of aggs are those of one position, of all pods: the aggs below the same cores. A leaf-spine
+is one pod without cores: edges are its leaves, aggs its spines.
+
+Planes are fabrics side by side, which nothing joins: their pods and columns are numbered through,
+plane after plane. A machine has a NIC, a host here, in each.
 """
 
 from dataclasses import dataclass
@@ -75,7 +78,8 @@ MOST_HOSTS = 253
 class FatTree:
     """A fabric by its counts. FatTree(k) is the three-level k-ary fat-tree (k even, 2 to 128).
 
-    Raises ValueError for others than those, and for counts below 1; without cores there is one pod.
+    `pods` are those of all planes. Raises ValueError for others than those, and for counts below 1;
+    without cores there is one pod a plane.
     """
 
     k: int = 0
@@ -94,7 +98,7 @@ class FatTree:
             if self.k % 2 or not 2 <= self.k <= 128:
                 raise ValueError(f"k must be even and from 2 to 128, not {self.k}")
 
-            object.__setattr__(self, "pods", self.k)
+            object.__setattr__(self, "pods", self.k * self.planes)
             for name in ("edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg"):
                 object.__setattr__(self, name, self.k // 2)
 
@@ -102,14 +106,17 @@ class FatTree:
 
         if min(*counts, self.edge_agg_links, self.agg_core_links) < 1 or self.cores_per_agg < 0:
             raise ValueError(f"a fabric has at least one of everything but cores, not {counts}")
-        if self.pods > 1 and self.cores_per_agg == 0 and self.planes != self.pods:
+        if self.planes < 1 or self.pods % self.planes:
+            raise ValueError(f"{self.pods} pods are not {self.planes} planes of as many each")
+        if self.pods > self.planes and self.cores_per_agg == 0:
             raise ValueError(f"{self.pods} pods need cores: cores_per_agg is 0")
 
     @property
     def label(self) -> str:
         """Return what people call it: `k = 4`, or the counts."""
+        planes = f"{self.planes} planes of " if self.planes > 1 else ""
         if self.k:
-            return f"k = {self.k}"
+            return f"{planes}k = {self.k}"
 
         parallel = f" by {self.edge_agg_links} links each" if self.edge_agg_links > 1 else ""
         pod = (
@@ -117,10 +124,21 @@ class FatTree:
             f"{self.aggs_per_pod} aggs{parallel}"
         )
         if self.cores_per_agg == 0:
-            return f"{self.planes} planes of {pod}" if self.planes > 1 else pod
+            return f"{planes}{pod}"
 
         parallel = f" by {self.agg_core_links} links each" if self.agg_core_links > 1 else ""
-        return f"{self.pods} pods of {pod}, {self.cores} cores{parallel}"
+        cores = self.cores // self.planes
+        return f"{planes}{self.pods_per_plane} pods of {pod}, {cores} cores{parallel}"
+
+    @property
+    def pods_per_plane(self) -> int:
+        """Return the number of pods that cores join."""
+        return self.pods // self.planes
+
+    @property
+    def columns(self) -> int:
+        """Return the number of columns: positions of aggs in a pod, of all planes."""
+        return self.planes * self.aggs_per_pod
 
     @property
     def edges(self) -> int:
@@ -135,7 +153,7 @@ class FatTree:
     @property
     def cores(self) -> int:
         """Return the number of core switches."""
-        return self.aggs_per_pod * self.cores_per_agg
+        return self.columns * self.cores_per_agg
 
     @property
     def hosts_per_pod(self) -> int:
@@ -146,6 +164,15 @@ class FatTree:
     def hosts(self) -> int:
         """Return the number of hosts, k**3 / 4 in a fat-tree."""
         return self.pods * self.hosts_per_pod
+
+    @property
+    def machines(self) -> int:
+        """Return how many machines there are: as many as a plane has hosts."""
+        return self.hosts // self.planes
+
+    def machine(self, host: int) -> int:
+        """Return the machine of a host (a NIC)."""
+        return host % self.machines
 
     @property
     def first_agg(self) -> int:
@@ -195,7 +222,7 @@ class FatTree:
         return Tier.AGG if switch < self.first_core else Tier.CORE
 
     def position(self, switch: int) -> tuple[int, int]:
-        """Return (pod, position) of an edge or agg, (agg position, index) of a core."""
+        """Return (pod, position) of an edge or agg, (column of aggs, index) of a core."""
         match self.tier(switch):
             case Tier.EDGE:
                 return divmod(switch, self.edges_per_pod)
@@ -212,9 +239,17 @@ class FatTree:
         """Return the switch index of an aggregation switch."""
         return self.first_agg + pod * self.aggs_per_pod + position
 
-    def core(self, position: int, index: int) -> int:
-        """Return the switch index of the core `index` above the aggs of `position`."""
-        return self.first_core + position * self.cores_per_agg + index
+    def core(self, column: int, index: int) -> int:
+        """Return the switch index of the core `index` above a column of aggs."""
+        return self.first_core + column * self.cores_per_agg + index
+
+    def column(self, pod: int, position: int) -> int:
+        """Return the column of a pod's agg."""
+        return pod // self.pods_per_plane * self.aggs_per_pod + position
+
+    def first_pod(self, core: int) -> int:
+        """Return the first pod below a core."""
+        return self.position(core)[0] // self.aggs_per_pod * self.pods_per_plane
 
     def edge_of_host(self, host: int) -> int:
         """Return the edge switch of a host."""
@@ -232,7 +267,7 @@ class FatTree:
             case Tier.AGG:
                 return self.edges_per_pod * self.edge_agg_links
             case Tier.CORE:
-                return self.pods * self.agg_core_links
+                return self.pods_per_plane * self.agg_core_links
 
     def uplinks(self, switch: int) -> int:
         """Return how many ports of a switch lead up."""
@@ -266,7 +301,7 @@ class FatTree:
         return (
             edges * (self.hosts_per_edge + self.edge_uplinks)
             + aggs * (self.edges_per_pod * self.edge_agg_links + self.agg_uplinks)
-            + (switch - edges - aggs) * self.pods * self.agg_core_links
+            + (switch - edges - aggs) * self.pods_per_plane * self.agg_core_links
         )
 
     def first_link(self, switch: int) -> int:
@@ -319,14 +354,16 @@ class FatTree:
         major, minor = self.position(switch)
         down = self.downlinks(switch)
         if tier is Tier.CORE:
-            pod, parallel = divmod(port - 1, self.agg_core_links)
-            agg = self.agg(pod, major)
+            below, parallel = divmod(port - 1, self.agg_core_links)
+            plane, position = divmod(major, self.aggs_per_pod)
+            agg = self.agg(plane * self.pods_per_plane + below, position)
             return LinkEnd(agg, self.uplink_port(agg, minor * self.agg_core_links + parallel))
 
         if tier is Tier.AGG:
             if port > down:
                 index, parallel = divmod(port - down - 1, self.agg_core_links)
-                return LinkEnd(self.core(minor, index), major * self.agg_core_links + parallel + 1)
+                below = major % self.pods_per_plane * self.agg_core_links
+                return LinkEnd(self.core(self.column(major, minor), index), below + parallel + 1)
 
             position, parallel = divmod(port - 1, self.edge_agg_links)
             edge = self.edge(major, position)
@@ -361,7 +398,7 @@ class FatTree:
     @property
     def most_hops(self) -> int:
         """Return the links of the longest path."""
-        if self.pods > 1 and self.cores:
+        if self.pods_per_plane > 1:
             return 6
 
         return 4 if self.edges_per_pod > 1 else 2
@@ -375,6 +412,8 @@ def refuse_unaddressable(tree: FatTree) -> None:
     """
     counted = (
         (tree.pods, 255, "pods"),
+        # Cores have a number beyond those of pods, one a plane.
+        (tree.pods + (tree.planes if tree.cores else 1), 256, "pods and planes of cores"),
         (tree.edges_per_pod + tree.edge_uplinks, 256, "edges and links to aggs in a pod"),
         (tree.hosts_per_edge, MOST_HOSTS, "hosts at an edge"),
         (tree.agg_uplinks, 255, "links of an agg to cores"),

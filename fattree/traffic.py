@@ -62,13 +62,13 @@ def flows(scenario: Scenario) -> Flows:
 
 def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
     """Return the flows before they are split into subflows."""
-    if scenario.fabric.planes:
+    if scenario.fabric.planes and not scenario.is_graph:
         return over_planes(scenario, whole_flows(one_plane(scenario)))
 
     tree = scenario.tree
     collective = scenario.collective
     seed = scenario.seed
-    if scenario.jobs or collective.is_graph:
+    if scenario.is_graph:
         return joined_flows([flows for _, flows in job_flows(scenario)])
 
     packets = 0 if collective.matrix == "file" else packet_count(scenario, message_bytes(scenario))
@@ -112,16 +112,13 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
 
 def check_collective(scenario: Scenario) -> None:  # noqa: C901  # one case a matrix
     """Raise the error that `flows` would raise, without building what is large and always fits."""
-    if scenario.fabric.planes:
+    if scenario.fabric.planes and not scenario.is_graph:
         check_collective(one_plane(scenario))
-        if scenario.fabric.plane_use == "keep":
-            whole_flows(scenario)
-
         return
 
     tree = scenario.tree
     collective = scenario.collective
-    if scenario.jobs or collective.is_graph:
+    if scenario.is_graph:
         whole_flows(scenario)
         return
 
@@ -152,7 +149,7 @@ def message_bytes(scenario: Scenario) -> int:
 
     collective = scenario.collective
     return (
-        shard_bytes(collective, scenario.tree.hosts // (scenario.fabric.planes or 1))
+        shard_bytes(collective, scenario.tree.machines)
         if collective.matrix == "fsdp"
         else collective.message_bytes
     )

@@ -120,7 +120,9 @@ def agg_weights(tree: FatTree, links: LinkState) -> Ints:
     shape = (tree.pods, tree.aggs_per_pod, tree.agg_uplinks)
     up = links.ascents(tree)[1].reshape(shape)
     down = links.descents(tree)[1].reshape(shape)
-    joined: Ints = np.minimum(up[:, :, None, :], down.transpose(1, 0, 2)[None, :, :, :])
+    plane = np.arange(tree.pods) // tree.pods_per_plane
+    meet = (plane[:, None] == plane)[:, None, :, None]
+    joined: Ints = np.minimum(up[:, :, None, :], down.transpose(1, 0, 2)[None, :, :, :]) * meet
     return joined
 
 

@@ -123,6 +123,11 @@ class Run:
         self.senders = {
             flow: host for flow, host in enumerate(flows.source.tolist()) if host in self.nics
         }
+        self._tree = order.scenario.tree
+        self._machines: dict[int, list[int]] = {}
+        for host in self.nics:
+            self._machines.setdefault(self._tree.machine(host), []).append(host)
+
         self._by_descriptor = {links[host].fileno(): host for host in self.nics}
         self._due = dict.fromkeys(self.nics, NEVER)
         self._heap: list[tuple[int, int]] = []
@@ -224,7 +229,12 @@ class Run:
             if due[host] == at:
                 due[host] = NEVER
                 self.nics[host].act()
-                self._requeue(host)
+                self._requeue_machine(host)
+
+    def _requeue_machine(self, host: int) -> None:
+        # What ends at one NIC of a machine lets others begin.
+        for nic in self._machines[self._tree.machine(host)]:
+            self._requeue(nic)
 
     def _requeue(self, host: int) -> None:
         due = self.nics[host].due_ps()
@@ -248,7 +258,7 @@ class Run:
             for descriptor, _ in sockets.poll(0):
                 host = self._by_descriptor[descriptor]
                 self.nics[host].receive()
-                self._requeue(host)
+                self._requeue_machine(host)
 
             self._last_packet_ps = self.now_ps()
 

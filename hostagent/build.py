@@ -15,7 +15,7 @@ from fattree.policies import Chooser
 from fattree.rates import rho_max
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState
-from hostagent.endpoint import Endpoint, FlowPlan
+from hostagent.endpoint import Endpoint, FlowPlan, Waits
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import scenario_rule
 from hostagent.packets import Ends
@@ -81,6 +81,7 @@ def endpoints(
         for host in {plan.source, plan.destination} & of_host.keys():
             of_host[host].append(plan)
 
+    waits = {tree.machine(host): Waits() for host in of_host}
     events = timeline(scenario, flows)
 
     def endpoint(host: int) -> Endpoint:
@@ -100,6 +101,7 @@ def endpoints(
             run=run,
             own_rule=own,
             packets=packets,
+            waits=waits[tree.machine(host)],
         )
 
     return {host: endpoint(host) for host in of_host}

@@ -23,8 +23,8 @@ from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 class FlowPlan(NamedTuple):
     """One flow of a run.
 
-    It starts at `start_ps`, or when all of `after` are complete, and is due a phase later. Without
-    packets it is a computation that takes `compute_ps`.
+    It starts at `start_ps`, or when all of `after` are complete here (`Rules.awaits_acks`), and is
+    due a phase later. Without packets it is a computation that takes `compute_ps`.
     """
 
     flow: int
@@ -126,10 +126,33 @@ class _Receiving:
         self.window >>= arrived
 
 
+class Waits:
+    """Who waits for whom at a machine: what ends at one of its hosts lets flows of others begin."""
+
+    def __init__(self) -> None:
+        self._blocked: dict[int, int] = {}
+        self._followers: dict[int, list[int]] = {}
+        self._start: dict[int, Callable[[int, int], None]] = {}
+
+    def add(self, plan: FlowPlan, start: Callable[[int, int], None]) -> None:
+        """Let a flow `start` (flow, time) when all that it waits for is complete."""
+        self._blocked[plan.flow] = len(plan.after)
+        self._start[plan.flow] = start
+        for awaited in plan.after:
+            self._followers.setdefault(awaited, []).append(plan.flow)
+
+    def complete(self, flow: int, now_ps: int) -> None:
+        """Start the flows that waited for `flow` alone."""
+        for waiting in self._followers.get(flow, ()):
+            self._blocked[waiting] -= 1
+            if not self._blocked[waiting]:
+                self._start[waiting](waiting, now_ps)
+
+
 class Endpoint:
     """The flows of a run that begin or end at one host, and its ACKs.
 
-    Times in ps never run backwards.
+    `waits` is shared by the hosts (NICs) of a machine. Times in ps never run backwards.
     """
 
     def __init__(
@@ -143,6 +166,7 @@ class Endpoint:
         run: int = 0,
         own_rule: OwnRule | None = None,
         packets: Packets | OwnPackets | None = None,
+        waits: Waits | None = None,
     ) -> None:
         written = packets or Packets(payload_bytes)
         self._wrap = written.wrap
@@ -155,8 +179,7 @@ class Endpoint:
         self._is_sack = rules.recovery == Recovery.SACK
         self._sending: dict[int, _Sending] = {}
         self._receiving: dict[int, _Receiving] = {}
-        self._blocked: dict[int, int] = {}
-        self._followers: dict[int, list[int]] = {}
+        self._waits = waits or Waits()
         self._ready: list[tuple[int, int]] = []
         self._timers: list[tuple[int, int]] = []
         self._acks: deque[tuple[_Receiving, bytes, bool]] = deque()
@@ -171,16 +194,14 @@ class Endpoint:
                 ring = transport.ring_length(rules, plan.packets, plan.gap_ps) if is_sent else 0
                 own = own_rule.fresh() if own_rule else None
                 self._sending[plan.flow] = _Sending(plan, frames, ring, own)
-                self._blocked[plan.flow] = len(plan.after)
-                for awaited in plan.after:
-                    self._followers.setdefault(awaited, []).append(plan.flow)
+                self._waits.add(plan, self._start)
             else:
                 self._receiving[plan.flow] = _Receiving(
                     plan, written.ack(ends(host, there), plan.flow, run), self._is_sack
                 )
 
         for flow, sending in self._sending.items():
-            if not self._blocked[flow]:
+            if not sending.plan.after:
                 self._start(flow, sending.plan.start_ps)
 
     def wake_ps(self) -> int:
@@ -197,7 +218,7 @@ class Endpoint:
         while self._timers and self._timers[0][0] <= now_ps:
             flow = heappop(self._timers)[1]
             self._sending[flow].sender.done_ps = now_ps
-            self._unblock(flow, now_ps)
+            self._waits.complete(flow, now_ps)
             ended.append(flow)
 
         return ended
@@ -252,9 +273,11 @@ class Endpoint:
         if not is_complete:
             return None
 
-        # What waits for this flow begins or ends here as well (design, decision 9), so each end
-        # starts its own and nobody needs to be told.
-        self._unblock(packet.flow, now_ps)
+        # What waits for this flow begins or ends at this machine as well (design, decision 9), so
+        # each end starts its own and nobody needs to be told.
+        if self._rules.awaits_acks or not packet.is_ack:
+            self._waits.complete(packet.flow, now_ps)
+
         return packet.flow
 
     def sender(self, flow: int) -> SimpleNamespace:
@@ -321,10 +344,13 @@ class Endpoint:
         else:
             label = labels.next_label(sender, self._rules, packets, now_ps)
 
+        before = sender.sent
         psn = transport.next_psn(
             sender, rules=self._rules, packets=packets, label=label, now_ps=now_ps
         )
         self._requeue(sending)
+        if not self._rules.awaits_acks and before < sender.packets == sender.sent:
+            self._waits.complete(flow, now_ps)
 
         assert sending.frames is not None
         return sending.frames.frame(label, psn)
@@ -396,10 +422,3 @@ class Endpoint:
         for bit in range(ack.sacked.bit_length()):
             if ack.sacked >> bit & 1:
                 transport.acknowledge(sender, packets, lowest + bit)
-
-    def _unblock(self, flow: int, now_ps: int) -> None:
-        """Start the flows that waited for `flow` alone."""
-        for waiting in self._followers.get(flow, ()):
-            self._blocked[waiting] -= 1
-            if not self._blocked[waiting]:
-                self._start(waiting, now_ps)

@@ -54,6 +54,7 @@ def rules(scenario: Scenario) -> Rules:
         most_delays=PSN_WINDOW if congestion == Congestion.MSWIFT else 1,
         bdp_scale=bdp_scale(scenario),
         trimming=int(transport.trimming),
+        awaits_acks=int(not scenario.is_graph),
     )
 
 

@@ -80,4 +80,5 @@ def waypoint_addresses(
     if pod == destination // tree.edges_per_pod:
         return tuple(agg_waypoint(tree, pod, uplink) for uplink, _ in steps)
 
-    return tuple(core_waypoint(tree, *uplinks) for uplinks in steps)
+    plane = pod // tree.pods_per_plane
+    return tuple(core_waypoint(tree, plane, *uplinks) for uplinks in steps)

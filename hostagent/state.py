@@ -62,7 +62,9 @@ class Rules(NamedTuple):
     Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over the longest path, which
     has `longest_path` links, or NSCC's in queues. Swift's window is cut at the `late_holes`th late
     hole in a row, by the median of `most_delays` delays at most. `bdp_scale` is NSCC's, times
-    2**16. `trimming` says whether switches cut packets in place of dropping them.
+    2**16. `trimming` says whether switches cut packets in place of dropping them. With
+    `awaits_acks` what waits for a flow at its source waits for its ACKs, else until all of it has
+    been sent once.
     """
 
     seed: int
@@ -84,6 +86,7 @@ class Rules(NamedTuple):
     most_delays: int
     bdp_scale: int
     trimming: int
+    awaits_acks: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `resume_ps` ends the pause of an erasure

@@ -27,7 +27,7 @@ def _packets(scenario: Scenario) -> int:
     }.get(scenario.collective.matrix)
 
     # Planes share a message, or carry it in turn.
-    if flows is None or scenario.jobs or scenario.collective.is_graph or scenario.fabric.planes:
+    if flows is None or scenario.is_graph or scenario.fabric.planes:
         return int(whole_flows(scenario).packets.sum())
 
     return flows * packet_count(scenario, message_bytes(scenario))

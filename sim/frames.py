@@ -294,7 +294,9 @@ def wrap(world, frames, first, packet, kind, length):
         pod = int(constant.pod)
         there = np.int64(frames.agg_ips[at(pod * constants.edge_uplinks + int(packet.route_agg))])
     else:
-        core = int(packet.route_agg) * constants.agg_uplinks + int(packet.route_core)
+        plane = int(constant.pod) // constants.pods_per_plane
+        edge_uplink = plane * constants.edge_uplinks + int(packet.route_agg)
+        core = edge_uplink * constants.agg_uplinks + int(packet.route_core)
         there = np.int64(frames.core_ips[at(core)])
 
     mark = np.int64(octets[at(ip + IPV4 + 1)]) & CE

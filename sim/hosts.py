@@ -1,4 +1,4 @@
-"""What a host does in one window: it merges arrivals with its link's opportunities to send.
+"""What a machine does in one window: it merges arrivals with its links' opportunities to send.
 
 Flows are paced and pull: a host has no queue of data but takes the next packet from the flow that
 has been ready longest when the link is free (simulator model, "Hosts"; decision 3).
@@ -34,54 +34,79 @@ from sim.state import (
 # Nobody measures the queue of a host's link, so its lists have no cursor, only the far end.
 ONE_READER = 1
 OWN = int(LabelRule.OWN)
+# What a host does next, in the order of one instant.
+ARRIVES, ENDS, SENDS = range(3)
 HOST_LEVEL = int(Level.HOST)
 
 
 @inlined
-def serve_host(world, routes, frames, desk, number, start_ps, end_ps):
-    """Receive and send at a host from `start_ps` until before `end_ps`.
+def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
+    """Receive and send at a machine's hosts from `start_ps` until before `end_ps`.
 
-    `frames` and `desk` are None where packets have no bytes (`sim.frames`). Return how many packets
-    it received or sent.
+    A machine's hosts are its NICs, one a plane: what ends at one lets another begin. `frames` and
+    `desk` are None where packets have no bytes (`sim.frames`). Return how many packets it received
+    or sent.
     """
-    host = world.hosts[at(number)]
     constants = world.constants
-    pool = world.pool
-    # Towards the host: hosts are numbered edge by edge, as the lower ports of edges.
-    edge = number // constants.hosts_per_edge
-    port = edge * constants.edge_ports + number % constants.hosts_per_edge
     now_ps = start_ps
     count = 0
 
     while True:
-        link = world.links[at(first_list(world, port))]
-        arrival_ps = next_arrival(pool, link)
-        send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
-        if min(arrival_ps, send_ps, host.timer_ps) >= end_ps:
+        host = number
+        first_ps, first = next_of_host(world, number, now_ps)
+        for nic in range(number + constants.machines, constants.hosts, constants.machines):
+            next_ps, what = next_of_host(world, nic, now_ps)
+            if next_ps < first_ps or (next_ps == first_ps and what < first):
+                first_ps, first, host = next_ps, what, nic
+
+        if first_ps >= end_ps:
             return count
 
-        # What arrives at an instant comes before what is sent then (decision 8): an ACK may change
-        # what is sent, or whether anything is. So may a computation that ends.
         count += 1
-        if host.timer_ps < arrival_ps and host.timer_ps <= send_ps:
-            now_ps = host.timer_ps
-            end_computation(world, number, now_ps)
-            continue
+        now_ps = first_ps
+        if first == SENDS:
+            send(world, routes, frames, host, now_ps)
+        elif first == ENDS:
+            end_computation(world, host, now_ps)
+        else:
+            take_arrival(world, frames, desk, host, start_ps)
 
-        if send_ps < arrival_ps:
-            now_ps = send_ps
-            send(world, routes, frames, number, now_ps)
-            continue
 
-        now_ps = arrival_ps
-        slot = link.taken
-        if is_accepted(world, frames, desk, number, slot, start_ps):
-            receive(world, frames, number, pool.packets[at(slot)], now_ps)
+@inlined
+def next_of_host(world, number, now_ps):
+    """Return when a host has something to do, from `now_ps` on, and what."""
+    # What arrives at an instant comes before what is sent then (decision 8): an ACK may change what
+    # is sent, or whether anything is. So may a computation that ends.
+    host = world.hosts[at(number)]
+    port = towards(world.constants, number)
+    arrival_ps = next_arrival(world.pool, world.links[at(first_list(world, port))])
+    send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
+    if arrival_ps <= min(send_ps, host.timer_ps):
+        return arrival_ps, ARRIVES
 
-        link.taken = following(pool, slot)
+    return (host.timer_ps, ENDS) if host.timer_ps <= send_ps else (send_ps, SENDS)
 
-        if (slot + 1) % CHUNK == 0:
-            leave(pool, slot, world.counters)
+
+@inlined
+def towards(constants, number):
+    """Return the link towards a host: hosts are numbered edge by edge, as lower ports of edges."""
+    edge = number // constants.hosts_per_edge
+    return edge * constants.edge_ports + number % constants.hosts_per_edge
+
+
+@inlined
+def take_arrival(world, frames, desk, number, start_ps):
+    """Receive the next packet on the link towards a host."""
+    pool = world.pool
+    link = world.links[at(first_list(world, towards(world.constants, number)))]
+    slot = link.taken
+    if is_accepted(world, frames, desk, number, slot, start_ps):
+        packet = pool.packets[at(slot)]
+        receive(world, frames, number, packet, packet.time_ps)
+
+    link.taken = following(pool, slot)
+    if (slot + 1) % CHUNK == 0:
+        leave(pool, slot, world.counters)
 
 
 @inlined
@@ -221,25 +246,28 @@ def receive_ack(world, number, packet, now_ps):
     if is_done:
         world.counters[UNFINISHED] -= 1
         world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
-        unblock(world, number, flow, now_ps)
+        if rules.awaits_acks:
+            unblock(world, number, flow, now_ps)
 
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
 
 
 @inlined
 def unblock(world, number, flow, now_ps):
-    """Start the flows of this host that waited for `flow` alone."""
+    """Start the flows of this host's machine that waited for `flow` alone."""
     flows = world.flows
-    # Both ends of a flow come here, each for its own: no host knows what only the other one does
-    # (decision 9), nor changes another host's flows.
+    machines = world.constants.machines
+    # Both ends of a flow come here, each for its own: no machine knows what only the other one does
+    # (decision 9), nor changes another machine's flows.
     for entry in range(flows.follower_offset[flow], flows.follower_offset[flow + 1]):
         follower = flows.followers[entry]
-        if flows.table[follower].source != number:
+        host = flows.table[follower].source
+        if host % machines != number % machines:
             continue
 
         flows.blocked[follower] -= 1
         if flows.blocked[follower] == 0:
-            start_flow(world, number, follower, now_ps)
+            start_flow(world, host, follower, now_ps)
 
 
 @inlined
@@ -390,8 +418,12 @@ def send_data(world, routes, frames, number, now_ps):
     else:
         label = labels.next_label(sender, rules, ring, now_ps)
 
+    before = sender.sent
     psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
+    if not rules.awaits_acks and before < constant.packets == sender.sent:
+        unblock(world, number, flow, now_ps)
+
     world.counters[LIVE] += 1
     slot, fate = put(world, number, DATA, now_ps)
     packet = world.pool.packets[at(slot)]

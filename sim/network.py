@@ -250,7 +250,7 @@ def _constants(scenario: Scenario) -> Constants:
     return Constants(
         hosts_per_edge=tree.hosts_per_edge,
         edges_per_pod=tree.edges_per_pod,
-        pods=tree.pods,
+        pods_per_plane=tree.pods_per_plane,
         edge_uplinks=tree.edge_uplinks,
         agg_uplinks=tree.agg_uplinks,
         edge_agg_links=tree.edge_agg_links,
@@ -263,6 +263,7 @@ def _constants(scenario: Scenario) -> Constants:
         lanes=tree.first_port(tree.switches) + tree.hosts if scenario.transport.trimming else 0,
         switches=tree.switches,
         hosts=tree.hosts,
+        machines=tree.machines,
         latency_ps=scenario.latencies_ps,
         window_ps=min(*hops_ps, LONGEST_WINDOW_PS),
         data_bytes=scenario.data_bytes,

@@ -375,7 +375,8 @@ def _frames(
         ),
         core_ips=np.array(
             [
-                core_waypoint(tree, uplink, last)
+                core_waypoint(tree, plane, uplink, last)
+                for plane in range(tree.planes)
                 for uplink in range(tree.edge_uplinks)
                 for last in range(tree.agg_uplinks)
             ],

@@ -8,7 +8,7 @@ so no window may be longer than that.
 import numpy as np
 
 from sim.frames import RECEIPTS, WINDOW
-from sim.hosts import serve_host
+from sim.hosts import serve_machine
 from sim.jit import at, inlined, kernel
 from sim.program_ports import FAR, depart, next_departure, put_frame
 from sim.program_switches import PORT_MASK, departures, serve_switch, sift_down
@@ -57,7 +57,7 @@ def serve_all_hosts(work, end_ps):
         frames,
         desk,
         first=np.int64(0),
-        last=world.constants.hosts,
+        last=world.constants.machines,
         end_ps=end_ps,
     )
 
@@ -79,7 +79,7 @@ def serve_all_switches(work, end_ps):
 
 @kernel
 def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
-    """Serve hosts `first` to `last` - 1 from the clock until before `end_ps`.
+    """Serve machines `first` to `last` - 1 from the clock until before `end_ps`.
 
     Return how many packets they received or sent.
     """
@@ -87,9 +87,9 @@ def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
     start_ps = world.counters[CLOCK]
     desk.marks[RECEIPTS] = 0
     desk.marks[WINDOW] = start_ps
-    for host in range(first, last):
-        served += serve_host(
-            world, routes, frames, desk, number=host, start_ps=start_ps, end_ps=end_ps
+    for machine in range(first, last):
+        served += serve_machine(
+            world, routes, frames, desk, number=machine, start_ps=start_ps, end_ps=end_ps
         )
 
     return served

@@ -156,7 +156,7 @@ def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:
     return (
         edge[:, tree.hosts_per_edge :],
         agg[:, down:],
-        values[aggs:].reshape(tree.cores, tree.pods * tree.agg_core_links),
+        values[aggs:].reshape(tree.cores, tree.pods_per_plane * tree.agg_core_links),
         agg[:, :down],
         edge[:, : tree.hosts_per_edge],
     )

@@ -214,6 +214,7 @@ class Constants(NamedTuple):
     are by `topology.Level`. A `threshold` is the least queue of its bin. `is_shared` says whether
     Simple RR's classes share a pointer, `is_lossy` whether any link loses packets at random,
     `is_slowed` whether any is ever slow. The lane of link 0 is `lanes`, 0 where nothing is trimmed.
+    `machines` have a host in each plane: m, m + machines, ...
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -221,7 +222,7 @@ class Constants(NamedTuple):
 
     hosts_per_edge: int
     edges_per_pod: int
-    pods: int
+    pods_per_plane: int
     edge_uplinks: int
     agg_uplinks: int
     edge_agg_links: int
@@ -234,6 +235,7 @@ class Constants(NamedTuple):
     lanes: int
     switches: int
     hosts: int
+    machines: int
     latency_ps: ByLevel
     window_ps: int
     data_bytes: int

@@ -251,11 +251,12 @@ def southbound(world, routes, switch, packet):
     node = world.switches[at(switch)]
     constants = world.constants
     if node.tier == CORE:
-        pod = int(packet.pod)
+        # Pods are numbered through all planes, a core's ports from the first of its own.
+        pod = int(packet.pod) - node.pod
         if constants.agg_core_links == 1:
             return pod
 
-        row = at((switch - constants.first_core) * constants.pods + pod)
+        row = at((switch - constants.first_core) * constants.pods_per_plane + pod)
         number = int(packet.edge) * constants.hosts_per_edge + int(packet.index)
         member = int(routes.core_members[row, at(number % routes.core_counts[row])])
         return pod * constants.agg_core_links + member

@@ -154,7 +154,7 @@ def _serve_all_hosts(shared: _Shared, end_ps: int) -> int:
     def hosts(part: World, buffers: Any, span: Span) -> int:
         return nodes.hosts(part, buffers, span, end_ps)
 
-    served = crew.serve(parts, hosts, 0, world.constants.hosts)
+    served = crew.serve(parts, hosts, 0, world.constants.machines)
     _add_up(parts)
 
     return served

@@ -8,7 +8,7 @@ node takes what its links hold, in order (simulator model, "Technique").
 import numpy as np
 
 from hostagent.state import NEVER
-from sim.hosts import serve_host, start_flow
+from sim.hosts import serve_machine, start_flow
 from sim.jit import at, inlined, kernel
 from sim.queues import following, host_sending_ps, level_of, settle
 from sim.state import (
@@ -107,7 +107,9 @@ def serve_all_hosts(work, end_ps):
     """Serve all hosts until before `end_ps`; return how many packets they handled."""
     world, routes, _ = work
     # Typed zeros: a plain 0 has the type of a literal, for which numba would compile once more.
-    return serve_hosts(world, routes, first=np.int64(0), last=world.constants.hosts, end_ps=end_ps)
+    return serve_hosts(
+        world, routes, first=np.int64(0), last=world.constants.machines, end_ps=end_ps
+    )
 
 
 @inlined
@@ -126,18 +128,18 @@ def serve_all_switches(work, end_ps):
 
 @kernel
 def serve_hosts(world, routes, first, last, end_ps):
-    """Serve hosts `first` to `last` - 1 from the clock until before `end_ps`.
+    """Serve machines `first` to `last` - 1 from the clock until before `end_ps`.
 
     Return how many packets they handled.
     """
     served = 0
-    for host in range(first, last):
-        served += serve_host(
+    for machine in range(first, last):
+        served += serve_machine(
             world,
             routes,
             None,
             None,
-            number=host,
+            number=machine,
             start_ps=world.counters[CLOCK],
             end_ps=end_ps,
         )

@@ -66,10 +66,11 @@ def _ends(tree: FatTree) -> tuple[Int64, Int64]:
         agg, uplink = np.divmod(np.arange(tree.aggs * tree.agg_uplinks), tree.agg_uplinks)
         pod, position = np.divmod(agg, tree.aggs_per_pod)
         index, parallel = np.divmod(uplink, tree.agg_core_links)
-        core = position * tree.cores_per_agg + index
+        plane, below = np.divmod(pod, tree.pods_per_plane)
+        core = (plane * tree.aggs_per_pod + position) * tree.cores_per_agg + index
         lower.append(first_agg + agg * agg_ports + tree.downlinks(tree.first_agg) + uplink)
         first_core, core_ports = tree.first_port(tree.first_core), tree.downlinks(tree.first_core)
-        upper.append(first_core + core * core_ports + pod * tree.agg_core_links + parallel)
+        upper.append(first_core + core * core_ports + below * tree.agg_core_links + parallel)
 
     return np.concatenate(lower), np.concatenate(upper)
 
@@ -85,6 +86,10 @@ def placed_switches(tree: FatTree) -> Records:
         number = np.arange(end - first)
         own.tier = tier
         own.pod, own.position = np.divmod(number, max(size, 1))
+        if tier is Tier.CORE:
+            # The first below it: its ports lead to the pods of its plane.
+            own.pod = own.pod // tree.aggs_per_pod * tree.pods_per_plane
+
         own.ports = len(tree.ports(first))
         own.south = tree.downlinks(first)
         own.first_port = tree.first_port(first) + number * len(tree.ports(first))

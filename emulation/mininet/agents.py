@@ -213,8 +213,9 @@ def agents(
     with ExitStack() as stack:
         started = [stack.enter_context(_agent()) for _ in range(count)]
         for number, agent in enumerate(started):
-            # Neighbours go to different agents: traffic of a pod is not the burden of one.
-            hosts = range(number, tree.hosts, count)
+            # Neighbours go to different agents: traffic of a pod is not the burden of one. The NICs
+            # of a machine go to one, as what ends at one lets others begin.
+            hosts = [host for host in range(tree.hosts) if tree.machine(host) % count == number]
             agent.hosts = _named(tree, hosts)
             rows = [[host, host_processes[host], host_interface_name(tree, host)] for host in hosts]
             agent.send({"hosts": rows})

@@ -53,7 +53,7 @@ def size_of(tree: FatTree) -> Size:
             routes, tree.hosts_per_pod + tree.pods + tree.edge_agg_links * tree.agg_uplinks
         )
     if tree.agg_core_links > 1:
-        routes = max(routes, tree.hosts)
+        routes = max(routes, tree.machines)
 
     uplinks = size_for(tree.most_uplinks)
     return Size(uplinks, routes if routes > 4 * uplinks**2 else 0)

@@ -37,6 +37,10 @@ class Hosts:
         self._tree: FatTree = scenario.tree
         self._push = push
         self._plans = plans(scenario, flows)
+        self._machines = [
+            range(machine, self._tree.hosts, self._tree.machines)
+            for machine in range(self._tree.machines)
+        ]
         self._endpoints = endpoints(scenario, flows, range(self._tree.hosts))
 
         # By class: data, ACK.
@@ -60,11 +64,16 @@ class Hosts:
         if flow is not None and self._plans[flow].source == host:
             self._note_done(flow, time_ps)
 
-        self._wake(host, time_ps)
+        self._wake_machine(host, time_ps)
 
     def _note_done(self, flow: int, time_ps: int) -> None:
         self.done_ps[flow] = time_ps
         self.unfinished -= 1
+
+    def _wake_machine(self, host: int, now_ps: int) -> None:
+        # What ends at one NIC of a machine lets others begin.
+        for nic in self._machines[self._tree.machine(host)]:
+            self._wake(nic, now_ps)
 
     def _wake(self, host: int, now_ps: int) -> None:
         """See to it that the host sends as soon as its link is free and something may go.
@@ -89,12 +98,14 @@ class Hosts:
             return
 
         self._wake_ps[host] = NEVER
-        endpoint = self._endpoints[host]
-        while ended := endpoint.elapse(time_ps):
+        nics = self._machines[self._tree.machine(host)]
+        while ended := [flow for nic in nics for flow in self._endpoints[nic].elapse(time_ps)]:
             for flow in ended:
                 self._note_done(flow, time_ps)
 
-        departure = endpoint.send(time_ps) if self._sendable_ps(host) <= time_ps else None
+        departure = (
+            self._endpoints[host].send(time_ps) if self._sendable_ps(host) <= time_ps else None
+        )
         if departure is not None:
             self.sent += 1
             wire = self._wires[host]
@@ -106,7 +117,7 @@ class Hosts:
 
             self._free_ps[host] = time_ps + self._held_ps[host][departure.is_ack][1]
 
-        self._wake(host, time_ps)
+        self._wake_machine(host, time_ps)
 
     def _arrive(self, host: int, time_ps: int, departure: Departure) -> None:
         edge, port = self._tree.access(host)

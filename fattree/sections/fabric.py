@@ -85,8 +85,6 @@ class Fabric(Section):
         if self.pods and self.pods > 1 and not self.cores_per_agg:
             raise wrong("pods", f"fabric.pods = {self.pods} needs fabric.cores_per_agg")
 
-        if self.planes and (self.k or self.pods not in (None, 1) or self.cores_per_agg):
-            raise wrong("planes", "fabric.planes are leaf-spines: without k, pods and cores")
         if self.plane_use and not self.planes:
             raise wrong("plane_use", "fabric.plane_use needs fabric.planes")
 
@@ -100,14 +98,12 @@ class Fabric(Section):
     @property
     def tree(self) -> FatTree:
         """Return who is connected to whom."""
+        planes = self.planes or 1
         if self.k:
-            return FatTree(self.k)
+            return FatTree(self.k, planes=planes)
 
         counts = {key: getattr(self, key) for key in COUNTS if getattr(self, key) is not None}
-        if self.planes:
-            counts |= {"pods": self.planes, "planes": self.planes}
-
-        return FatTree(**{"pods": 1, **counts})
+        return FatTree(**counts | {"pods": (self.pods or 1) * planes, "planes": planes})
 
 
 SHAPE = ("pods", "edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg")

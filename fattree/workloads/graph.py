@@ -133,34 +133,44 @@ def pipelined(graph: Graph, chunks: int) -> Graph:
 def longest_ps(graph: Graph, times: Int64) -> int:
     """Return the longest chain of a graph whose nodes take `times`."""
     flows = _flows(graph, graph.source, graph.destination, graph.size)
-    return int(chain_ends(flows, graph.depth(), times, times).max(initial=0))
+    ends = chain_ends(
+        flows,
+        graph.depth(),
+        machines=max(graph.ranks, 1),
+        at_source=times,
+        at_destination=times,
+    )
+    return int(ends.max(initial=0))
 
 
-def graph_flows(
-    graph: Graph, hosts: Int64, tree: FatTree, payload_bytes: int, start_ps: int
-) -> Flows:
-    """Return a graph's flows, rank r being host `hosts[r]`; raises TrafficError.
-
-    A host's rate is shared among the transfers of one depth: as many as leave it, or as arrive at
-    their destination, if that is more.
-    """
+def graph_flows(graph: Graph, hosts: Int64, payload_bytes: int, start_ps: int) -> Flows:
+    """Return a graph's flows, rank r being host `hosts[r]`; raises TrafficError."""
     refuse_many(len(graph))
     if graph.ranks > len(hosts):
         raise TrafficError(f"it has {graph.ranks:,} ranks, but there are {len(hosts):,} hosts")
 
     packets = -(-graph.size // payload_bytes)
     flows = _flows(graph, hosts[graph.source], hosts[graph.destination], packets)
+    return replace(flows, start_ps=np.full(len(graph), start_ps, dtype=np.int64))
+
+
+def shared_by_depth(tree: FatTree, flows: Flows) -> Flows:
+    """Return the flows of a graph with their shares; raises TrafficError.
+
+    A host's rate is shared among the transfers of one depth: as many as leave it, or as arrive at
+    their destination, if that is more.
+    """
     refuse_remote(tree, flows)
     depth = depths(flows.after_offset, flows.after)
-    is_sent = packets > 0
-    share = np.ones(len(graph), dtype=np.int64)
+    is_sent = flows.packets > 0
+    share = np.ones(len(flows), dtype=np.int64)
     for end in (flows.source, flows.destination):
         _, of, counts = np.unique(
             depth[is_sent] * tree.hosts + end[is_sent], return_inverse=True, return_counts=True
         )
         share[is_sent] = np.maximum(share[is_sent], counts[of])
 
-    return replace(flows, share=share, start_ps=np.full(len(graph), start_ps, dtype=np.int64))
+    return replace(flows, share=share)
 
 
 def _flows(graph: Graph, source: Int64, destination: Int64, packets: Int64) -> Flows:

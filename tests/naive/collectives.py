@@ -4,7 +4,7 @@ A step is (source, destination, bytes, compute time, steps that it waits for). R
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
@@ -48,6 +48,7 @@ def jobs(scenario: Scenario) -> list[Job]:
     if not scenario.jobs:
         return [made(scenario, scenario.collective)]
 
+    machines = Tree.of(scenario).hosts // (scenario.fabric.planes or 1)
     found: dict[str, Job] = {}
     for wanted in scenario.jobs:
         job = made(scenario, wanted.collective)
@@ -62,26 +63,34 @@ def jobs(scenario: Scenario) -> list[Job]:
             before = found[wanted.after]
             job.start_ps = before.start_ps
             job.steps = [
-                replace(step, waits=last_steps(before, step.source)) if is_root else step
+                replace(step, waits=last_steps(before, step.source, machines)) if is_root else step
                 for step, is_root in zip(job.steps, roots, strict=True)
             ]
         found[wanted.name] = job
     return list(found.values())
 
 
-def last_steps(job: Job, host: int) -> frozenset[int]:
-    """Return the steps of a job at a host that no other step of the host waits for."""
+def last_steps(job: Job, host: int, machines: int) -> frozenset[int]:
+    """Return the steps of a job at a host's machine that no other step of that waits for."""
+    here = host % machines
     mine = {
         job.first + number
         for number, step in enumerate(job.steps)
-        if host in (step.source, step.destination)
+        if here in (step.source % machines, step.destination % machines)
     }
-    return frozenset(mine - {w for step in job.steps if step.source == host for w in step.waits})
+    awaited = {w for step in job.steps if step.source % machines == here for w in step.waits}
+    return frozenset(mine - awaited)
 
 
 def made(scenario: Scenario, wanted: Any) -> Job:
-    tree = Tree.of(scenario)
+    planes = scenario.fabric.planes
+    fabric = scenario.fabric.model_copy(update={"planes": None})
+    tree = Tree.of(scenario.model_copy(update={"fabric": fabric}))
     hosts = named(tree, wanted.hosts)
+    if wanted.placement == "rail":
+        # Of as many GPUs a server as there are planes, each has a NIC of its own.
+        assert planes
+        hosts = [plane * tree.hosts + host for host in hosts for plane in range(planes)]
     if wanted.placement == "random":
         hosts = [hosts[place] for place in shuffled(scenario.seed, len(hosts))]
     if wanted.matrix == "workload":
@@ -93,9 +102,49 @@ def made(scenario: Scenario, wanted: Any) -> Job:
         rows = [servers[edge] for edge in sorted(servers)]
         steps = chunked(of_collective(wanted, rows), wanted.chunks)
 
-    job = Job([replace(s, source=hosts[s.source], destination=hosts[s.destination]) for s in steps])
+    steps = [replace(s, source=hosts[s.source], destination=hosts[s.destination]) for s in steps]
+    if planes and wanted.placement != "rail":
+        steps = over_planes(scenario, steps, planes, tree.hosts)
+    job = Job(steps)
     job.shares = shares(job.steps)
     return job
+
+
+def over_planes(scenario: Scenario, steps: list[Step], planes: int, machines: int) -> list[Step]:
+    """Return the steps between NICs: in turn whole, or each in equal parts; work is in plane 0."""
+    if scenario.fabric.plane_use == "keep":
+        sent: Counter[int] = Counter()
+        kept = []
+        for step in steps:
+            base = (step.source + sent[step.source]) % planes * machines if step.size else 0
+            sent[step.source] += step.size > 0
+            kept.append(
+                replace(step, source=base + step.source, destination=base + step.destination)
+            )
+        return kept
+
+    parts = [
+        (at, plane) for at, step in enumerate(steps) for plane in range(planes if step.size else 1)
+    ]
+    place = {part: at for at, part in enumerate(parts)}
+    payload = scenario.packets.payload_bytes
+    return [
+        Step(
+            plane * machines + step.source,
+            plane * machines + step.destination,
+            ceil(step.size / (payload * planes)) * payload,
+            step.compute_ps,
+            frozenset(
+                place[other, there]
+                for other in step.waits
+                for there in range(planes)
+                if (other, there) in place
+                and (there == plane or not step.size or not steps[other].size)
+            ),
+        )
+        for at, plane in parts
+        for step in (steps[at],)
+    ]
 
 
 def shares(steps: list[Step]) -> list[int]:

@@ -26,9 +26,12 @@ class Flow:
     labels: LabelRule
     waits_for: set[int]
     reports_holdings: bool
+    is_in_graph: bool
     compute_ps: int = 0
     started_ps: int = NEVER
     done_ps: int = NEVER
+    sent: set[int] = field(default_factory=set)
+    is_sent: bool = False
     received: set[int] = field(default_factory=set)
 
     @property
@@ -46,13 +49,14 @@ class Flow:
 
 @dataclass(slots=True)
 class Host:
-    """The flows that begin here, the ACKs that wait, and the one link."""
+    """The flows that begin here, the ACKs that wait, the one link; `nics` are of one machine."""
 
     number: int
     link: Port
     flows: list[Flow] = field(default_factory=list)
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
+    nics: list["Host"] = field(default_factory=list)
 
     def start(self, flow: Flow, now_ps: int) -> None:
         """Let a flow begin; it is due a phase later. Or let a computation begin."""
@@ -104,6 +108,11 @@ class Host:
         flow = next(flow for flow in self.flows if flow.number == number)
         label = flow.labels.next(now_ps)
         psn = flow.sender.send(label, now_ps)
+        flow.sent.add(psn)
+        # In a graph the last of a flow's own packets lets go what waits for it here.
+        if flow.is_in_graph and not flow.is_sent and len(flow.sent) == flow.packets:
+            flow.is_sent = True
+            self.unblock(flow, now_ps)
         return Packet(
             flow=number,
             psn=psn,
@@ -120,12 +129,12 @@ class Host:
             if packet.kind == DATA
             else self.take_ack(packet, flow, now_ps)
         )
-        if is_complete:
+        if is_complete and (packet.kind == DATA or not flow.is_in_graph):
             self.unblock(flow, now_ps)
 
     def unblock(self, flow: Flow, now_ps: int) -> None:
-        """Start what waited for a flow alone."""
-        for waiting in self.flows:
+        """Start what waited for a flow alone, at any NIC of this machine."""
+        for waiting in [waiting for nic in self.nics for waiting in nic.flows]:
             if flow.number in waiting.waits_for:
                 waiting.waits_for.remove(flow.number)
                 if not waiting.waits_for:

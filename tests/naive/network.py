@@ -45,6 +45,9 @@ class Network:
             Host(host, Port(self.wire, self.slow_wires(self.slow_hosts, 0, host, up=True)))
             for host in range(self.tree.hosts)
         ]
+        machines = self.tree.hosts // (scenario.fabric.planes or 1)
+        for host in self.hosts:
+            host.nics = self.hosts[host.number % machines :: machines]
         self.flows = self._flows()
         self.unfinished = {flow.number for flow in self.flows}
 
@@ -86,6 +89,7 @@ class Network:
                 labels=label_rule(self.scenario, number, sender),
                 waits_for=set(message.waits_for),
                 reports_holdings=self.scenario.transport.recovery == "sack",
+                is_in_graph=bool(self.scenario.jobs) or self.scenario.collective.is_graph,
                 compute_ps=message.compute_ps,
             )
             flows.append(flow)
@@ -184,19 +188,24 @@ class Network:
         if wake_ps != NEVER:
             self.at(wake_ps, Kind.SEND, host.number)
 
+    def wake_all(self, host: Host, now_ps: int) -> None:
+        """Wake a machine: what ends at one of its NICs lets others begin."""
+        for nic in host.nics:
+            self.wake(nic, now_ps)
+
     def send(self, host: Host, now_ps: int) -> None:
         """Put a packet on a host's link, if the link is free and there is one.
 
         Computations that are over by now end before.
         """
         before = len(self.unfinished)
-        while over := host.finish(now_ps):
+        while over := [flow for nic in host.nics for flow in nic.finish(now_ps)]:
             self.unfinished -= {flow.number for flow in over}
 
         packet = host.next_packet(now_ps) if host.link.free_ps <= now_ps else None
         if packet is None:
             if len(self.unfinished) < before:
-                self.wake(host, now_ps)
+                self.wake_all(host, now_ps)
             return
 
         self.sent += 1
@@ -210,7 +219,7 @@ class Network:
             host.link.lost += 1
         else:
             self.arrive_later((edge, index + 1), packet, passage, self.wire.latency_ps)
-        self.wake(host, now_ps)
+        self.wake_all(host, now_ps)
 
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
         self.received += 1
@@ -218,7 +227,7 @@ class Network:
         host.take(packet, flow, now_ps)
         if flow.done_ps != NEVER:
             self.unfinished.discard(flow.number)
-        self.wake(host, now_ps)
+        self.wake_all(host, now_ps)
 
     def arrive_later(self, place: Place, packet: Packet, passage: Passage, latency_ps: int) -> None:
         foreseen_ps = passage.departure_ps + latency_ps

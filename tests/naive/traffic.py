@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
@@ -84,15 +84,17 @@ def over_planes(scenario: Scenario, planes: int) -> list[Message]:
     for message in whole:
         first = (message.source + sent[message.source]) % planes * hosts
         sent[message.source] += 1
-        found.append(Message(first + message.source, first + message.destination, message.packets))
+        found.append(
+            replace(message, source=first + message.source, destination=first + message.destination)
+        )
     return found
 
 
 def whole_messages(scenario: Scenario) -> list[Message]:
-    if scenario.fabric.planes:
-        return over_planes(scenario, scenario.fabric.planes)
     if scenario.jobs or scenario.collective.is_graph:
         return of_jobs(scenario)
+    if scenario.fabric.planes:
+        return over_planes(scenario, scenario.fabric.planes)
 
     tree, collective = Tree.of(scenario), scenario.collective
     packets = ceil(Fraction(collective.message_bytes, scenario.packets.payload_bytes))
@@ -280,9 +282,9 @@ def rho_max(
 
 def is_oversubscribed(tree: Tree, speeds: list[Fraction]) -> bool:
     """Whether a switch or pod has hosts below that send faster than the links above it."""
-    has_cores = tree.cores_over_agg > 0 and tree.pods > 1
+    has_cores = tree.pods_in_plane > 1
     edges = (tree.edges_in_pod > 1 or has_cores) and tree.hosts_at_edge > tree.uplinks(0) * speeds[
         1
     ]
     to_cores = tree.aggs_in_pod * tree.uplinks(tree.edges) * speeds[2]
-    return edges or (tree.pods > 1 and tree.cores_over_agg > 0 and tree.hosts_in_pod > to_cores)
+    return edges or (has_cores and tree.hosts_in_pod > to_cores)

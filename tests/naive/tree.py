@@ -20,7 +20,8 @@ END = re.compile(r"(edge|agg|core)(\d+)_(\d+)")
 class Tree:
     """A fabric by its counts; a leaf-spine is one pod without cores.
 
-    `to_agg`, `to_core`: how many parallel links lead to each agg and core.
+    `to_agg`, `to_core`: how many parallel links lead to each agg and core. Planes are such fabrics
+    one after the other; a "position" of a core counts those of the planes before.
     """
 
     pods: int
@@ -30,21 +31,25 @@ class Tree:
     cores_over_agg: int
     to_agg: int = 1
     to_core: int = 1
+    planes: int = 1
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Tree":
         fabric = scenario.fabric
+        planes = fabric.planes or 1
         if fabric.k:
-            return cls(fabric.k, *[fabric.k // 2] * 4)
+            half = fabric.k // 2
+            return cls(fabric.k * planes, half, half, half, half, planes=planes)
         assert fabric.edges_per_pod and fabric.hosts_per_edge and fabric.aggs_per_pod
         return cls(
-            fabric.planes or fabric.pods or 1,
+            (fabric.pods or 1) * planes,
             fabric.edges_per_pod,
             fabric.hosts_per_edge,
             fabric.aggs_per_pod,
             fabric.cores_per_agg or 0,
             fabric.edge_agg_links or 1,
             fabric.agg_core_links or 1,
+            planes,
         )
 
     @property
@@ -62,7 +67,11 @@ class Tree:
 
     @property
     def switches(self) -> int:
-        return self.lower + self.aggs_in_pod * self.cores_over_agg
+        return self.lower + self.planes * self.aggs_in_pod * self.cores_over_agg
+
+    @property
+    def pods_in_plane(self) -> int:
+        return self.pods // self.planes
 
     @property
     def hosts_in_pod(self) -> int:
@@ -92,7 +101,7 @@ class Tree:
     def first_uplink(self, switch: int) -> int:
         """Return the port of a switch's first uplink, the one behind its downlinks."""
         if self.is_core(switch):
-            return self.pods * self.to_core + 1
+            return self.pods_in_plane * self.to_core + 1
         return 1 + (self.hosts_at_edge if self.is_edge(switch) else self.edges_in_pod * self.to_agg)
 
     def level(self, switch: int, port: int) -> int:
@@ -131,12 +140,13 @@ class Tree:
         """Return the switch that an uplink leads to."""
         if self.is_edge(switch):
             return self.agg(self.pod(switch), uplink // self.to_agg)
-        return self.core(self.position(switch), uplink // self.to_core)
+        plane = self.pod(switch) // self.pods_in_plane
+        return self.core(plane * self.aggs_in_pod + self.position(switch), uplink // self.to_core)
 
     def below(self, switch: int, host: int) -> list[int]:
         """Return the parallel ports towards a host that is below a switch."""
         if self.is_core(switch):
-            first = self.pod_of(host) * self.to_core + 1
+            first = self.pod_of(host) % self.pods_in_plane * self.to_core + 1
             return list(range(first, first + self.to_core))
         if self.is_edge(switch):
             return [host % self.hosts_at_edge + 1] if self.edge_of(host) == switch else []
@@ -154,7 +164,8 @@ class Tree:
                 if self.is_edge(lower):
                     downlink = self.position(lower) * self.to_agg + uplink % self.to_agg
                 else:
-                    downlink = self.pod(lower) * self.to_core + uplink % self.to_core
+                    below = self.pod(lower) % self.pods_in_plane
+                    downlink = below * self.to_core + uplink % self.to_core
                 near = lower, self.first_uplink(lower) + uplink
                 far = self.above(lower, uplink), downlink + 1
                 ends[near] = far
@@ -245,6 +256,8 @@ class Links:
 
     def over_core(self, agg: int, uplink: int, pod: int) -> int:
         """Return what an agg's uplink carries to the agg of its position in another pod."""
+        if pod // self.tree.pods_in_plane != self.tree.pod(agg) // self.tree.pods_in_plane:
+            return 0
         below = self.tree.agg(pod, self.tree.position(agg))
         down = self.carried_down(below, self.tree.above(agg, uplink))
         return min(self.carried(agg, uplink, True), down)
@@ -312,7 +325,8 @@ class Links:
 
         if self.tree.is_core(switch):
             number = host % self.tree.hosts_in_pod
-            position = (switch - self.tree.lower) // self.tree.cores_over_agg
+            column = (switch - self.tree.lower) // self.tree.cores_over_agg
+            position = column % self.tree.aggs_in_pod
             up = self.alive(self.tree.agg(self.tree.pod_of(host), position), switch)
         else:
             number = host % self.tree.hosts_at_edge

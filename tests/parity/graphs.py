@@ -86,11 +86,14 @@ def graphs(draw: Any) -> Graph:
 
 
 @st.composite
-def graph_scenarios(draw: Any, folder: Path, is_any: bool = True) -> Scenario:
+def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: int = 3) -> Scenario:
     """Draw a scenario at k = 4 with a collective, jobs or a workload file, and failures.
 
-    Not `is_any`: only what the virtual network can do, too.
+    Or in up to `most_planes` planes of that. Not `is_any`: only what the virtual network can do,
+    too.
     """
+    planes = draw(st.sampled_from([None, *range(2, most_planes + 1)]))
+    use = draw(st.sampled_from((None, "spray", "keep"))) if planes else None
     kind = draw(st.sampled_from(("collective", "jobs", "workload")))
     if kind == "jobs":
         traffic: dict[str, Any] = {"jobs": draw(jobs())}
@@ -101,12 +104,14 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True) -> Scenario:
         write_workload(path, draw(graphs()), About(ranks=TREE.hosts))
         placement = draw(st.sampled_from(("packed", "random")))
         traffic = {"collective": Collective(matrix="workload", file=str(path), placement=placement)}
-    broken = draw(failures(TREE))
+    broken = draw(failures(FatTree(4, planes=planes or 1)))
     return Scenario(
         policy=draw(st.sampled_from(tuple(POLICIES))),
         seed=draw(st.integers(0, 2**63 - 1)),
         fabric=Fabric(
             k=4,
+            planes=planes,
+            plane_use=use,
             queue_bytes=draw(st.sampled_from((800_000, 12 * (PAYLOAD + 62)))),
             latency_ns=draw(st.sampled_from((500, 83.56, 10_000))),
         ),

@@ -100,9 +100,10 @@ def scenarios(draw: Any, policy: str) -> Scenario:
 
 @st.composite
 def shapes(draw: Any) -> dict[str, Any]:
-    """Draw counts: half the time a k-ary fat-tree, else whatever a folded Clos may be."""
+    """Draw counts: half the time a k-ary fat-tree, else any folded Clos; at times in planes."""
+    planes = draw(st.sampled_from((None, None, None, 2, 3)))
     if draw(st.booleans()):
-        return {"k": draw(st.sampled_from((4, 2, 6)))}
+        return {"k": draw(st.sampled_from((4, 2) if planes else (4, 2, 6))), "planes": planes}
 
     counts = {
         "edges_per_pod": draw(st.integers(1, 3)),
@@ -113,10 +114,10 @@ def shapes(draw: Any) -> dict[str, Any]:
     pods = draw(st.integers(1, 3))
     if pods == 1:
         assume(counts["edges_per_pod"] * counts["hosts_per_edge"] > 1)
-        planes = draw(st.sampled_from((None, None, 2, 3)))
         return counts | {"planes": planes}
 
     return counts | {
+        "planes": planes,
         "pods": pods,
         "cores_per_agg": draw(st.integers(1, 3)),
         "agg_core_links": draw(st.sampled_from((1, 1, 2, 3))),
@@ -127,6 +128,7 @@ def shapes(draw: Any) -> dict[str, Any]:
 def fabrics(draw: Any, shape: dict[str, Any], payload: int) -> Fabric:
     return Fabric(
         **shape,
+        plane_use=draw(st.sampled_from((None, "spray", "keep"))) if shape.get("planes") else None,
         rate_gbps=draw(st.sampled_from((800, 400, 333, 100))),
         latency_ns=draw(st.sampled_from((500, 1, 0.3, 83.56, 10_000))),
         edge_agg_gbps=draw(st.sampled_from((None, None, 400, 777))),

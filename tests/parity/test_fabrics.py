@@ -44,6 +44,17 @@ SHAPES = {
         "agg_core_links": 3,
     },
     "planes": {"planes": 2, "edges_per_pod": 2, "hosts_per_edge": 3, "aggs_per_pod": 2},
+    "planes of fat-trees": {"k": 2, "planes": 3},
+    "planes of three levels": {
+        "planes": 2,
+        "pods": 3,
+        "edges_per_pod": 1,
+        "hosts_per_edge": 2,
+        "aggs_per_pod": 2,
+        "cores_per_agg": 2,
+        "edge_agg_links": 2,
+        "agg_core_links": 2,
+    },
     "levels of their own": {
         "pods": 2,
         "edges_per_pod": 2,
