@@ -23,8 +23,10 @@ from fattree.wecmp import LinkState
 @st.composite
 def fabrics(draw: st.DrawFn) -> FatTree:
     pods = draw(st.integers(1, 4))
+    planes = draw(st.sampled_from((1, 1, 2, 3)))
     return FatTree(
-        pods=pods,
+        pods=pods * planes,
+        planes=planes,
         edges_per_pod=draw(st.integers(1, 4)),
         hosts_per_edge=draw(st.integers(1, 5)),
         aggs_per_pod=draw(st.integers(1, 4)),
@@ -84,9 +86,13 @@ def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
             "x:2: fabric: 260 edges and links to aggs in a pod are more than the 256",
         ),
         (
-            "edges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\npods = 2\n"
-            "cores_per_agg = 2\nplanes = 2",
-            "x:7: fabric.planes are leaf-spines: without k, pods and cores",
+            "k = 64\nplanes = 4",
+            "x:2: fabric: 256 pods are more than the 255 that can be told apart",
+        ),
+        (
+            "edges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\npods = 25\n"
+            "cores_per_agg = 2\nplanes = 10",
+            "x:5: fabric: 260 pods and planes of cores are more than the 256",
         ),
         ('plane_use = "keep"', "x:2: fabric.plane_use needs fabric.planes"),
         ("edges_per_pod = 1\nhosts_per_edge = 1\naggs_per_pod = 1", "one host has nobody"),
@@ -124,19 +130,20 @@ def test_messages_that_keep_to_a_plane_take_them_in_turn() -> None:
     assert (found.source // 4 == found.destination // 4).all()
 
 
-@pytest.mark.parametrize(
-    ("use", "collective", "problem"),
-    [
-        ("keep", {"matrix": "ring"}, "flows that wait for others may be on another plane"),
-        ("spray", {"matrix": "all_reduce"}, "know one plane only"),
-        ("spray", {"matrix": "inter_pod_permutation"}, "needs pods"),
-    ],
-)
-def test_what_planes_do_not_carry_is_refused(
-    use: str, collective: dict[str, object], problem: str
-) -> None:
-    with pytest.raises(TrafficError, match=problem):
-        check_collective(planes(use, **collective))
+def test_planes_of_a_leaf_spine_have_no_pods_to_send_between() -> None:
+    with pytest.raises(TrafficError, match="needs pods"):
+        check_collective(planes("spray", matrix="inter_pod_permutation"))
+
+
+@given(fabrics())
+def test_cores_join_all_pods_of_their_plane_and_no_other(tree: FatTree) -> None:
+    plane_of_pod = [pod // (tree.pods // tree.planes) for pod in range(tree.pods)]
+    for core in range(tree.first_core, tree.switches):
+        aggs = [end.switch for port in tree.ports(core) if (end := tree.neighbour(core, port))]
+        pods = [tree.position(agg)[0] for agg in aggs]
+        assert len({plane_of_pod[pod] for pod in pods}) == 1
+        assert len(set(pods)) == tree.pods // tree.planes
+        assert len({tree.position(agg)[1] for agg in aggs}) == 1
 
 
 def test_an_inter_pod_permutation_needs_pods() -> None:
