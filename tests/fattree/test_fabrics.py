@@ -157,11 +157,12 @@ def test_an_inter_pod_permutation_loads_links_by_the_oversubscription(
     tree: FatTree, seed: int, edge_agg: int, agg_core: int
 ) -> None:
     """All hosts of an edge or pod leave it: load = capacity below / capacity above, exactly."""
-    assume(tree.pods > 1)
+    assume(tree.pods_per_plane > 1)
     scenario = Scenario(
         seed=seed,
         fabric=Fabric(
-            pods=tree.pods,
+            planes=tree.planes if tree.planes > 1 else None,
+            pods=tree.pods_per_plane,
             edges_per_pod=tree.edges_per_pod,
             hosts_per_edge=tree.hosts_per_edge,
             aggs_per_pod=tree.aggs_per_pod,
