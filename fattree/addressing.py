@@ -99,13 +99,9 @@ def link_name(tree: FatTree, link: int) -> str:
     Of parallel links each has its number behind it: `edge0_1-agg0_0/1`.
     """
     lower, upper = tree.link_ends(link)
-    parallel = _parallel(tree, lower.switch)
+    parallel = tree.parallel_links(lower.switch)
     number = f"/{(link - tree.first_link(lower.switch)) % parallel}" if parallel > 1 else ""
     return f"{switch_name(tree, lower.switch)}-{switch_name(tree, upper.switch)}{number}"
-
-
-def _parallel(tree: FatTree, lower: int) -> int:
-    return tree.edge_agg_links if tree.tier(lower) is Tier.EDGE else tree.agg_core_links
 
 
 def link_named(tree: FatTree, name: str) -> int:

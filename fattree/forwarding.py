@@ -47,6 +47,9 @@ class Consolidation(NamedTuple):
 
 
 OFAN = Consolidation()
+# Parallel links down are dealt out to hosts (`fattree.southbound`): one pointer for two hosts may
+# give each of them one uplink, and so all that the one receives to one link of a bundle.
+OF_HOSTS = Consolidation("host", "host")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -464,6 +467,13 @@ def forwarding(
     )
 
 
+def consolidation(scenario: Scenario) -> Consolidation:
+    """Return for what rotations keep pointers: as a scenario says, else what its fabric needs."""
+    options = scenario.load_balancer
+    usual = OF_HOSTS if scenario.tree.has_parallel_links else OFAN
+    return Consolidation(options.edge_pointers or usual.edge, options.agg_pointers or usual.agg)
+
+
 def scenario_forwarding(
     scenario: Scenario, links: LinkState, drawn: Drawn | None = None
 ) -> Forwarding:
@@ -471,15 +481,13 @@ def scenario_forwarding(
 
     `drawn` is kept by who computes several.
     """
-    options = scenario.load_balancer
-    consolidation = Consolidation(options.edge_pointers, options.agg_pointers)
     return forwarding(
         scenario.tree,
         links,
         policy=scenario.scheme,
         seed=scenario.seed,
-        schedule_orders=options.schedule_orders,
-        consolidation=consolidation,
+        schedule_orders=scenario.load_balancer.schedule_orders,
+        consolidation=consolidation(scenario),
         drawn=drawn,
     )
 

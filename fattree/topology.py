@@ -214,6 +214,11 @@ class FatTree:
         """Return the number of inter-switch links."""
         return self.edge_links + self.aggs * self.agg_uplinks
 
+    @property
+    def has_parallel_links(self) -> bool:
+        """Return whether some two switches are joined by several links."""
+        return max(self.edge_agg_links, self.agg_core_links) > 1
+
     def tier(self, switch: int) -> Tier:
         """Return the tier of a switch."""
         if switch < self.first_agg:
@@ -293,6 +298,10 @@ class FatTree:
         # Switches of a tier are alike.
         firsts = (0, self.first_agg, *((self.first_core,) if self.cores else ()))
         return max(len(self.ports(switch)) for switch in firsts)
+
+    def parallel_links(self, lower: int) -> int:
+        """Return how many links join an edge or agg with each switch above it."""
+        return self.edge_agg_links if self.tier(lower) is Tier.EDGE else self.agg_core_links
 
     def first_port(self, switch: int) -> int:
         """Return how many ports the switches before one have: `switch` may be `switches`."""

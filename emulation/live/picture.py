@@ -50,7 +50,15 @@ def picture(tree: FatTree) -> dict[str, Any]:
 
 def _link(tree: FatTree, link: int) -> dict[str, Any]:
     lower, upper = tree.link_ends(link)
-    return {"name": link_name(tree, link), "lower": lower.switch, "upper": upper.switch}
+    parallel = tree.parallel_links(lower.switch)
+    return {
+        "name": link_name(tree, link),
+        "lower": lower.switch,
+        "upper": upper.switch,
+        # How many places beside the middle of its bundle a link is.
+        "aside": (link - tree.first_link(lower.switch)) % parallel - (parallel - 1) / 2,
+        "is_parallel": parallel > 1,
+    }
 
 
 def host_x(tree: FatTree, host: int) -> float:

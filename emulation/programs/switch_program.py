@@ -54,6 +54,9 @@ def size_of(tree: FatTree) -> Size:
         )
     if tree.agg_core_links > 1:
         routes = max(routes, tree.machines)
+    # Rotations have two pointers for each host then.
+    if tree.has_parallel_links:
+        routes = max(routes, 2 * tree.hosts)
 
     uplinks = size_for(tree.most_uplinks)
     return Size(uplinks, routes if routes > 4 * uplinks**2 else 0)

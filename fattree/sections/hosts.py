@@ -29,8 +29,9 @@ class LoadBalancer(Section):
     rr_pointer: Literal["per_class", "shared"] = "per_class"
     # The paper's text in "Ofan" gives each pointer an order of its own, its appendix F each pod.
     schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
-    edge_pointers: Literal["pod", "edge", "host"] = "edge"
-    agg_pointers: Literal["pod", "edge", "host"] = "pod"
+    # Unless given, those of the fabric (`forwarding.consolidation`).
+    edge_pointers: Literal["pod", "edge", "host"] | None = None
+    agg_pointers: Literal["pod", "edge", "host"] | None = None
     queue_staleness_ns: Annotated[float, Field(ge=0, le=10**9)] = 0
     bins_percent: tuple[float, float, float] = (5, 10, 20)
     ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
@@ -44,7 +45,7 @@ class LoadBalancer(Section):
 
     @field_validator("edge_pointers")
     @classmethod
-    def _one_order_per_pointer(cls, level: str, others: ValidationInfo) -> str:
+    def _one_order_per_pointer(cls, level: str | None, others: ValidationInfo) -> str | None:
         if level == "pod" and others.data.get("schedule_orders") == "per_pointer":
             raise ValueError(
                 '"pod" needs schedule_orders = "per_pod": '

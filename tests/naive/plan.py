@@ -92,12 +92,18 @@ class Plan:
             self.tables[switch] = dict(self.repaired(switch))
         return self.tables[switch].get(self.column(switch, host))
 
+    def pointers(self, level: str) -> str:
+        """Return what a switch has a pointer for: as told, else its level, or hosts over bundles."""
+        options = self.scenario.load_balancer
+        told = options.edge_pointers if level == "edge" else options.agg_pointers
+        return told or ("host" if max(self.tree.to_agg, self.tree.to_core) > 1 else level)
+
     def column(self, switch: int, host: int) -> int:
         """Return what a switch tells destinations apart by: pod, edge or host."""
-        tree, options = self.tree, self.scenario.load_balancer
+        tree = self.tree
         level = "edge" if tree.is_edge(switch) else "pod"
         if self.scheme.rotates:
-            wanted = options.edge_pointers if tree.is_edge(switch) else options.agg_pointers
+            wanted = self.pointers("edge" if tree.is_edge(switch) else "pod")
 
             # An edge that keeps a pointer per pod still needs to know which edge to skip for.
             level = "edge" if tree.is_edge(switch) and wanted == "pod" else wanted
@@ -125,8 +131,7 @@ class Plan:
 
         parts = self.parts(switch)
         level = "edge" if self.tree.is_edge(switch) else "pod"
-        options = self.scenario.load_balancer
-        wanted = options.edge_pointers if level == "edge" else options.agg_pointers
+        wanted = self.pointers(level)
         schedules = {place: self.rotation(switch, place, part) for place, part in parts.items()}
         served = [place for place, schedule in schedules.items() if schedule]
 

@@ -179,14 +179,14 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
 
 @st.composite
 def options(draw: Any) -> LoadBalancer:
-    edge_pointers = draw(st.sampled_from(("edge", "edge", "host", "pod")))
+    edge_pointers = draw(st.sampled_from((None, "edge", "host", "pod")))
     return LoadBalancer(
         rr_pointer=draw(st.sampled_from(("per_class", "shared"))),
         schedule_orders="per_pod"
         if edge_pointers == "pod"
         else draw(st.sampled_from(("per_pod", "per_pointer"))),
         edge_pointers=edge_pointers,
-        agg_pointers=draw(st.sampled_from(("pod", "pod", "edge", "host"))),
+        agg_pointers=draw(st.sampled_from((None, "pod", "edge", "host"))),
         queue_staleness_ns=draw(st.sampled_from((0, 0, 100, 1_000))),
         bins_percent=draw(st.sampled_from(((5, 10, 20), (0.5, 1.25, 30)))),
         ecn_percent=draw(st.sampled_from((None, 3.3, 50))),

@@ -62,18 +62,26 @@ function slow(index) {
 
 // Drawing, once
 
-function strand(from, to, side) {
+function beside(from, to, side) {
   const length = Math.hypot(to.x - from.x, to.y - from.y);
   const across = { x: ((to.y - from.y) / length) * side, y: (-(to.x - from.x) / length) * side };
-  return `M${from.x + across.x} ${from.y + across.y}L${to.x + across.x} ${to.y + across.y}`;
+  return [from, to].map((end) => ({ x: end.x + across.x, y: end.y + across.y }));
 }
 
+function strand(from, to, side) {
+  const [one, other] = beside(from, to, side);
+  return `M${one.x} ${one.y}L${other.x} ${other.y}`;
+}
+
+// Parallel links lie side by side, with twice the room between two that a link's strands have.
+const member = (link, from, to, gap) => beside(from, to, link.aside * 6 * gap);
+
 function drawLink(group, link, index) {
-  const from = layout.switches[link.lower], to = layout.switches[link.upper];
-  const node = make("g", { class: "link", role: "button", tabindex: index === 0 ? "0" : "-1", "data-link": link.name }, group);
+  const gap = Math.min(3, 10 / layout.k);
+  const [from, to] = member(link, layout.switches[link.lower], layout.switches[link.upper], gap);
+  const node = make("g", { class: link.is_parallel ? "link parallel" : "link", role: "button", tabindex: index === 0 ? "0" : "-1", "data-link": link.name }, group);
   const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
   make("path", { class: "hit", d: strand(from, to, 0) }, node);
-  const gap = Math.min(3, 10 / layout.k);
   const up = make("path", { class: "strand", d: strand(from, to, gap) }, node);
   const down = make("path", { class: "strand second", d: strand(from, to, -gap) }, node);
   const title = make("title", {}, node);
@@ -209,7 +217,8 @@ function scatter() {
   layout.links.forEach((link, index) => move(index, layout.switches[link.lower], layout.switches[link.upper], gap));
 }
 
-function move(index, from, to, gap) {
+function move(index, lower, upper, gap) {
+  const [from, to] = member(layout.links[index], lower, upper, gap);
   const { node, up, down } = links[index], middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
   node.querySelector(".hit").setAttribute("d", strand(from, to, 0));
   up.setAttribute("d", strand(from, to, gap));
