@@ -93,7 +93,7 @@ class Plan:
         return self.tables[switch].get(self.column(switch, host))
 
     def pointers(self, level: str) -> str:
-        """Return what a switch has a pointer for: as told, else its level, or hosts over bundles."""
+        """Return what a switch has pointers for: as told, else its level, or hosts over bundles."""
         options = self.scenario.load_balancer
         told = options.edge_pointers if level == "edge" else options.agg_pointers
         return told or ("host" if max(self.tree.to_agg, self.tree.to_core) > 1 else level)

@@ -92,7 +92,7 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
     Or in up to `most_planes` planes of that. Not `is_any`: only what the virtual network can do,
     too.
     """
-    planes = draw(st.sampled_from([None, *range(2, most_planes + 1)]))
+    planes = draw(st.sampled_from([None, None, *range(2, most_planes + 1)]))
     use = draw(st.sampled_from((None, "spray", "keep"))) if planes else None
     kind = draw(st.sampled_from(("collective", "jobs", "workload")))
     if kind == "jobs":

@@ -123,7 +123,7 @@ def test_planes_carry_what_the_plain_model_says(use: str) -> None:
 @settings(LENIENT, max_examples=25)
 def test_scenarios_drawn_at_random_are_the_same(policy: str, data: st.DataObject) -> None:
     drawn = data.draw(scenarios(policy))
-    # Neither do virtual networks age queues, nor are programs built for finer pointers than a fabric needs.
+    # Neither do virtual networks age queues, nor are programs built for finer pointers than needed.
     fresh = drawn.load_balancer.model_copy(
         update={"queue_staleness_ns": 0, "edge_pointers": None, "agg_pointers": None}
     )
