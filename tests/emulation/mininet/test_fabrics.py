@@ -30,6 +30,14 @@ FABRICS: dict[str, dict[str, Any]] = {
         "agg_core_links": 2,
     },
     "rails": {"planes": 2, "edges_per_pod": 2, "hosts_per_edge": 2, "aggs_per_pod": 2},
+    "planes of three levels": {
+        "planes": 2,
+        "pods": 2,
+        "edges_per_pod": 1,
+        "hosts_per_edge": 2,
+        "aggs_per_pod": 1,
+        "cores_per_agg": 2,
+    },
 }
 
 
@@ -45,6 +53,24 @@ def able():
 def test_a_fabric_carries_a_permutation_as_in_virtual_time(name, tmp_path, record_property):
     scenario = Scenario(
         fabric={**SLOW, **FABRICS[name]}, collective={"message_bytes": 24 * 4096}, seed=3
+    )
+    virtual = VirtualFabric(scenario).run()
+    with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
+        outcome = fabric.run()
+    record_property("cct_ms", [round(at / 1e9, 1) for at in (virtual.cct_ps, outcome.cct_ps)])
+    assert outcome.accounts.unaccounted == outcome.accounts.dropped == 0
+    assert outcome.cct_ps == pytest.approx(virtual.cct_ps, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("name", "use"), [("rails", "spray"), ("rails", "keep"), ("planes of three levels", "keep")]
+)
+def test_an_all_reduce_goes_over_planes_as_in_virtual_time(name, use, tmp_path, record_property):
+    # Kept to a plane in turn, each message waits for one that has come by another NIC.
+    scenario = Scenario(
+        fabric={**SLOW, **FABRICS[name], "plane_use": use},
+        collective={"matrix": "all_reduce", "message_bytes": 16 * 4096, "chunks": 2},
+        seed=3,
     )
     virtual = VirtualFabric(scenario).run()
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
