@@ -13,7 +13,6 @@ from fattree.places import places
 from fattree.units import PS_PER_NS
 
 FULL = 1.0
-LEAST_SHARE = 0.001
 # Of one link, each of which is compared with all others.
 MOST_SPANS = 1_000
 

@@ -29,7 +29,8 @@ from emulation.held.messages import (
 from fattree.csv_option import CsvOption
 from fattree.errors import ExperimentError
 from fattree.experiment_file import size_in_bytes
-from fattree.slow_links import LEAST_SHARE, at_rate
+from fattree.sections.failures import LEAST_SHARE
+from fattree.slow_links import at_rate
 from fattree.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 

@@ -41,7 +41,8 @@ from emulation.outcomes.outcome import Outcome
 from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
 from fattree.experiment import Collective, Scenario
 from fattree.failures import Links
-from fattree.slow_links import FULL, LEAST_SHARE, Slow, SlowLink, after, at_rate
+from fattree.sections.failures import LEAST_SHARE
+from fattree.slow_links import FULL, Slow, SlowLink, after, at_rate
 from fattree.topology import FatTree
 from fattree.units import PS_PER_MS
 

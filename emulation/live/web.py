@@ -33,7 +33,8 @@ from emulation.live.picture import picture
 from emulation.live.source import Source
 from fattree.errors import FabricError
 from fattree.policies import POLICIES
-from fattree.slow_links import FULL, LEAST_SHARE, at_rate
+from fattree.sections.failures import LEAST_SHARE
+from fattree.slow_links import FULL, at_rate
 
 LOOPBACK = "127.0.0.1"
 HOST_NAMES = ("127.0.0.1", "localhost")

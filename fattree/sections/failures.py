@@ -11,6 +11,9 @@ from fattree.sections.base import LATEST_NS, MOST_RTTS, Section
 DAMPING_SUPPRESS = 3.0
 DAMPING_REUSE = 1.0
 
+# What a slow link carries of its rate at least; less is as good as dead.
+LEAST_SHARE = 0.001
+
 Detection = Literal["announced", "netlink", "probe"]
 
 
@@ -68,7 +71,7 @@ class Degraded(Place):
     `up` is the direction towards the cores.
     """
 
-    rate: Annotated[float, Field(ge=0.001, lt=1)]
+    rate: Annotated[float, Field(ge=LEAST_SHARE, lt=1)]
     direction: Literal["both", "up", "down"] = "both"
     at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
     until_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
