@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from fattree.experiment import Scenario
 from fattree.flows import Flows, longest_computation_ps
@@ -18,6 +18,7 @@ from fattree.traffic import message_bytes
 from fattree.workloads.jobs import job_flows, scale_of
 
 KIB = 1024
+MOST = 2**63 - 1
 PERCENTILES = {"fct_p50_ps": 50, "fct_p99_ps": 99, "fct_p999_ps": 99.9}
 # Their headings in tables.
 FLOW_TIMES = ("p50", "p99", "p99.9")
@@ -81,6 +82,15 @@ class Record(BaseModel):
     jobs_ps: str = ""
     cpu_s: float
     max_rss_bytes: int
+
+    @model_validator(mode="after")
+    def _no_number_beyond_int64(self) -> "Record":
+        # No run makes one, but a file of somebody's may have it.
+        for name, value in self:
+            if isinstance(value, int) and not -MOST <= value <= MOST:
+                raise ValueError(f"{name} is beyond 64 bits")
+
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import math
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -323,6 +323,15 @@ def _damage(path: Path, database: sqlite3.Connection) -> str | None:
     return None if said == "ok" else str(said).splitlines()[-1]
 
 
+def _made_as(database: sqlite3.Connection, schema: str = "") -> set[tuple[str, str]]:
+    """Return how a database's table of runs is made, and its triggers; first by a schema."""
+    database.executescript(schema)
+    rows = database.execute(
+        "SELECT type, sql FROM sqlite_master WHERE name = 'runs' OR type = 'trigger'"
+    )
+    return {(kind, " ".join(sql.split())) for kind, sql in rows}
+
+
 def _opened(path: Path, create: bool) -> sqlite3.Connection:
     if not create and not path.is_file():
         raise OSError("no such store of runs")
@@ -340,6 +349,14 @@ def _opened(path: Path, create: bool) -> sqlite3.Connection:
     if version != FORMAT and (version or tables or not create):
         database.close()
         raise sqlite3.DatabaseError("not a store of runs of this version")
+
+    # A view of that name may have rows without end, and triggers do what they like.
+    with closing(sqlite3.connect(":memory:")) as ours:
+        is_ours = not tables or _made_as(database) == _made_as(ours, SCHEMA)
+
+    if not is_ours:
+        database.close()
+        raise sqlite3.DatabaseError("not a store of runs: its tables are made in another way")
 
     # Readers do not wait for the writer, and a commit need not reach the disk at once: after a
     # power failure the last runs may be missing, but the file is whole.

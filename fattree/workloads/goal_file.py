@@ -223,7 +223,7 @@ def _binary(content: bytes, source: str, room: Room) -> Schedule:
         count = _ranks(int(np.frombuffer(content, "<u4", 1, 8)[0]), source)
         table = np.frombuffer(content, "<u8", 2 * count, 14).reshape(-1, 2) + 8
         # Parts that are named again and again would make any number of operations.
-        if sum(end - begin for begin, end in table.tolist()) > len(content):
+        if sum(max(end - begin, 0) for begin, end in table.tolist()) > len(content):
             raise IndexError
         ranks = [
             _binary_rank(content[begin:end], f"{source}: rank {rank}", room)

@@ -54,6 +54,11 @@ def test_unknown_columns_are_refused() -> None:
         record(colour="red")
 
 
+def test_numbers_beyond_64_bits_are_refused() -> None:
+    with pytest.raises(ValidationError, match="cct_ps is beyond 64 bits"):
+        record(cct_ps=10**400)
+
+
 def test_a_table_has_one_row_a_run() -> None:
     frame = table([record("ofan"), record("jsq", lost_to_failure=0)])
     assert frame["policy"].to_list() == ["ofan", "jsq"]

@@ -217,3 +217,24 @@ def test_a_store_whose_writer_was_killed_at_once_is_opened(tmp_path: Path) -> No
     assert header == bytes(4)
     with Store(tmp_path / "b.sqlite") as kept:
         assert kept.runs() == []
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "DROP TABLE runs; CREATE VIEW runs AS WITH RECURSIVE r(key, model, scenario, record) AS"
+        " (SELECT 1, 1, 1, 1 UNION ALL SELECT * FROM r) SELECT * FROM r",
+        "CREATE TRIGGER later AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
+    ],
+)
+@pytest.mark.timeout(60)
+def test_tables_made_in_another_way_are_refused(tmp_path: Path, hostile: str) -> None:
+    path = tmp_path / "x.sqlite"
+    Store(path).close()
+    with sqlite3.connect(path) as database:
+        database.executescript(hostile)
+
+    database.close()
+    for create in (True, False):
+        with pytest.raises(StoreError, match="its tables are made in another way"):
+            Store(path, create=create)

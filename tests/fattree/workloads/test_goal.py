@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fattree.errors import TrafficError
+from fattree.memory import Room
 from fattree.workloads.goal import goal_graph
 from fattree.workloads.goal_file import Kind, read_goal
 
@@ -137,6 +138,17 @@ def test_parts_that_are_named_again_and_again_are_refused() -> None:
 
     with pytest.raises(TrafficError, match="cut short"):
         read_goal(bytes(whole), "x.goal")
+
+    # Nor do parts that end before they begin make up for it.
+    begin, end = (int.from_bytes(BINARY[at : at + 8], "little") + 8 for at in (14, 22))
+    head, part, ranks = BINARY[:8], BINARY[begin:end], 64
+    first = 14 + 16 * ranks
+    row = (first - 8).to_bytes(8, "little") + (first + len(part) - 8).to_bytes(8, "little")
+    backwards = (first + len(part) - 8).to_bytes(8, "little") + bytes(8)
+    table = row * 40 + backwards * 24
+    content = head + ranks.to_bytes(4, "little") + BINARY[12:14] + table + part
+    with pytest.raises(TrafficError, match="cut short"):
+        read_goal(content, "x.goal", Room(0))
 
 
 def chained(length: int) -> bytes:
