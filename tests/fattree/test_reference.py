@@ -120,6 +120,7 @@ def test_what_a_file_may_say_is_valid(text: str) -> None:
 
 def test_editors_can_offer_load_balancers_and_meanings() -> None:
     whole = schema()
+    assert "Ofan" in whole["title"], "an editor says whose file it takes this for"
     assert whole["properties"]["policies"]["items"]["enum"] == list(POLICIES)
     assert "default" in whole["$defs"]["Fabric"]["properties"]["k"]
     assert whole["$defs"]["Fabric"]["properties"]["k"]["description"] == MEANINGS["fabric.k"]

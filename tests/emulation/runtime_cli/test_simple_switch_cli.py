@@ -91,6 +91,19 @@ def test_duplicates_and_full_tables_are_refused(running: Any) -> None:
     assert said[5] == "Invalid table operation (TABLE_FULL)"
 
 
+def test_the_counter_of_an_entry_is_what_was_written(running: Any) -> None:
+    status, said = running.script(
+        "table_add l2 send 1 => 1",
+        "table_add l2 send 2 => 1",
+        "counter_write hits 1 5 600",
+        "counter_read hits 1",
+        "counter_read hits 0",
+    )
+    assert status == 0
+    assert "hits[1]= (600 bytes, 5 packets)" in said[-2]
+    assert "hits[0]= (0 bytes, 0 packets)" in said[-1]
+
+
 def test_action_profiles(running: Any) -> None:
     status, said = running.script(
         "act_prof_create_member spread.implementation send 1",
