@@ -62,6 +62,13 @@ def verdicts(faults: list[Fault], workers: int) -> Iterator[Verdict]:
             yield judgement.result()
 
 
+def write(path: Path, found: list[Verdict]) -> None:
+    """Write verdicts, whole or not at all: a run may be killed at any time."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(json.dumps([asdict(each) for each in found], indent=1))
+    fresh.replace(path)
+
+
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -113,7 +120,7 @@ def main() -> int:
         place = f"{each.module}:{each.line}"
         say(f"{len(found)}/{len(faults)} {each.fate}: {place}: {each.change} {each.by}")
         if options.json:
-            options.json.write_text(json.dumps([asdict(each) for each in found], indent=1))
+            write(options.json, found)
 
     return 0 if report(found) >= ENOUGH else 1
 

@@ -77,7 +77,13 @@ def judge(checkout: Checkout, fault: Fault, measurements: Measurements) -> Verdi
         for tests in batches(chosen(fault, stage, known, patience), known):
             patience -= sum(known[test].seconds for test in tests)
             with checkout.changed(fault.module, fault.mutant.source):
-                by = noticing(checkout, tests, known, stage.interpreted)
+                by = noticing(
+                    checkout,
+                    tests,
+                    known,
+                    interpreted=stage.interpreted,
+                    compiling_s=0 if is_seen(fault, stage) else COMPILING_S,
+                )
             if by:
                 return verdict(fault, "noticed", by)
     return verdict(fault, "survived")
@@ -88,10 +94,9 @@ def chosen(
 ) -> Iterator[str]:
     """Yield the near tests of a stage and those that enter the mutated function, quick ones first.
 
-    Compiled kernels are not seen to be entered: whoever imports their module may call them.
+    Of compiled kernels whoever imports their module may call them.
     """
-    is_seen = stage.interpreted or fault.module not in KERNEL_MODULES
-    function = fault.mutant.function if is_seen else 1
+    function = fault.mutant.function if is_seen(fault, stage) else 1
     for test in sorted(stage.files, key=lambda test: known[test].seconds):
         enters = function in known[test].entered.get(fault.module, ())
         if enters or stage.is_near:
@@ -99,6 +104,11 @@ def chosen(
             if patience < 0:
                 return
             yield test
+
+
+def is_seen(fault: Fault, stage: Stage) -> bool:
+    """Tell whether calls of the mutated function are seen, as those of compiled kernels are not."""
+    return stage.interpreted or fault.module not in KERNEL_MODULES
 
 
 def batches(tests: Iterator[str], known: dict[str, Measured]) -> Iterator[list[str]]:
@@ -116,13 +126,17 @@ def batches(tests: Iterator[str], known: dict[str, Measured]) -> Iterator[list[s
 
 
 def noticing(
-    checkout: Checkout, tests: list[str], known: dict[str, Measured], interpreted: bool
+    checkout: Checkout,
+    tests: list[str],
+    known: dict[str, Measured],
+    *,
+    interpreted: bool,
+    compiling_s: float = 0,
 ) -> str:
     """Return the first of these tests that fails, empty where none does."""
     # Tests that fail anyway can notice nothing.
     excused = [f"--deselect={name}" for test in tests for name in known[test].failing]
-    compiling = 0 if interpreted else COMPILING_S
-    usual = SLOWER * sum(known[test].seconds for test in tests) + compiling
+    usual = SLOWER * sum(known[test].seconds for test in tests) + compiling_s
     ended = checkout.pytest(
         ["-x", *excused, *tests],
         cpu_s=usual + MARGIN_S,
