@@ -11,7 +11,8 @@ control CaseIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         hdr.data.a = meta.inner.rounds;
         hdr.data.b = meta.inner.lost;
         hdr.data.c = meta.whole.first ++ meta.whole.second;
-        hdr.data.d = meta.own.kept ++ meta.own.lost ++ 16w0;
+        // Not own.lost: a header that is not valid has any value, on BMv2 that of the packet before.
+        hdr.data.d = meta.own.kept ++ 24w0;
         meta.own.setValid();
         if (meta.inner.rounds < 3) {
             meta.inner.rounds = meta.inner.rounds + 1;
