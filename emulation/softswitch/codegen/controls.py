@@ -186,11 +186,16 @@ class ControlCode:
         return [*lines, *told, *counted, *self._indirect(table)]
 
     def _source(self, key: KeyField) -> str:
-        header, name = key.target
+        name = key.target[1]
+        header = self._program.header(key.target[0])
         if name == VALID:
-            return self._program.header(header).valid
+            return header.valid
 
-        source = bits_of_field(self._program.field(header, name))
+        source = bits_of_field(self._program.field(header.name, name))
+        # As on BMv2: 0, whatever the header held before it was removed.
+        if not header.is_metadata:
+            source = f"({source} if {header.valid} else 0)"
+
         return source if key.mask is None else f"({source} & {key.mask})"
 
     def _on_hit(self, table: TableSpec) -> Lines:
