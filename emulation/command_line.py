@@ -172,7 +172,8 @@ def refuse_twice(settings: Sequence[str], given: Iterable[str]) -> None:
         for setting in settings:
             key = setting.partition("=")[0].strip()
             for own in OWN_KEYS.get(name, ()):
-                if f"{own}.".startswith(f"{key}.") or f"{key}.".startswith(f"{own}."):
+                # A table that --set gives has all of its keys.
+                if f"{own}.".startswith(f"{key}."):
                     option = name.removesuffix("s") if name == "programs" else name
                     raise click.UsageError(
                         f"--{option.replace('_', '-')} and --set {key}: give one of them, as both"

@@ -75,6 +75,17 @@ def test_runs_and_rows_have_the_order_of_the_sweep_whatever_is_finished(store: S
     ]
 
 
+def test_rows_have_the_files_order_where_seeds_are_missing(store: Store) -> None:
+    wanted = [Scenario(policy=policy, seed=seed) for seed in (1, 2) for policy in ("ofan", "jsq")]
+    store.want({run_key(each): each for each in wanted})
+    # The second load balancer of the first seed comes before the first one of the second.
+    for finished in wanted[1:3]:
+        store.add(finished, record_of(finished))
+
+    table = results_table(store.runs(), store.balancers())
+    assert [row[0] for row in table.rows] == ["Ofan", "JSQ"]
+
+
 def test_another_sweep_into_a_store_has_its_own_order(store: Store) -> None:
     ofan, jsq = Scenario(policy="ofan"), Scenario(policy="jsq")
     for order in ((ofan, jsq), (jsq, ofan)):
