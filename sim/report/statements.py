@@ -8,8 +8,8 @@ from sim.report.claims import Claim
 
 
 def ours(text: str, where: str, criterion: str) -> Claim:
-    """Return a statement: its criterion is ours, and it needs ten seeds."""
-    return Claim(text, where, criterion, set_by="us", least_seeds=10)
+    """Return a statement: its criterion is ours, and it needs six seeds."""
+    return Claim(text, where, criterion, set_by="us", least_seeds=6)
 
 
 # Points are percentage points of completion time over the bound. "Below", "above": the 95 %

@@ -1,9 +1,9 @@
 """A training step of a dense model and of a mixture of experts (docs/workloads.md).
 
 ofan workload from-model experiments/llama_405b.json experiments/step_dense_128.parquet
-    --gpus 128 --tp 8 --pp 4 --batch 64 --scale 256
+    --gpus 128 --tp 8 --pp 4 --batch 64 --scale 512
 ofan workload from-model experiments/deepseek_v3.json experiments/step_moe_128.parquet
-    --gpus 128 --tp 8 --pp 4 --ep 4 --batch 64 --scale 256
+    --gpus 128 --tp 8 --pp 4 --ep 4 --batch 64 --scale 512
 """
 
 from collections.abc import Iterator
@@ -214,7 +214,7 @@ FIGURE = Figure(
     paper="docs/workloads.md",
     caption=(
         "Llama 3.1 405B and DeepSeek-V3 on 128 GPUs, 8 in a server, 4 pipeline stages, 4 "
-        "replicas, 64 sequences of 4,096 tokens; a run is 1/256 of the step. Exposed "
+        "replicas, 64 sequences of 4,096 tokens; a run is 1/512 of the step. Exposed "
         "communication is the step's time less that of its computations, packets taking no time."
     ),
     scenarios=scenarios,

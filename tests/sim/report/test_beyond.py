@@ -96,7 +96,7 @@ def test_steps_are_what_their_commands_make(
     config: str, file: str, options: tuple[str, ...], tmp_path: Path
 ) -> None:
     made = tmp_path / "step.parquet"
-    sizes = ("--gpus", "128", "--tp", "8", "--pp", "4", *options, "--batch", "64", "--scale", "256")
+    sizes = ("--gpus", "128", "--tp", "8", "--pp", "4", *options, "--batch", "64", "--scale", "512")
     command = ["workload", "from-model", str(EXPERIMENTS / f"{config}.json"), str(made), *sizes]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
