@@ -112,7 +112,7 @@ EDITIONS = {
             scope={
                 "quick": LOOK,
                 "default": "Default preset: all figures, mostly 128 hosts.",
-                "full": "Full preset: larger fabrics, and twice the seeds.",
+                "full": "Full preset: larger fabrics, and 20 seeds.",
             },
         ),
     )

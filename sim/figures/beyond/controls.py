@@ -63,7 +63,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
                 **traffic,
             },
             SHOWN,
-            preset.seeds(3, 10, 20),
+            preset.seeds(3, 6, 20),
         )
     ]
 
@@ -134,6 +134,14 @@ def under(frames: dict[str, pl.DataFrame], policy: str) -> Estimate:
     return paired_by_seed(nscc, mswift)
 
 
+# What docs/load-balancers-since.md has measured, and what the longest queues show here.
+KEEPS = (
+    "UET Bitmap keeps a flow's 64 labels, so that the same queues go on growing with the message, "
+    "where new labels spread anew. What holds them is the control: MSwift near its own target "
+    "delay, 27 packets, NSCC near one zero-load RTT, 150 packets."
+)
+
+
 def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B19."""
     gaps = {policy: under(frames, policy) for policy in SHOWN}
@@ -145,9 +153,17 @@ def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
         decide(list(checks.values())),
         "NSCC - MSwift: "
         + ", ".join(f"{style.label(policy)} {percent(gap)}" for policy, gap in gaps.items()),
-        why=not_so(checks),
-        evidence="; ".join(f"{name}: {listed(rows, SHOWN)}" for name, rows in frames.items()),
+        why=not_so(checks, KEEPS),
+        evidence="; ".join(f"{name}: {listed(rows, SHOWN)}" for name, rows in frames.items())
+        + f"; longest queues in packets: {each(frames, _queues)}",
         seeds=seeds_of(frames.values()),
+    )
+
+
+def _queues(frame: pl.DataFrame) -> str:
+    shown = ("host_pkt", "uet_bitmap")
+    return ", ".join(
+        f"{style.label(one)} {mean_of(frame, one, 'max_queue_packets'):.0f}" for one in shown
     )
 
 
@@ -165,7 +181,7 @@ def bitmap(frames: dict[str, pl.DataFrame]) -> Verdict:
         decide(list(checks.values())),
         "UET Bitmap - Host Pkt: "
         + ", ".join(f"{control} {percent(gap)}" for control, gap in gaps.items()),
-        why=not_so(checks),
+        why=not_so(checks, KEEPS),
         seeds=seeds_of(frames.values()),
     )
 

@@ -126,7 +126,7 @@ def around(**percents: float) -> pl.DataFrame:
         policy: [value / 100 + wobble * (1 + number % 3) for wobble in WOBBLE]
         for number, (policy, value) in enumerate(percents.items())
     }
-    return runs(values, hosts=128, max_queue_packets=6.0)
+    return runs(values, hosts=128, max_queue_packets=6.0, freezes=12)
 
 
 def level(others: Iterable[str], value: float, **percents: float) -> pl.DataFrame:
@@ -290,6 +290,6 @@ def test_b17_a_slow_link_turns_the_advantage_until_it_is_weighed(
 def test_b16_freezing_makes_hosts_that_adapt_the_slowest(
     adaptive: float, without: float, outcome: Outcome
 ) -> None:
-    frame = level(faults.SHOWN, 3.0, host_pkt_ar=adaptive).with_columns(freezes=pl.lit(12))
+    frame = level(faults.SHOWN, 3.0, host_pkt_ar=adaptive)
     found = faults.frozen({faults.CORE: frame}, {faults.CORE: around(host_pkt_ar=without)})
     assert found.verdict == outcome
