@@ -26,7 +26,7 @@ LEAF_SPINE = "leaf-spine"
 OVERSUBSCRIBED = "2:1 oversubscribed"
 RAILS = "8 rails"
 FABRICS = (FAT_TREE, LEAF_SPINE, OVERSUBSCRIBED, RAILS)
-# Ofan with a pointer for each destination edge, as without parallel links.
+# Ofan with a pointer for each destination edge, which is what it has without parallel links.
 PER_EDGE = "leaf-spine, a pointer per edge"
 POINTERS = "leaf-spine: Ofan's pointers"
 GROWING = ("host_pkt", "switch_pkt_ar", "uet_bitmap", "host_dr", "themis", "ofan")
@@ -106,7 +106,12 @@ def scenarios(preset: Preset) -> list[Scenario]:
             scenario
             for size in sizes
             for scenario in grid(
-                {"name": PER_EDGE, **schemes.PERMUTATION, **SIZES[LEAF_SPINE][size]},
+                {
+                    "name": PER_EDGE,
+                    **TRAFFIC[LEAF_SPINE],
+                    **SIZES[LEAF_SPINE][size],
+                    "load_balancer__edge_pointers": "edge",
+                },
                 ("ofan",),
                 seeds,
             )
