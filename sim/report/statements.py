@@ -149,7 +149,7 @@ PLAINLY: dict[str, str] = {
     "B07": "Trees leave less to balance than exchanges among all.",
     "B08": "In collectives the other rotations are as good as Ofan.",
     "B09": "Training a dense model, any scheme that balances packets will do.",
-    "B10": "Training a mixture of experts, Ofan hides most of the communication.",
+    "B10": "Training a mixture of experts, less communication is exposed with Ofan.",
     "B11": "A mixture of experts gains more from load balancing than a dense model.",
     "B12": "A dead switch leaves Ofan ahead if routes change at once.",
     "B13": "A dead switch puts other rotations ahead of Ofan if routes change late.",

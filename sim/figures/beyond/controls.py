@@ -136,9 +136,8 @@ def under(frames: dict[str, pl.DataFrame], policy: str) -> Estimate:
 
 # What docs/load-balancers-since.md has measured, and what the longest queues show here.
 KEEPS = (
-    "UET Bitmap keeps a flow's 64 labels, so that the same queues go on growing with the message, "
-    "where new labels spread anew. What holds them is the control: MSwift near its own target "
-    "delay, 27 packets, NSCC near one zero-load RTT, 150 packets."
+    "UET Bitmap keeps a flow's 64 labels, so that the same queues go on growing with the message: "
+    "they fill the buffer (192 packets) under either control, where new labels spread anew."
 )
 
 

@@ -149,6 +149,13 @@ def _lead(frame: pl.DataFrame) -> str:
     return next_best(frame, NO_ROTATION, "sending_increase") + behind(frame, NO_ROTATION)
 
 
+HELD_UP = (
+    "All are held up by the pod that has lost a quarter of its uplinks: its flows end long after "
+    "the median one, whatever balances them. Why random labels are no worse than Ofan there is not "
+    "explained."
+)
+
+
 def ahead_at_once(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B12."""
     checks = {
@@ -159,7 +166,7 @@ def ahead_at_once(frames: dict[str, pl.DataFrame]) -> Verdict:
         "B12",
         decide(list(checks.values())),
         "; ".join(f"{fault}: {_lead(frame)}" for fault, frame in frames.items()),
-        why=not_so(checks),
+        why=not_so(checks, HELD_UP),
         seeds=seeds_of(frames.values()),
     )
 
@@ -273,6 +280,12 @@ def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> 
     )
 
 
+FREEZE = (
+    "The slow link's queue makes packets of Host Pkt AR time out, and its flows freeze: far more "
+    "often without weights than with them (evidence). What that costs B16 has for other faults."
+)
+
+
 def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
     """Decide B17."""
     gaps = {other: difference(unseen, other, "ofan") for other in ("switch_pkt_ar", "host_pkt_ar")}
@@ -288,7 +301,7 @@ def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
         f"unseen: Ofan {percent(mean_of(unseen, 'ofan'))}, "
         + ", ".join(f"{style.label(other)} {percent(gap)} above" for other, gap in gaps.items())
         + f"; weighed: {_lead(weighed)}",
-        why=not_so(checks),
+        why=not_so(checks, FREEZE),
         evidence=each(frames, lambda frame: schemes.listed(frame, SHOWN))
         + "; times that a flow of Host Pkt AR froze in a run: "
         + each(frames, lambda frame: f"{mean_of(frame, 'host_pkt_ar', 'freezes'):.0f}"),
