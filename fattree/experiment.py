@@ -68,6 +68,16 @@ class Settings(Section):
     agent_packet: AgentPacket | None = None
 
     @model_validator(mode="after")
+    def _packets_can_ask_for_acks(self) -> "Settings":
+        if self.transport.packets_per_ack > 1 and self.agent_packet:
+            raise ValueError(
+                "transport.packets_per_ack needs packets that ask for an ACK or do not, which"
+                " packets of your own (agent_packet) cannot"
+            )
+
+        return self
+
+    @model_validator(mode="after")
     def _what_is_trimmed_is_full_and_long(self) -> "Settings":
         if not self.transport.trimming:
             return self

@@ -101,6 +101,7 @@ MEANINGS = {
     "transport.random_phases": "Whether hosts start at a random phase of their gap.",
     "transport.rate_limit": "The share of the link's rate at which hosts send at most.",
     "transport.trimming": "Whether switches cut data that find a queue full to their headers, which hurry to the receiver; its NACK has them sent again at once (`docs/transport.md`).",
+    "transport.packets_per_ack": "Receivers acknowledge each Nth packet of a flow, and at once what is marked, a duplicate, the last one, or what the sender waits for (`docs/transport.md`).",
     "failures.rate": "The probability that a link between switches has failed, drawn for each seed.",
     "failures.at_ns": "When the links that were drawn fail.",
     "failures.events.link": "A link between switches, `edge0_0-agg0_1` or `agg0_0-core0_1` (one of `link`, `host`, `switch`).",

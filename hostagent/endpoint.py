@@ -82,26 +82,37 @@ class _Receiving:
     With SACK, `window` has a bit for every packet number from the lowest missing one on.
     """
 
-    __slots__ = ("frames", "is_sack", "lowest", "packets", "peer", "received", "window")
+    __slots__ = (
+        "frames",
+        "is_sack",
+        "lowest",
+        "packets",
+        "peer",
+        "received",
+        "rules",
+        "waiting",
+        "window",
+    )
 
-    def __init__(self, plan: FlowPlan, frames: AckFrames | OwnFrames, is_sack: bool) -> None:
+    def __init__(self, plan: FlowPlan, frames: AckFrames | OwnFrames, rules: Rules) -> None:
         self.packets = plan.packets
         self.peer = plan.source
         self.frames = frames
-        self.is_sack = is_sack
+        self.rules = rules
+        self.is_sack = rules.recovery == Recovery.SACK
+        self.waiting = 0
         self.received = 0
         self.lowest = 0
         self.window = 0
 
-    def accept(self, packet: Packet) -> bytes:
-        """Note a packet and return its ACK; with erasure coding every packet is a new symbol."""
+    def accept(self, packet: Packet) -> bytes | None:
+        """Note a packet and return its ACK, None where that waits for more packets.
+
+        With erasure coding every packet is a new symbol.
+        """
         # Of a packet that a switch has cut only the headers are here.
-        if not packet.trimmed:
-            # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
-            if self.is_sack:
-                self._slide(unwrapped_psn(packet.psn, self.lowest))
-            else:
-                self.received += 1
+        if not packet.trimmed and not self._note(packet):
+            return None
 
         return self.frames.frame(
             packet.label,
@@ -111,6 +122,27 @@ class _Receiving:
             self.window,
             packet.trimmed,
         )
+
+    def _note(self, packet: Packet) -> bool:
+        """Count a packet that is whole; return whether it is acknowledged now."""
+        # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
+        before = self.received
+        if self.is_sack:
+            self._slide(unwrapped_psn(packet.psn, self.lowest))
+        else:
+            self.received += 1
+
+        self.waiting += 1
+        is_now: bool = transport.is_acknowledged(
+            self.rules,
+            waiting=self.waiting,
+            asked=packet.asks,
+            marked=packet.marked,
+            is_new=self.received > before,
+            is_complete=self.received >= self.packets,
+        )
+        self.waiting = 0 if is_now else self.waiting
+        return is_now
 
     def _slide(self, psn: int) -> None:
         if psn < self.lowest or self.window >> (psn - self.lowest) & 1:
@@ -197,7 +229,7 @@ class Endpoint:
                 self._waits.add(plan, self._start)
             else:
                 self._receiving[plan.flow] = _Receiving(
-                    plan, written.ack(ends(host, there), plan.flow, run), self._is_sack
+                    plan, written.ack(ends(host, there), plan.flow, run), rules
                 )
 
         for flow, sending in self._sending.items():
@@ -353,7 +385,8 @@ class Endpoint:
             self._waits.complete(flow, now_ps)
 
         assert sending.frames is not None
-        return sending.frames.frame(label, psn)
+        asks = transport.asks(sender, self._rules, packets, psn)
+        return sending.frames.frame(label, psn, asks=asks)
 
     def _take_data(self, packet: Packet) -> bool:
         receiving = self._receiving.get(packet.flow)
@@ -363,7 +396,10 @@ class Endpoint:
             )
 
         before = receiving.received
-        self._acks.append((receiving, receiving.accept(packet), packet.trimmed))
+        ack = receiving.accept(packet)
+        if ack is not None:
+            self._acks.append((receiving, ack, packet.trimmed))
+
         return before < receiving.packets == receiving.received
 
     def _take_ack(self, ack: Packet, now_ps: int) -> bool:

@@ -56,12 +56,14 @@ class OwnFrames:
         msn: int = 0,
         sacked: int = 0,
         trimmed: bool = False,
+        asks: bool = True,
     ) -> bytes:
         """Return the packet with this label and number; the rest is an ACK's.
 
-        There is no NACK: scenarios with trimming have packets of ours.
+        There is no NACK, and nothing that does not ask for an ACK: where there are to be, packets
+        are ours.
         """
-        assert not trimmed
+        assert asks and not trimmed
         frame = bytearray(self._frame)
         values = (label, psn & roce.PSN_MASK, msn & roce.PSN_MASK, int(marked))
         forms.put(self._form, frame, dict(zip(VARYING, values, strict=True)))

@@ -19,6 +19,7 @@ from hostagent import roce
 from hostagent.form_search import found, requests
 from hostagent.forms import BITS, DATA, VARYING, Built, Forms, Request
 from hostagent.roce import (
+    ACK_REQUEST,
     ACK_SYNDROME,
     ACKNOWLEDGE,
     BECN,
@@ -37,7 +38,6 @@ from hostagent.roce import (
     UDP_PROTOCOL,
 )
 
-_ACK_REQUEST = 1 << 31
 _IP_AT = ETHERNET
 _LABEL_AT = _IP_AT + IPV4
 _UDP_LENGTH_AT = _LABEL_AT + 4
@@ -138,11 +138,11 @@ class DataFrames:
     def __init__(self, ends: Ends, flow: int, payload_bytes: int, run: int = 0) -> None:
         self._frame = _data_layers(payload_bytes).frame(ends, flow, run)
 
-    def frame(self, label: int, psn: int) -> bytes:
-        """Return the frame of a packet number (taken modulo 2**24) that asks for an ACK."""
+    def frame(self, label: int, psn: int, asks: bool = True) -> bytes:
+        """Return the frame of a packet number (taken modulo 2**24) that may ask for an ACK."""
         frame = self._frame
         struct.pack_into(">H", frame, _LABEL_AT, label)
-        struct.pack_into(">I", frame, _PSN_AT, _ACK_REQUEST | psn & PSN_MASK)
+        struct.pack_into(">I", frame, _PSN_AT, (ACK_REQUEST if asks else 0) | psn & PSN_MASK)
 
         return _sealed(frame)
 

@@ -41,6 +41,8 @@ MAX_SACK_BITS = 1024
 PSN_BITS = 24
 PSN_MASK = (1 << PSN_BITS) - 1
 BECN = 1 << 30
+# The BTH's last word: whether the sender asks for an ACK, above the packet number.
+ACK_REQUEST = 1 << 31
 # The AETH's syndrome: a plain ACK's, and a NAK's for a packet number that is missing (9.7.5.2.8).
 ACK_SYNDROME = 0x00
 NAK_SYNDROME = 0x60
@@ -64,7 +66,7 @@ class Packet(NamedTuple):
     `marked` is CE on a data packet and BECN on an ACK; `msn` (24 bits) counts the packets received
     (erasure) or is the lowest missing PSN (SACK); bit i of `sacked` says that PSN msn + i has
     arrived. `run` is the number of the run, modulo RUNS. `trimmed` is a packet that a switch has
-    cut, or the NACK that answers one.
+    cut, or the NACK that answers one; `asks` a data packet that asks for an ACK.
     """
 
     is_ack: bool
@@ -78,6 +80,7 @@ class Packet(NamedTuple):
     sacked: int = 0
     run: int = 0
     trimmed: bool = False
+    asks: bool = True
 
 
 def parse(frame: bytes) -> Packet | None:
@@ -114,6 +117,7 @@ def parse(frame: bytes) -> Packet | None:
         return None
 
     flow = queue_pair & PSN_MASK
+    asks = bool(psn & ACK_REQUEST)
     psn = psn & PSN_MASK
     if opcode == SEND_ONLY:
         return Packet(
@@ -125,6 +129,7 @@ def parse(frame: bytes) -> Packet | None:
             source_ip=source,
             destination_ip=destination,
             run=run,
+            asks=asks,
         )
 
     body = frame[at + IPV4 + UDP + BTH : at + total - ICRC]

@@ -34,6 +34,7 @@ def rules(scenario: Scenario) -> Rules:
             f'transport.congestion = "{transport.congestion}" needs transport.recovery = "sack"'
         )
 
+    _refuse_few_acks(scenario)
     return Rules(
         seed=scenario.seed,
         recovery=int(Recovery[transport.recovery.upper()]),
@@ -55,7 +56,29 @@ def rules(scenario: Scenario) -> Rules:
         bdp_scale=bdp_scale(scenario),
         trimming=int(transport.trimming),
         awaits_acks=int(not scenario.is_graph),
+        packets_per_ack=transport.packets_per_ack,
     )
+
+
+def _refuse_few_acks(scenario: Scenario) -> None:
+    """Raise ExperimentError where a label rule needs to hear of every packet, and does not."""
+    few = scenario.transport.packets_per_ack
+    if few == 1:
+        return
+
+    rule = scenario.scheme.label_rule
+    if rule == LabelRule.PLB and not scenario.host_rule:
+        raise ExperimentError(
+            f"transport.packets_per_ack = {few}: {scenario.policy} judges a path by the share of"
+            " its ACKs that are marked, and needs one for every packet"
+        )
+
+    is_told = scenario.transport.recovery == "sack"
+    if not is_told and (scenario.host_rule or rule in (LabelRule.REPS, LabelRule.BITMAP)):
+        raise ExperimentError(
+            f"transport.packets_per_ack = {few}: {scenario.balancer} takes packets that no ACK"
+            ' names for lost, and only those of transport.recovery = "sack" name all'
+        )
 
 
 def target_ps(scenario: Scenario) -> int:

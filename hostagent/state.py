@@ -65,6 +65,7 @@ class Rules(NamedTuple):
     2**16. `trimming` says whether switches cut packets in place of dropping them. With
     `awaits_acks` what waits for a flow at its source waits for its ACKs, else until all of it has
     been sent once.
+    Receivers acknowledge every `packets_per_ack`th packet.
     """
 
     seed: int
@@ -87,6 +88,7 @@ class Rules(NamedTuple):
     bdp_scale: int
     trimming: int
     awaits_acks: int
+    packets_per_ack: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `resume_ps` ends the pause of an erasure

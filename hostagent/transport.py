@@ -73,10 +73,12 @@ def timeout_ps(sender, rules):
     """
     # The floor is what keeps REPS from freezing without a failure: rttvar shrinks while queues are
     # steady, and the next packet through a longer queue would look lost.
+    # An ACK may wait for the packets that it is to report, a gap each.
+    wait_ps = (rules.packets_per_ack - 1) * sender.gap_ps
     if sender.srtt_ps < 0:
-        return max(3 * rules.zero_load_rtt_ps, rules.timer_floor_ps)
+        return wait_ps + max(3 * rules.zero_load_rtt_ps, rules.timer_floor_ps)
 
-    return max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.timer_floor_ps)
+    return wait_ps + max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.timer_floor_ps)
 
 
 @register_jitable
@@ -135,6 +137,36 @@ def next_psn(sender, rules, packets, label, now_ps):
         sender.due_ps += below(draw, sender.gap_ps * rules.jitter_permille // 1000)
 
     return psn
+
+
+@register_jitable
+def asks(sender, rules, packets, psn):
+    """Return whether the packet that was just taken asks for an ACK at once.
+
+    It does where the sender has nothing more to send until it hears of it, or sends it again: so
+    nobody waits for an ACK that the receiver holds back.
+    """
+    if rules.packets_per_ack == 1:
+        return True
+
+    if rules.recovery == ERASURE:
+        return sender.sent >= sender.packets + sender.trimmed
+
+    if packets[psn & (len(packets) - 1)].state & (RESENT | AGAIN):
+        return True
+
+    is_resending = sender.round_next < sender.round_end or trimmed.may_go(sender, rules)
+    return not (is_resending or has_new(sender, rules, packets))
+
+
+@register_jitable
+def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
+    """Tell whether a receiver acknowledges a packet at once.
+
+    `waiting` packets of the flow, this one among them, are not acknowledged. No timer: a mark, a
+    duplicate and whatever the sender asks for are answered, so what waits is never the last.
+    """
+    return waiting >= rules.packets_per_ack or asked or marked or not is_new or is_complete
 
 
 @register_jitable

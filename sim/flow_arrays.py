@@ -61,6 +61,7 @@ def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> F
         place=np.zeros(count, dtype=np.int32),
         received=np.zeros(count, dtype=np.int32),
         reported=np.zeros(count, dtype=np.int32),
+        waiting=np.zeros(count, dtype=np.int32),
         blocked=np.diff(flows.after_offset).astype(np.int32),
         follower_offset=offsets(np.bincount(flows.after, minlength=count)),
         followers=waiting[followers],

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fattree.topology import Tier
 from hostagent.roce import NAK_SYNDROME
 from sim.jit import at, inlined
-from sim.state import ACK, MARKED, TRIMMED, Bytes, Int32, Int64
+from sim.state import ACK, ASKS, MARKED, TRIMMED, Bytes, Int32, Int64
 
 # Words of 8 bytes in a block, and where the frame begins.
 LENGTH, QUEUED_AT, QUEUED_BEHIND = range(3)
@@ -31,6 +31,8 @@ TUNNEL = 4
 CHECKSUM_AT = 10
 UDP_LENGTH_AT = 24
 CE = 3
+# Of the byte in front of a packet number: that its sender asks for an ACK.
+REQUEST_BIT = 0x80
 # What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
 # bitmap's words above the lowest packet that is missing.
 WORD_BITS = 32
@@ -169,6 +171,9 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
         put(frames, frame, kind, LABEL, int(packet.label))
         put(frames, frame, kind, PSN, int(packet.psn))
         length = frames.data_length
+        if kind != ACK and not packet.status & ASKS:
+            octets[at(frame + request_at(frames))] &= ~REQUEST_BIT & 0xFF
+
         if kind == ACK:
             length = frames.ack_length + write_acknowledged(world, frames, frame, packet)
 
@@ -250,6 +255,12 @@ def write_acknowledged(world, frames, frame, packet):
 
 
 @inlined
+def request_at(frames):
+    """Return which byte of data of ours asks for an ACK: the one in front of the packet number."""
+    return frames.reads[at(PSN), AT] - 1
+
+
+@inlined
 def syndrome_at(frames):
     """Return where the AETH of an ACK of ours begins: with the byte in front of the MSN."""
     return frames.reads[at(ACK * FIELDS + MSN), AT] - 1
@@ -314,7 +325,17 @@ def wrap(world, frames, first, packet, kind, length):
 
 
 @inlined
-def note_holes(world, frames, ack, psn):
+def note_number(frames, flow, psn):
+    """SACK: note that a packet has arrived, for bitmaps."""
+    if frames is None:
+        return
+
+    if len(frames.highest) > 0:
+        frames.highest[at(flow)] = max(int(frames.highest[at(flow)]), psn)
+
+
+@inlined
+def note_holes(world, frames, ack):
     """SACK: keep beside an ACK the lowest packet that is missing, and how long its bitmap is."""
     # Alone, so that numba leaves out what follows where there are no frames.
     if frames is None:
@@ -324,7 +345,6 @@ def note_holes(world, frames, ack, psn):
         flows = world.flows
         flow = np.int64(ack.flow)
         constant = flows.table[at(flow)]
-        frames.highest[at(flow)] = max(int(frames.highest[at(flow)]), psn)
         lowest = int(frames.lowest[at(flow)])
         while lowest < constant.packets and flows.is_received[at(constant.log + lowest)]:
             lowest += 1
@@ -373,8 +393,13 @@ def is_own(world, frames, number, slot):
             is_marked = get(frames, frame, kind, MARK, more) != 0
         else:
             is_marked = frames.octets[at(frame + frames.ip_at + more + 1)] & CE == CE
+            # A user's packets always ask, in whatever way.
+            if world.rules.packets_per_ack > 1:
+                asks = frames.octets[at(frame + request_at(frames) + more)] & REQUEST_BIT != 0
+                if asks != (int(packet.status) & ASKS != 0):
+                    return False
 
-        packet.status = kind | trimmed | (MARKED if is_marked else 0)
+        packet.status = kind | trimmed | (int(packet.status) & ASKS) | (MARKED if is_marked else 0)
 
     return True
 

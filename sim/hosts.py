@@ -11,13 +11,14 @@ from fattree.topology import Level
 from hostagent import labels, transport
 from hostagent.state import NEVER
 from sim import host_rule
-from sim.frames import is_own, note_arrival, note_holes, note_receipt, write_frame
+from sim.frames import is_own, note_arrival, note_holes, note_number, note_receipt, write_frame
 from sim.jit import at, inlined
 from sim.lb.hashing import label_hash
 from sim.lb.schedules import start_or_next
 from sim.queues import append, following, is_gone, leave, occupy
 from sim.state import (
     ACK,
+    ASKS,
     CHUNK,
     DATA,
     LAST_DONE,
@@ -162,12 +163,12 @@ def receive(world, frames, number, packet, now_ps):
 def receive_data(world, frames, number, packet, now_ps):
     """Count a data packet and queue its ACK, which echoes label, number and mark (decision 1).
 
-    Of one that a switch has cut there is nothing to count: the ACK is a NACK.
+    The ACK may wait for more packets. Of one that a switch has cut there is nothing to count: the
+    ACK is a NACK.
     """
     flow = int(packet.flow)
     psn = int(packet.psn)
     flows = world.flows
-    host = world.hosts[at(number)]
     constant = flows.table[at(flow)]
     trimmed = int(packet.status) & TRIMMED
     is_new = trimmed == 0
@@ -182,6 +183,38 @@ def receive_data(world, frames, number, packet, now_ps):
     if is_new:
         flows.received[at(flow)] += 1
 
+    if trimmed:
+        queue_ack(world, frames, number, packet)
+    else:
+        note_number(frames, flow, psn)
+        flows.waiting[at(flow)] += 1
+        if transport.is_acknowledged(
+            world.rules,
+            waiting=int(flows.waiting[at(flow)]),
+            asked=int(packet.status) & ASKS > 0,
+            marked=int(packet.status) & MARKED > 0,
+            is_new=is_new,
+            is_complete=flows.received[at(flow)] >= constant.packets,
+        ):
+            flows.waiting[at(flow)] = 0
+            queue_ack(world, frames, number, packet)
+        else:
+            world.counters[LIVE] -= 1
+
+    # Complete at this end: flows from here may follow, while the sender hears of it later.
+    if is_new and flows.received[at(flow)] == constant.packets:
+        unblock(world, number, flow, now_ps)
+
+
+@inlined
+def queue_ack(world, frames, number, packet):
+    """Queue the ACK of a data packet, or the NACK of one that a switch has cut."""
+    flow = int(packet.flow)
+    psn = int(packet.psn)
+    trimmed = int(packet.status) & TRIMMED
+    flows = world.flows
+    host = world.hosts[at(number)]
+    constant = flows.table[at(flow)]
     slot = append(world.pool, host, ONE_READER, world.counters)
     ack = world.pool.packets[at(slot)]
     ack.flow = flow
@@ -194,12 +227,8 @@ def receive_data(world, frames, number, packet, now_ps):
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     # In place of SACK's bitmap: the log up to here says what has arrived by now.
     ack.log = flows.received[at(flow)]
-    note_holes(world, frames, ack, -1 if trimmed else psn)
+    note_holes(world, frames, ack)
     host.acks += 1
-
-    # Complete at this end: flows from here may follow, while the sender hears of it later.
-    if is_new and flows.received[at(flow)] == constant.packets:
-        unblock(world, number, flow, now_ps)
 
 
 @inlined
@@ -420,6 +449,7 @@ def send_data(world, routes, frames, number, now_ps):
 
     before = sender.sent
     psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
+    asked = ASKS if transport.asks(sender, rules, ring, psn) else 0
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
     if not rules.awaits_acks and before < constant.packets == sender.sent:
         unblock(world, number, flow, now_ps)
@@ -432,7 +462,7 @@ def send_data(world, routes, frames, number, now_ps):
     packet.pod = constant.pod
     packet.edge = constant.edge
     packet.index = constant.index
-    packet.status = DATA | fate
+    packet.status = DATA | asked | fate
     packet.label = label
     packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
     is_routed = direct(world, routes, packet, DATA)

@@ -30,6 +30,8 @@ MARKED = 2
 LOST = 4
 # Data that a switch has cut to their headers, and the ACK that tells of it, a NACK.
 TRIMMED = 8
+# Data that ask for an ACK at once.
+ASKS = 16
 # Classes of packets that have the size of an ACK.
 SMALL = ACK | TRIMMED
 # A packet's `route_agg` where Host DR has no waypoint for it; no switch has so many uplinks.
@@ -312,9 +314,10 @@ class Pointers(NamedTuple):
 class Flows(NamedTuple):
     """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
 
-    `received` and `reported` count packets at the receiver and in ACKs that came back, `blocked`
-    the flows that it waits for; `followers` (CSR) are those that wait for it. `outstanding` holds
-    all rings, `arrivals` the packet numbers that SACK's receivers have got, in order of arrival.
+    `received` and `reported` count packets at the receiver and in ACKs that came back, `waiting`
+    those that no ACK has reported yet, `blocked` the flows that it waits for; `followers` (CSR) are
+    those that wait for it. `outstanding` holds all rings, `arrivals` the packet numbers that SACK's
+    receivers have got, in order of arrival.
     """
 
     table: Records
@@ -324,6 +327,7 @@ class Flows(NamedTuple):
     place: Int32
     received: Int32
     reported: Int32
+    waiting: Int32
     blocked: Int32
     follower_offset: Int64
     followers: Int64

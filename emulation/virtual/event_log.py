@@ -24,11 +24,11 @@ from sim.frames import (
     NODE_SHIFT,
 )
 from sim.programmed import Programmed
-from sim.state import ACK, MARKED, TRIMMED
+from sim.state import ACK, ASKS, MARKED, TRIMMED
 
 LOW_32 = (1 << 32) - 1
 # What of a row's LOG_LENGTH a host has written: class, mark, label.
-WRITTEN = (ACK | MARKED | TRIMMED) << 16 | 0xFFFF
+WRITTEN = (ACK | ASKS | MARKED | TRIMMED) << 16 | 0xFFFF
 # A row's LOG_PACKET and LOG_ACK, and as much of its LOG_LENGTH.
 Key = tuple[int, int, int]
 # A packet is seen at six places in a row, so its end need not be remembered for long.
@@ -107,7 +107,7 @@ class EventLog:
             if flow not in self._data:
                 self._data[flow] = self._packets.data(ends(tree, here, there), flow)
 
-            return self._data[flow].frame(label, psn)
+            return self._data[flow].frame(label, psn, asks=bool(status & ASKS))
 
         if flow not in self._acks:
             self._acks[flow] = self._packets.ack(ends(tree, there, here), flow)

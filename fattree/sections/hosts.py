@@ -69,3 +69,4 @@ class Transport(Section):
     random_phases: bool = True
     rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
     trimming: bool = False
+    packets_per_ack: Annotated[int, Field(ge=1, le=64)] = 1

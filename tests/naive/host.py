@@ -33,6 +33,8 @@ class Flow:
     sent: set[int] = field(default_factory=set)
     is_sent: bool = False
     received: set[int] = field(default_factory=set)
+    packets_per_ack: int = 1
+    unanswered: int = 0
 
     @property
     def is_active(self) -> bool:
@@ -120,6 +122,7 @@ class Host:
             destination=flow.destination,
             kind=DATA,
             label=label,
+            asks=flow.sender.asks(psn),
         )
 
     def take(self, packet: Packet, flow: Flow, now_ps: int) -> None:
@@ -156,7 +159,19 @@ class Host:
             held=frozenset(flow.received if flow.reports_holdings else ()),
             trimmed=packet.trimmed,
         )
-        self.acks.append(ack)
+        flow.unanswered += not packet.trimmed
+        is_complete = len(flow.received) >= flow.packets
+        is_repeated = not is_new and not packet.trimmed
+        if (
+            packet.trimmed
+            or packet.asks
+            or packet.marked
+            or is_repeated
+            or is_complete
+            or flow.unanswered == flow.packets_per_ack
+        ):
+            self.acks.append(ack)
+            flow.unanswered = flow.unanswered if packet.trimmed else 0
         return is_new and len(flow.received) == flow.packets
 
     def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:

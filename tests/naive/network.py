@@ -91,6 +91,7 @@ class Network:
                 reports_holdings=self.scenario.transport.recovery == "sack",
                 is_in_graph=bool(self.scenario.jobs) or self.scenario.collective.is_graph,
                 compute_ps=message.compute_ps,
+                packets_per_ack=self.scenario.transport.packets_per_ack,
             )
             flows.append(flow)
             self.hosts[message.source].flows.append(flow)

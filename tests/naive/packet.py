@@ -11,7 +11,7 @@ class Packet:
     """`total`: how many packets of the flow the receiver has; `held`: with SACK, which.
 
     `waypoint`: Host DR's (agg position, core index). `trimmed`: data that a switch has cut to its
-    headers, or the ACK that tells of it, a NACK.
+    headers, or the ACK that tells of it, a NACK. `asks`: data that want their ACK at once.
     """
 
     flow: int
@@ -25,3 +25,4 @@ class Packet:
     held: frozenset[int] = frozenset()
     waypoint: Waypoint | None = None
     trimmed: bool = False
+    asks: bool = True

@@ -81,6 +81,8 @@ class Timer:
 
     zero_load_rtt_ps: int
     floor_ps: int
+    # How long an ACK may wait for more packets to tell of.
+    held_back_ps: int = 0
     srtt_ps: int | None = None
     rttvar_ps: int = 0
 
@@ -98,8 +100,8 @@ class Timer:
     def timeout_ps(self) -> int:
         """Return after how long an unacknowledged packet times out."""
         if self.srtt_ps is None:
-            return max(3 * self.zero_load_rtt_ps, self.floor_ps)
-        return max(self.srtt_ps + 4 * self.rttvar_ps, self.floor_ps)
+            return self.held_back_ps + max(3 * self.zero_load_rtt_ps, self.floor_ps)
+        return self.held_back_ps + max(self.srtt_ps + 4 * self.rttvar_ps, self.floor_ps)
 
     @property
     def pause_ps(self) -> int:
@@ -144,6 +146,9 @@ class Recovery(Protocol):
     def send(self, label: int, now_ps: int) -> int:
         """Return the number of the packet that leaves."""
 
+    def asks(self, psn: int) -> bool:
+        """Tell whether the packet that left last needs its ACK at once."""
+
     def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         """Take in an ACK; return whether the message is complete.
 
@@ -181,6 +186,9 @@ class Erasure:
         if self.memory.count == self.packets + self.trimmed:
             self.pause_ends_ps = now_ps + self.timer.pause_ps
         return psn
+
+    def asks(self, psn: int) -> bool:
+        return self.memory.count >= self.packets + self.trimmed
 
     def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         if self.memory.knows(psn):
@@ -410,6 +418,11 @@ class Sack:
         self.pacer.sent(now_ps)
         return psn
 
+    def asks(self, psn: int) -> bool:
+        packet = self.memory.at(psn)
+        has_more = self.round or self.has_trimmed() or self.has_new()
+        return packet.is_resent or packet.is_again or not has_more
+
     def begin_round(self, first: int, end: int, before_ps: int, of_late: bool) -> None:
         self.round = list(range(first, end))
         self.round_before_ps = before_ps
@@ -502,7 +515,7 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
     wire, options = Wire(scenario), scenario.transport
     floor_ps = round(options.timer_floor_rtt * wire.zero_load_rtt_ps)
     memory = Memory(places(scenario, packets, gap_ps))
-    timer = Timer(wire.zero_load_rtt_ps, floor_ps)
+    timer = Timer(wire.zero_load_rtt_ps, floor_ps, (options.packets_per_ack - 1) * gap_ps)
     pacer = Pacer(scenario, flow, gap_ps)
     if options.recovery == "erasure":
         return Erasure(packets, memory, timer, pacer)

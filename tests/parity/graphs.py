@@ -14,7 +14,7 @@ from fattree.traffic import check_collective
 from fattree.workloads.collectives import ALGORITHMS
 from fattree.workloads.file import About, write_workload
 from fattree.workloads.graph import Graph
-from tests.parity.scenarios import failures, options, transports
+from tests.parity.scenarios import allowed, failures, options, transports
 
 TREE = FatTree(4)
 PAYLOAD = 4096
@@ -105,8 +105,9 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
         placement = draw(st.sampled_from(("packed", "random")))
         traffic = {"collective": Collective(matrix="workload", file=str(path), placement=placement)}
     broken = draw(failures(FatTree(4, planes=planes or 1)))
+    policy = draw(st.sampled_from(tuple(POLICIES)))
     return Scenario(
-        policy=draw(st.sampled_from(tuple(POLICIES))),
+        policy=policy,
         seed=draw(st.integers(0, 2**63 - 1)),
         fabric=Fabric(
             k=4,
@@ -116,7 +117,7 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
             latency_ns=draw(st.sampled_from((500, 83.56, 10_000))),
         ),
         load_balancer=draw(options()) if is_any else LoadBalancer(),
-        transport=draw(transports(can_trim=not broken.degraded)),
+        transport=allowed(policy, draw(transports(can_trim=not broken.degraded))),
         failures=broken,
         **traffic,
     )

@@ -18,7 +18,7 @@ from fattree.experiment import (
     Scenario,
     Transport,
 )
-from fattree.policies import POLICIES
+from fattree.policies import POLICIES, LabelRule
 from fattree.topology import FatTree
 
 MOST_PACKETS = 400
@@ -93,7 +93,7 @@ def scenarios(draw: Any, policy: str) -> Scenario:
         ),
         load_balancer=draw(options()),
         collective=draw(collectives(machines, payload, POLICIES[policy].subflows)),
-        transport=draw(transports(fabric.queue_bytes > 0 and not broken.degraded)),
+        transport=allowed(policy, draw(transports(fabric.queue_bytes > 0 and not broken.degraded))),
         failures=broken,
     )
 
@@ -198,6 +198,16 @@ def options(draw: Any) -> LoadBalancer:
     )
 
 
+def allowed(policy: str, transport: Transport) -> Transport:
+    """Return a transport with an ACK for every packet where the load balancer needs one."""
+    rule = POLICIES[policy].label_rule
+    is_heard = transport.recovery == "sack" or rule not in (LabelRule.REPS, LabelRule.BITMAP)
+    if rule != LabelRule.PLB and is_heard:
+        return transport
+
+    return transport.model_copy(update={"packets_per_ack": 1})
+
+
 @st.composite
 def transports(draw: Any, can_trim: bool) -> Transport:
     recovery, congestion = draw(
@@ -221,6 +231,7 @@ def transports(draw: Any, can_trim: bool) -> Transport:
         timer_floor_rtt=draw(st.sampled_from((3, 0, 1, 2.5))),
         rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
         trimming=can_trim and draw(st.booleans()),
+        packets_per_ack=draw(st.sampled_from((1, 1, 2, 4, 64))),
     )
 
 

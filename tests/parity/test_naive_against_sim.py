@@ -113,6 +113,19 @@ def test_what_is_trimmed_is_sent_again_alike(policy: str, congestion: Congestion
     assert of_sim(result) == of_naive(naive.run(chosen, HORIZON_PS))
 
 
+@pytest.mark.parametrize("packets_per_ack", [3, 64])
+@pytest.mark.parametrize("congestion", ["fixed", "mswift", "nscc"])
+@pytest.mark.parametrize("policy", ["host_pkt_ar", "ofan"])
+def test_few_acks_are_the_same_ones(
+    policy: str, congestion: Congestion, packets_per_ack: int
+) -> None:
+    transport = Transport(
+        recovery="sack", congestion=congestion, trimming=True, packets_per_ack=packets_per_ack
+    )
+    chosen = Scenario(policy=policy, transport=transport, **TRIMMING)
+    assert of_sim(sim.run(chosen, horizon_ps=HORIZON_PS)) == of_naive(naive.run(chosen, HORIZON_PS))
+
+
 def nscc_window(flow: Flow) -> NsccWindow:
     assert isinstance(flow.sender, Sack) and isinstance(flow.sender.congestion, NsccWindow)
     return flow.sender.congestion
