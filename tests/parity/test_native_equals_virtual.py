@@ -97,6 +97,13 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
             **TRIMMING,
             "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
         },
+        {"transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 4})},
+        {
+            "policy": "host_dr",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 3}),
+        },
+        {"transport": Transport(packets_per_ack=5)},
         {"policy": "rsq", "fabric": TIGHT},
         {
             "policy": "host_dr",
@@ -127,6 +134,9 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
         "trimming and SACK",
         "trimming, waypoints and failures",
         "trimming and NSCC",
+        "few ACKs",
+        "few ACKs, trimming and waypoints",
+        "few ACKs and erasure",
         "drops",
         "waypoints and SACK",
         "ring",

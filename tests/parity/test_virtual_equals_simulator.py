@@ -28,6 +28,7 @@ from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING
 SMALL = Collective(message_bytes=24 * 4096)
 TRIMMED_SACK = Transport(recovery="sack", trimming=True)
 TRIMMED_NSCC = Transport(recovery="sack", congestion="nscc", trimming=True)
+FEW = {"packets_per_ack": 4}
 EXACT = (
     "cct_ps",
     "sending_cct_ps",
@@ -96,6 +97,9 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         {"policy": "switch_pkt_ar", **TRIMMING, "transport": TRIMMED_SACK},
         {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
         {"policy": "uet_bitmap", **TRIMMING, "transport": TRIMMED_NSCC},
+        {"policy": "host_pkt_ar", "transport": TRIMMED_SACK.model_copy(update=FEW)},
+        {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_NSCC.model_copy(update=FEW)},
+        {"transport": Transport(packets_per_ack=5)},
         {"load_balancer": LoadBalancer(edge_pointers="pod")},
         {"load_balancer": LoadBalancer(agg_pointers="edge"), "failures": Failures(rate=0.05)},
     ],
@@ -113,6 +117,9 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "trimming and SACK",
         "trimming, waypoints and failures",
         "trimming and NSCC",
+        "few ACKs",
+        "few ACKs, trimming, waypoints and NSCC",
+        "few ACKs and erasure",
         "coarser pointers",
         "finer pointers",
     ],
