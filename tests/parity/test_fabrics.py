@@ -44,7 +44,6 @@ SHAPES = {
         "agg_core_links": 3,
     },
     "planes": {"planes": 2, "edges_per_pod": 2, "hosts_per_edge": 3, "aggs_per_pod": 2},
-    "planes of fat-trees": {"k": 2, "planes": 3},
     "planes of three levels": {
         "planes": 2,
         "pods": 3,
