@@ -37,8 +37,8 @@ class PortReading:
     carried: Int64
     queued: Int64
     longest: Int64
-    drops: Int64
-    lost: Int64
+    dropped: Int64
+    lost_to_failure: Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class LinkView:
     load_down: float
     queue_up: float
     queue_down: float
-    lost: int
+    lost_to_failure: int
     rate: float = 1
 
 
@@ -92,7 +92,7 @@ class TierView:
     highest_load: float
     queue: float
     longest_queue: float
-    drops: int
+    dropped: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Snapshot:
     tiers: tuple[TierView, ...]
     phases: tuple[PhaseView, ...]
     changes: tuple[Change, ...]
-    lost: int
+    lost_to_failure: int
     dropped: int
     cct_ps: int | None = None
 
@@ -267,8 +267,8 @@ class Observer:
                 self._phase(number, flows, reading) for number, flows in enumerate(self._phases)
             ),
             changes=reading.changes,
-            lost=int(reading.ports.lost.sum()),
-            dropped=int(reading.ports.drops.sum()),
+            lost_to_failure=int(reading.ports.lost_to_failure.sum()),
+            dropped=int(reading.ports.dropped.sum()),
             cct_ps=_longest(reading.flows.done_ps, self._own_start_ps),
         )
 
@@ -281,7 +281,7 @@ class Observer:
             loads[upper],
             queues[lower],
             queues[upper],
-            reading.ports.lost[lower] + reading.ports.lost[upper],
+            reading.ports.lost_to_failure[lower] + reading.ports.lost_to_failure[upper],
         )
 
         rows = np.stack(columns, axis=1).round(4).tolist()
@@ -295,7 +295,7 @@ class Observer:
                 load_down=down,
                 queue_up=queue_up,
                 queue_down=queue_down,
-                lost=int(lost),
+                lost_to_failure=int(lost),
                 rate=reading.slow.get(link, 1),
             )
 
@@ -313,7 +313,7 @@ class Observer:
                 highest_load=_rounded(own.max()),
                 queue=_rounded(reading.ports.queued[ports].max() / size),
                 longest_queue=_rounded(reading.ports.longest[ports].max() / size),
-                drops=int(reading.ports.drops[ports].sum()),
+                dropped=int(reading.ports.dropped[ports].sum()),
             )
 
     def _phase(self, number: int, flows: Int64, reading: Reading) -> PhaseView:

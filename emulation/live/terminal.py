@@ -124,7 +124,7 @@ class Terminal:
                 else []
             )
 
-            counts = (f"{tier.queue:.1f}", f"{tier.longest_queue:.1f}", str(tier.drops))
+            counts = (f"{tier.queue:.1f}", f"{tier.longest_queue:.1f}", str(tier.dropped))
             table.add_row(Text(tier.layer, "bold"), bar, f"{tier.load:4.0%}", *counts, *past)
 
         return table
@@ -146,7 +146,7 @@ def header_of(snapshot: Snapshot) -> RenderableType:
         (header.state, STATES.get(header.state, "")),
         f"  time {duration(snapshot.time_ps)}  {cct} {duration(snapshot.cct_ps)}  ",
         f"{snapshot.progress:.0%} acknowledged  ",
-        f"{snapshot.dropped} dropped  {snapshot.lost} lost  failed: ",
+        f"{snapshot.dropped} dropped  {snapshot.lost_to_failure} lost  failed: ",
         (", ".join(snapshot.failed) or "none", f"bold {DEAD}" if snapshot.failed else "dim"),
         (f"  slow: {', '.join(snapshot.slow)}" if snapshot.slow else "", "bold"),
     )
@@ -371,5 +371,5 @@ def summary_of(snapshot: Snapshot) -> str:
     return (
         f"{header.label}: {header.state} at {duration(snapshot.time_ps)}, "
         f"CCT {duration(snapshot.cct_ps)}, longest queues in packets: {queues}; "
-        f"{snapshot.dropped} dropped, {snapshot.lost} lost on failed links"
+        f"{snapshot.dropped} dropped, {snapshot.lost_to_failure} lost on failed links"
     )

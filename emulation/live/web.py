@@ -119,7 +119,7 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
             link.load_down,
             link.queue_up,
             link.queue_down,
-            link.lost,
+            link.lost_to_failure,
             link.rate,
         )
         for link in snapshot.links
@@ -132,7 +132,7 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
         "cct_ps": snapshot.cct_ps,
         "progress": snapshot.progress,
         "dropped": snapshot.dropped,
-        "lost": snapshot.lost,
+        "lost_to_failure": snapshot.lost_to_failure,
         "links": links,
         "hosts": snapshot.hosts,
         "tiers": [asdict(tier) for tier in snapshot.tiers],

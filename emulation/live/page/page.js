@@ -313,7 +313,7 @@ function updateTiers() {
     line.setAttribute("points", trace.map(([time, queues]) => `${at(time)},${(98 - queues[index] / most * 94).toFixed(1)}`).join(" "));
     svg.setAttribute("aria-label", `${NAMES[tier.layer]}: ${packets(tier.queue)} packets now, ${packets(tier.longest_queue)} at most`);
     output.replaceChildren(html("b", packets(tier.queue)), html("small", ` / ${packets(tier.longest_queue)}`));
-    output.title = `mean load ${percent(tier.load)}, highest ${percent(tier.highest_load)}, ${tier.drops} dropped`;
+    output.title = `mean load ${percent(tier.load)}, highest ${percent(tier.highest_load)}, ${tier.dropped} dropped`;
   });
 }
 
@@ -370,7 +370,7 @@ function updateNumbers() {
   $("cct").textContent = duration(run.cct_ps);
   $("acked").textContent = percent(run.progress);
   $("dropped").textContent = run.dropped;
-  $("lost").textContent = run.lost;
+  $("lost").textContent = run.lost_to_failure;
   $("bar").value = run.progress;
   $("pacing").hidden = run.speed === null;
   $("pause").textContent = run.paused ? "Go on" : "Pause";

@@ -36,7 +36,7 @@ def counts(**places: dict[tuple[int, int], int]) -> PortReading:
     """Return port counters that are 0 but at the named (switch, port)."""
     arrays = {
         name: np.zeros(SHAPE, dtype=np.int64)
-        for name in ("carried", "queued", "longest", "drops", "lost")
+        for name in ("carried", "queued", "longest", "dropped", "lost_to_failure")
     }
     for name, values in places.items():
         for place, value in values.items():
@@ -76,10 +76,12 @@ def test_a_links_two_ways_are_told_apart() -> None:
     observer.snapshot(HEADER, reading(0))
     size = PAIRS.data_bytes
     ports = counts(
-        carried={lower: full, upper: full // 4}, queued={lower: 3 * size}, lost={upper: 7, lower: 1}
+        carried={lower: full, upper: full // 4},
+        queued={lower: 3 * size},
+        lost_to_failure={upper: 7, lower: 1},
     )
     view = observer.snapshot(HEADER, reading(US, ports, frozenset({link}))).links[link]
-    assert (view.name, view.is_up, view.lost) == ("agg0_0-core0_1", False, 8)
+    assert (view.name, view.is_up, view.lost_to_failure) == ("agg0_0-core0_1", False, 8)
     assert view.load_up == pytest.approx(1)
     assert view.load_down == pytest.approx(0.25)
     assert (view.queue_up, view.queue_down) == (3, 0)
@@ -99,12 +101,12 @@ def test_tiers_show_the_longest_queue_and_the_mean_load() -> None:
         carried={(0, 3): US // PAIRS.tx_ps(1)},
         queued={(1, 3): size},
         longest={(1, 4): 9 * size},
-        drops={(0, 4): 5},
+        dropped={(0, 4): 5},
     )
     tiers = {tier.layer: tier for tier in observer.snapshot(HEADER, reading(US, ports)).tiers}
     assert tuple(tiers) == SWITCH_LAYERS
     uplinks = tiers["E>A"]
-    assert (uplinks.queue, uplinks.longest_queue, uplinks.drops) == (1, 9, 5)
+    assert (uplinks.queue, uplinks.longest_queue, uplinks.dropped) == (1, 9, 5)
     assert (uplinks.load, uplinks.highest_load) == pytest.approx((1 / 16, 1), abs=1e-3)
     assert tiers["A>C"].longest_queue == 0
 

@@ -227,7 +227,7 @@ def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_dow
         2 * US,
         (CORE_LINK,),
     )
-    assert snapshot.lost == 0
+    assert snapshot.lost_to_failure == 0
     assert snapshot.changes[0].installed_ps == 0
 
 
