@@ -89,6 +89,29 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
         assert len(store.runs()) == 6
 
 
+def test_a_traffic_file_that_changes_meanwhile_is_nobodys_result(tmp_path: Path) -> None:
+    matrix = tmp_path / "two.cm"
+    matrix.write_text("Nodes 16\nConnections 1\n0->1 id 1 start 0 size 8192\n")
+    traffic = Collective(matrix="file", file=str(matrix))
+    wanted = [
+        each.model_copy(update={"collective": traffic})
+        for each in TINY.model_copy(update={"seeds": 1}).scenarios()
+    ]
+
+    def run(scenario: Scenario) -> Record:
+        record = engine.run(scenario).record
+        matrix.write_text("Nodes 16\nConnections 1\n0->5 id 1 start 0 size 8192\n")
+        return record
+
+    store = tmp_path / "runs.sqlite"
+    with pytest.raises(SweepError, match="has changed since the sweep began"):
+        sweep(wanted, store=store, run=run)
+
+    counting = Counting()
+    sweep(wanted, store=store, run=counting)
+    assert len(counting.ran) == len(wanted)
+
+
 def test_progress_counts_what_was_there(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     sweep(scenarios(1), store=tmp_path / "x")
