@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from fattree.errors import ExperimentError
 from fattree.experiment import Experiment, Scenario
-from fattree.experiment_file import parse_experiment, size_in_bytes
+from fattree.experiment_file import FILES, parse_experiment, size_in_bytes
 from fattree.experiment_writer import toml_value
 from fattree.explanations import likely
 from fattree.sections.base import WITHOUT_EFFECT
@@ -32,6 +32,7 @@ else:
 
 HEADER = re.compile(r"^\s*\[\s*sweep\s*\]", re.MULTILINE)
 MOST_RUNS = 1_000_000
+PATHS = {"fabric.topology", *(f"{table}.file" for table in FILES)}
 
 
 def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[Scenario]:
@@ -39,13 +40,16 @@ def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[Scenario
 
     Raises ExperimentError.
     """
-    return parse_sweep(read_text(path, ExperimentError), str(path), overrides)
+    return parse_sweep(read_text(path, ExperimentError), str(path), overrides, Path(path).parent)
 
 
-def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[Scenario]:
+def parse_sweep(
+    text: str, source: str, overrides: Iterable[str] = (), folder: Path | None = None
+) -> list[Scenario]:
     """Return the runs of a sweep in TOML text; `source` names it in errors.
 
-    Without `[sweep]`, those of the experiment. An override takes the place of a key's values.
+    Files, swept ones too, are sought in `folder`, those in an override in the current one. Without
+    `[sweep]`, the runs are those of the experiment. An override takes the place of a key's values.
     """
     header = HEADER.search(text)
     settings = list(overrides)
@@ -53,7 +57,15 @@ def parse_sweep(text: str, source: str, overrides: Iterable[str] = ()) -> list[S
     axes = _axes(text, header.start(), source) if header else {}
     # What the command line says holds for all runs.
     axes = {key: values for key, values in axes.items() if key not in overridden}
-    base = _base(text[: header.start()] if header else text, axes, text, source, settings)
+    axes = {key: _anchored(key, values, folder) for key, values in axes.items()}
+    base = _base(
+        text[: header.start()] if header else text,
+        axes,
+        text,
+        source,
+        overrides=settings,
+        folder=folder,
+    )
 
     if prod(map(len, axes.values())) * base.runs > MOST_RUNS:
         raise ExperimentError(f"{source}: more than {MOST_RUNS:,} runs")
@@ -72,7 +84,9 @@ def _base(
     axes: Mapping[str, list[Any]],
     text: str,
     source: str,
+    *,
     overrides: Iterable[str],
+    folder: Path | None,
 ) -> Experiment:
     """Return the experiment above `[sweep]`.
 
@@ -84,6 +98,7 @@ def _base(
             head,
             source,
             [*overrides, *(f"{key}={toml_value(value)}" for key, value in first.items())],
+            folder=folder,
         )
     except ExperimentError as error:
         message = str(error)
@@ -91,6 +106,13 @@ def _base(
             message = message.replace(f"--set {key}:", f"{_where(key, text, source)}:")
 
         raise ExperimentError(message) from None
+
+
+def _anchored(key: str, values: list[Any], folder: Path | None) -> list[Any]:
+    if folder is None or key not in PATHS:
+        return values
+
+    return [str(folder / value) if isinstance(value, str) else value for value in values]
 
 
 def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:

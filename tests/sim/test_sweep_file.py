@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from fattree.errors import ExperimentError
@@ -102,6 +104,21 @@ def test_no_run_of_a_sweep_has_keys_without_effect(text: str, message: str) -> N
     assert str(error.value).startswith(message)
 
 
-def test_a_missing_file_is_one_line(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_files_are_beside_the_sweep(tmp_path: Path) -> None:
+    head = 'policies = ["ofan"]\n[fabric]\nk = 4\n[collective]\nmatrix = "file"\n'
+    for name in ("one.cm", "two.cm"):
+        (tmp_path / name).write_text("Nodes 16\nConnections 1\n0->1 id 1 start 0 size 8192\n")
+
+    (tmp_path / "both.toml").write_text(f'{head}[sweep]\n"collective.file" = ["one.cm", "two.cm"]')
+    (tmp_path / "one.toml").write_text(f'{head}file = "one.cm"\n[sweep]\n"packets.gap_bytes" = [0]')
+    files = [
+        scenario.collective.file
+        for name in ("both", "one")
+        for scenario in load_sweep(tmp_path / f"{name}.toml")
+    ]
+    assert files == [str(tmp_path / name) for name in ("one.cm", "two.cm", "one.cm")]
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="cannot be read: No such file"):
         load_sweep(tmp_path / "none.toml")
