@@ -32,7 +32,13 @@ NEIGHBOURS = {
     "fattree": (NAIVE, "tests/controller", "tests/sim", VIRTUAL),
     "controller": (VIRTUAL, "tests/parity/test_local_repair.py", "tests/emulation/virtual"),
     "hostagent": (NAIVE, VIRTUAL, HOST_RULES, "tests/emulation/mininet/test_agent.py"),
-    "sim": (NAIVE, "tests/parity/test_programs_equal_kernels.py", WINDOWS, HOST_RULES),
+    "sim": (
+        NAIVE,
+        "tests/parity/test_programs_equal_kernels.py",
+        WINDOWS,
+        HOST_RULES,
+        "tests/parity/test_graphs.py",
+    ),
     "emulation/softswitch": (
         PROGRAMS,
         VIRTUAL,
