@@ -22,6 +22,10 @@ p4messages.install()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Parallel workers are given a width, which what is written into pipes would heed.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 settings.register_profile(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.pipeline import Pipeline
+from emulation.bounded import TooLargeError, read_bytes
 from emulation.compiler.diagnostics import CompileError
 from emulation.errors import ProgramError
 from emulation.programs.switch_program import SwitchProgram, load_program, size_of
@@ -74,7 +75,11 @@ PARTS = {
 
 def _lacking(path: Path) -> str:
     """Return which part a program that does not compile has not got, empty where it has all."""
-    source = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        source = read_bytes(path).decode(errors="replace")
+    except (OSError, TooLargeError):
+        return ""
+
     # Whoever instantiates a switch has written a whole program, without parts of ours.
     if re.search(r"\bV1Switch\b", source):
         return ""
