@@ -62,7 +62,7 @@ PARTS = (
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return every collective with ranks in order and at random."""
     k = preset.pick(4, 4, 8)
-    seeds = preset.seeds(3, 6, 20)
+    seeds = preset.seeds(3, 10, 20)
     found = []
     for collective, algorithm in ALGORITHMS.items():
         is_direct = collective == DIRECT

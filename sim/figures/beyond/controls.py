@@ -63,7 +63,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
                 **traffic,
             },
             SHOWN,
-            preset.seeds(3, 6, 20),
+            preset.seeds(3, 10, 20),
         )
     ]
 

@@ -90,7 +90,7 @@ TRAFFIC: dict[str, Counts] = {
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return a permutation on every fabric in all sizes, with every row up to the middle one."""
     sizes = preset.pick((SMALL, MIDDLE), (SMALL, MIDDLE), (SMALL, MIDDLE, LARGE))
-    seeds = preset.seeds(3, 6, 20)
+    seeds = preset.seeds(3, 10, 20)
     return [
         *(
             scenario

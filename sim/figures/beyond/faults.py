@@ -97,7 +97,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
         "fabric__k": preset.pick(4, 8, 8),
         "collective__message_bytes": 4 * MIB,
     }
-    seeds = preset.seeds(3, 6, 20)
+    seeds = preset.seeds(3, 10, 20)
     found = []
     for fault, events in FAULTS.items():
         found += grid({**base, **events, "name": part(fault)}, SHOWN, seeds)

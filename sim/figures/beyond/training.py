@@ -70,7 +70,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
                 "collective__placement": value,
             },
             SHOWN,
-            preset.seeds(1, 6, 20),
+            preset.seeds(1, 10, 20),
         )
     ]
 
