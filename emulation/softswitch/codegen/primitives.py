@@ -26,6 +26,8 @@ from emulation.softswitch.errors import PipelineError
 
 # BMv2 keeps 15 bits of a clone session's number.
 SESSION_MASK = (1 << 15) - 1
+# What egress_spec says of a packet to be dropped.
+DROPPED = Value(names.DROP, 9)
 
 
 class Primitives:
@@ -210,7 +212,16 @@ class Primitives:
         told = self._tracing.at("stack", found.name, [(Label("next", 32), found.next)])
         return [*shift(found, int(amount)), *told]
 
-    def _drop(self, *_header: Json) -> Lines:
+    def _drop(self, *given: Json) -> Lines:
+        # p4c hands on a copy of the standard metadata where the program does: then BMv2 writes this
+        # copy alone.
+        for header in given:
+            if (name := self.expressions.header(header).headers[0].name) != "standard_metadata":
+                return [
+                    *self._set(self._program.field(name, "egress_spec"), DROPPED),
+                    *self._set(self._program.field(name, "mcast_grp"), Value("0", 16)),
+                ]
+
         lines = []
         for name, value in (
             ("standard_metadata.egress_spec", names.DROP),

@@ -280,6 +280,25 @@ def test_exit_ends_the_pipeline(program: Any, bench: Any) -> None:
     assert bench(p).send(b"\x00") == [(0, b"\x11")]
 
 
+@pytest.mark.parametrize("copied_back", [False, True])
+def test_mark_to_drop_writes_the_copy_that_it_is_given(
+    program: Any, bench: Any, copied_back: bool
+) -> None:
+    p = program
+    p.header("h", a=16, b=16)
+    p.metadata("mine", {"egress_spec": 9, "mcast_grp": 16})
+    p.state("start", [p.extract("h")])
+    body = [
+        p.call("assign", "mine.mcast_grp", 5),
+        p.call("mark_to_drop", p.header_operand("mine")),
+        p.call("assign", "h.a", "mine.egress_spec"),
+        p.call("assign", "h.b", "mine.mcast_grp"),
+    ]
+    back = p.call("assign", "standard_metadata.egress_spec", "mine.egress_spec")
+    p.run("work", [*body, back] if copied_back else body)
+    assert bench(p).send(bytes(4)) == ([] if copied_back else [(0, b"\x01\xff\0\0")])
+
+
 def test_hit_and_miss_take_different_ways(program: Any, bench: Any) -> None:
     p = program
     p.header("h", a=8)
