@@ -250,7 +250,7 @@ VARIABLES = (
     Term(SIZE, "the number of bytes that came in"),
     Term(GROWTH, "how many bytes the packet has grown by since: added less removed headers"),
     Term(POSITION, "how many bytes the parser has consumed"),
-    Term(PARSER_ERROR, "the code of the parser's error, 0 for none"),
+    Term(PARSER_ERROR, "the code of the parser's error, NoError's for none"),
     Term(EXITED, "1 after exit"),
     Term("p<I>", "argument I of the action"),
     Term("k<I>", "part I of a transition key, looked ahead for"),

@@ -40,6 +40,7 @@ from emulation.softswitch.errors import PipelineError
 
 # The numbers of core.p4 in its order, for a JSON that does not list its errors.
 CORE_ERRORS = {
+    "NoError": 0,
     "PacketTooShort": 1,
     "StackOutOfBounds": 3,
     "HeaderTooShort": 4,
@@ -109,7 +110,9 @@ class ParserCode:
         graph = {name: self._block(states[name], offsets) for name in offsets}
 
         return [
-            f"{names.POSITION} = {names.PARSER_ERROR} = 0",
+            f"{names.POSITION} = 0",
+            # p4c counts from the program's own errors on where these come before core.p4's.
+            f"{names.PARSER_ERROR} = {self._error('NoError')}",
             *emit(graph, self._program.parser.start),
         ]
 

@@ -164,6 +164,19 @@ def test_a_stack_that_is_full_ends_the_parser_with_its_error(program: Any, bench
     assert run.send(b"\x01rest") == [(0, b"\x01rest")]
 
 
+def test_no_error_has_the_number_that_the_program_gives_it(program: Any, bench: Any) -> None:
+    p = program
+    p.root["errors"] = [["Unwanted", 0], ["NoError", 1], ["PacketTooShort", 2]]
+    p.header("h", a=32)
+    p.header("rest", a=8)
+    p.state("start", [p.extract("h")], ["h.a"], {"0x00000001": "more", None: None})
+    p.state("more", [p.extract("rest")])
+    p.run("tell", [p.call("assign", "h.a", "standard_metadata.parser_error")])
+    run = bench(p)
+    assert run.send(bytes(4)) == [(0, bytes([0, 0, 0, 1]))]
+    assert run.send(bytes([0, 0, 0, 1])) == [(0, bytes([0, 0, 0, 2]))]
+
+
 def test_a_stack_element_is_chosen_at_run_time(program: Any, bench: Any) -> None:
     p = program
     element = p.op(
