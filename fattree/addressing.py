@@ -65,7 +65,7 @@ def switch_named(tree: FatTree, name: str) -> int:
     if not found:
         raise AddressError(
             f"{name!r} is not a switch's name: expected edgePOD_I, aggPOD_I or coreAGG_I, "
-            "as in edge0_1"
+            "as in edge0_1 (a host's link goes by its host)"
         )
 
     prefix = found[1]

@@ -84,6 +84,7 @@ def parse_experiment(
     if experiment.program and not takes_program:
         raise ExperimentError(
             f"{place.of(('program',))}: only `ofan emulate` runs a program of yours"
+            " that a file names; `sim` and `compare` take --program FILE"
         )
 
     return experiment

@@ -21,7 +21,7 @@ SUFFIX = ".toml"
 PAPER = "paper/"
 # What experiments need beside them, and what is nobody's.
 DATA = (".pyc", ".parquet")
-COMMENT = re.compile("#|//")
+COMMENT = re.compile("#(?!include)|//")
 SENTENCE_END = re.compile(r"(?<!fig)\. (?=[A-Z0-9`]|ofan )")
 
 

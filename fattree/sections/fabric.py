@@ -95,6 +95,14 @@ class Fabric(Section):
 
         return self
 
+    @model_validator(mode="after")
+    def _links_have_cores(self) -> "Fabric":
+        for key in () if self.k or self.cores_per_agg else OF_CORES:
+            if getattr(self, key) is not None:
+                raise wrong(key, f"fabric.{key} needs fabric.cores_per_agg: there are no cores")
+
+        return self
+
     @property
     def tree(self) -> FatTree:
         """Return who is connected to whom."""
@@ -108,5 +116,6 @@ class Fabric(Section):
 
 SHAPE = ("pods", "edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg")
 COUNTS = (*SHAPE, "edge_agg_links", "agg_core_links")
+OF_CORES = ("agg_core_links", "agg_core_gbps", "agg_core_latency_ns")
 # The others have a default: one pod without cores, a leaf-spine.
 NEEDED = ("edges_per_pod", "hosts_per_edge", "aggs_per_pod")

@@ -95,6 +95,14 @@ def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
             "x:5: fabric: 260 pods and planes of cores are more than the 256",
         ),
         ('plane_use = "keep"', "x:2: fabric.plane_use needs fabric.planes"),
+        (
+            "edges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\nagg_core_links = 3",
+            "x:5: fabric.agg_core_links needs fabric.cores_per_agg: there are no cores",
+        ),
+        (
+            "edges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\nagg_core_gbps = 3",
+            "x:5: fabric.agg_core_gbps needs fabric.cores_per_agg",
+        ),
         ("edges_per_pod = 1\nhosts_per_edge = 1\naggs_per_pod = 1", "one host has nobody"),
     ],
 )
