@@ -44,7 +44,7 @@ STF format of p4c's own suite, and `ofan p4 stf --help` says more.
 # Measured by hand too: BMv2 is built from its source outside the project.
 BESIDE = """## Beside BMv2 and p4c
 
-BMv2's `simple_switch` 1.15.5 (9674187f), unmodified, Debian 12; the samples of p4c and what it publishes of its own output for them
+BMv2's `simple_switch` 1.15.5 (9674187f) on Debian 12, unmodified but where the table says that it clears headers (there it checks where a lookahead ends, too); the samples of p4c and what it publishes of its own output for them
 (34b86e9b, 1.2.5.16). Every program gets its script's entries and four random ones for every table, on both switches the same; then the
 script's packets, walks through its parser with values of its entries, damaged and cut ones, and noise.
 
