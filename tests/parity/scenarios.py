@@ -126,15 +126,19 @@ def shapes(draw: Any) -> dict[str, Any]:
 
 @st.composite
 def fabrics(draw: Any, shape: dict[str, Any], payload: int) -> Fabric:
+    # Without cores nothing leads to them.
+    has_cores = bool(shape.get("k") or shape.get("cores_per_agg"))
+    core_gbps = draw(st.sampled_from((None, None, 200, 800)))
+    core_latency_ns = draw(st.sampled_from((None, None, 2_000, 1)))
     return Fabric(
         **shape,
         plane_use=draw(st.sampled_from((None, "spray", "keep"))) if shape.get("planes") else None,
         rate_gbps=draw(st.sampled_from((800, 400, 333, 100))),
         latency_ns=draw(st.sampled_from((500, 1, 0.3, 83.56, 10_000))),
         edge_agg_gbps=draw(st.sampled_from((None, None, 400, 777))),
-        agg_core_gbps=draw(st.sampled_from((None, None, 200, 800))),
+        agg_core_gbps=core_gbps if has_cores else None,
         edge_agg_latency_ns=draw(st.sampled_from((None, None, 700, 0.7))),
-        agg_core_latency_ns=draw(st.sampled_from((None, None, 2_000, 1))),
+        agg_core_latency_ns=core_latency_ns if has_cores else None,
         queue_bytes=draw(
             st.sampled_from(
                 (800_000, 0, 12 * (payload + 62), 5 * (payload + 62) + 64, 2 * (payload + 62))
