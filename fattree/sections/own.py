@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fattree.errors import ExperimentError
 from fattree.policies import POLICIES, Chooser
@@ -16,19 +16,21 @@ MOST_OWN_CHARACTERS = 100_000
 LIKE = tuple(slug for slug, row in POLICIES.items() if row.chooser is not Chooser.WAYPOINT)
 
 
+def _has_groups(slug: str) -> str:
+    if slug not in LIKE:
+        raise ValueError(f"must be one of {', '.join(LIKE)}")
+
+    return slug
+
+
+Like = Annotated[str, AfterValidator(_has_groups)]
+
+
 class OwnProgram(Section):
     """A P4 program of the user's, and the load balancer whose groups and hosts it gets."""
 
     file: Annotated[str, Field(min_length=1)]
-    like: str = "simple_rr"
-
-    @field_validator("like")
-    @classmethod
-    def _has_groups(cls, slug: str) -> str:
-        if slug not in LIKE:
-            raise ValueError(f"must be one of {', '.join(LIKE)}")
-
-        return slug
+    like: Like = "simple_rr"
 
 
 class OwnText(Section):
@@ -64,12 +66,4 @@ class AgentPacket(OwnText):
 class OwnHostRule(HostRule):
     """The same among an experiment's load balancers: what else hosts and switches do is `like`."""
 
-    like: str = "host_pkt_ar"
-
-    @field_validator("like")
-    @classmethod
-    def _has_labels(cls, slug: str) -> str:
-        if slug not in LIKE:
-            raise ValueError(f"must be one of {', '.join(LIKE)}")
-
-        return slug
+    like: Like = "host_pkt_ar"
