@@ -39,7 +39,8 @@ from emulation.softswitch.switch import Switch
 from emulation.virtual.fabric import VirtualFabric
 from fattree.addressing import device_id, switch_name
 from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
-from fattree.forwarding import NONE, Forwarding
+from fattree.forwarding import Forwarding
+from fattree.groups import NONE
 
 Answer = TypeVar("Answer")
 Row = dict[str, Any]

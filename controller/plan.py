@@ -27,7 +27,8 @@ from fattree.addressing import (
     waypoint_addresses,
 )
 from fattree.experiment import Scenario
-from fattree.forwarding import NONE, Forwarding, PointerLevel, destinations, hash_multiplier
+from fattree.forwarding import Forwarding, hash_multiplier
+from fattree.groups import NONE, PointerLevel, destinations
 from fattree.policies import RESHUFFLE_WRAPS, Chooser
 from fattree.southbound import has_choice, host_ports
 from fattree.topology import FatTree, Tier

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fattree.forwarding import NONE, Forwarding
+from fattree.forwarding import Forwarding
+from fattree.groups import NONE
 from fattree.wecmp import LinkState
 
 

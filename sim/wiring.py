@@ -9,7 +9,8 @@ from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
 from fattree.failures import Timeline, loss_thresholds
 from fattree.flows import offsets
-from fattree.forwarding import LEVELS, Forwarding
+from fattree.forwarding import Forwarding
+from fattree.groups import LEVELS
 from fattree.slow_links import FULL, paces
 from fattree.topology import FatTree, Level, Tier
 from hostagent.state import NEVER

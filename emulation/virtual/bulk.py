@@ -16,7 +16,7 @@ from controller.plan import Planner, SwitchPlan
 from emulation.softswitch.native.indexes import NativeIndex, Rows
 from emulation.softswitch.pipeline import Pipeline
 from emulation.softswitch.tables import Table
-from fattree.forwarding import NONE
+from fattree.groups import NONE
 from fattree.policies import Chooser
 
 Int64 = NDArray[np.int64]

@@ -7,7 +7,7 @@ import polars as pl
 from matplotlib.lines import Line2D
 
 from fattree.experiment import Scenario
-from fattree.forwarding import LEVELS, Consolidation
+from fattree.groups import LEVELS, Consolidation
 from sim.figures.pointers import uses
 from sim.report import style
 from sim.report.figure import Data, Figure, Preset, grid

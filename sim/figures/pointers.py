@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fattree.forwarding import NONE, Consolidation, Forwarding, forwarding
+from fattree.forwarding import Forwarding, forwarding
+from fattree.groups import NONE, Consolidation
 from fattree.iwrr import interleave, simplify
 from fattree.matrices import derangement
 from fattree.policies import POLICIES

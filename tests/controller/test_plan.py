@@ -10,7 +10,8 @@ from controller.pipeline import Pipeline
 from controller.plan import Planner, SwitchPlan, bin_thresholds
 from controller.reconcile import Installed, reconcile
 from fattree.experiment import Scenario
-from fattree.forwarding import NONE, forwarding
+from fattree.forwarding import forwarding
+from fattree.groups import NONE
 from fattree.policies import POLICIES
 from fattree.topology import FatTree, Tier
 from fattree.wecmp import LinkState

@@ -7,7 +7,8 @@ from zlib import crc32
 from controller.plan import bin_thresholds
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
-from fattree.forwarding import NONE, Forwarding, hash_multiplier
+from fattree.forwarding import Forwarding, hash_multiplier
+from fattree.groups import NONE
 from fattree.policies import Chooser
 from tests.fattree.lookups import group_of
 

@@ -5,7 +5,8 @@ from itertools import cycle, islice
 import pytest
 
 from controller.fabric_controller import LinkChange
-from fattree.forwarding import NONE, Forwarding
+from fattree.forwarding import Forwarding
+from fattree.groups import NONE
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState, agg_weights
 from tests.dataplane.rig import FabricRig, Rig, ack, controller_of, data, rig, scenario

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.fabric_controller import LinkChange
 from fattree.addressing import link_name
-from fattree.forwarding import NONE
+from fattree.groups import NONE
 from fattree.policies import POLICIES, Chooser
 from fattree.topology import FatTree
 from sim import lb

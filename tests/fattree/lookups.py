@@ -1,6 +1,7 @@
 """One cell of the arrays that `fattree` computes for all switches and destinations at once."""
 
-from fattree.forwarding import Forwarding, destinations
+from fattree.forwarding import Forwarding
+from fattree.groups import destinations
 from fattree.topology import FatTree
 from fattree.wecmp import Ints, LinkState, pod_weights
 

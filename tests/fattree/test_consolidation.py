@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from fattree.experiment import LoadBalancer, Scenario
-from fattree.forwarding import LEVELS, NONE, OFAN, Consolidation, Forwarding, forwarding
+from fattree.forwarding import Forwarding, forwarding
+from fattree.groups import LEVELS, NONE, OFAN, Consolidation
 from fattree.policies import POLICIES
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.forwarding import NONE, Forwarding, forwarding, hash_multiplier
+from fattree.forwarding import Forwarding, forwarding, hash_multiplier
+from fattree.groups import NONE
 from fattree.iwrr import interleave, simplify
 from fattree.policies import POLICIES, Policy
 from fattree.topology import FatTree

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.forwarding import NONE, forwarding
+from fattree.forwarding import forwarding
+from fattree.groups import NONE
 from fattree.local_repair import repaired
 from fattree.policies import POLICIES
 from fattree.topology import FatTree

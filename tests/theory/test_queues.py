@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fattree.experiment import Fabric, Scenario
-from fattree.forwarding import NONE, forwarding
+from fattree.forwarding import forwarding
+from fattree.groups import NONE
 from fattree.matrices import derangement
 from fattree.policies import POLICIES
 from fattree.topology import FatTree

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
-from fattree.forwarding import Consolidation
+from fattree.groups import Consolidation
 from fattree.topology import FatTree
 from sim import run
 from sim.figures import anchored, invariant, layer_models, pairs, pointers, random_queue, ratio
