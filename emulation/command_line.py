@@ -17,7 +17,9 @@ from fattree.csv_option import CsvOption
 from fattree.errors import FabricError
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES, POLICY_SETS
+from fattree.record import Record
 from fattree.sections.collective import Matrix
+from fattree.without_effect import late, unread
 from hostagent.form_fit import misfits
 
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
@@ -139,6 +141,18 @@ def say_misfits(scenarios: Iterable[Scenario]) -> None:
     The scenarios' switches run our P4 programs.
     """
     for line in misfits(scenarios):
+        click.echo(line, err=True)
+
+
+def say_unread(scenarios: Iterable[Scenario]) -> None:
+    """Say on stderr which settings no run heeds."""
+    for line in unread(scenarios):
+        click.echo(line, err=True)
+
+
+def say_late(runs: Iterable[tuple[Scenario, Record]]) -> None:
+    """Say on stderr which failures came when runs were over."""
+    for line in late(runs):
         click.echo(line, err=True)
 
 

@@ -79,6 +79,11 @@ class Folding:
 
         return blocks
 
+    def width_of_keys(self) -> int:
+        """Return how many characters the keys take."""
+        sizes = [self._size(column) for column in range(self.keys)]
+        return EDGES[bool(self.box)] + sum(sizes) + GAPS[bool(self.box)] * (len(sizes) - 1)
+
     def _size(self, column: int) -> int:
         cells = [self.headings[column], *(row[column] for row in self.rows)]
         return max(cell_len(line) for cell in cells for line in str(cell).split("\n"))

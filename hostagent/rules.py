@@ -18,23 +18,11 @@ LAZY_HOLES = 5
 
 
 def rules(scenario: Scenario) -> Rules:
-    """Return the rules of a run.
-
-    Raises ExperimentError for a combination that nobody implements.
-    """
+    """Return the rules of a run; raises ExperimentError as `refuse_unable_hosts`."""
+    refuse_unable_hosts(scenario)
     options = scenario.load_balancer
     transport = scenario.transport
-
     congestion = Congestion[transport.congestion.upper()]
-
-    # A window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
-    # lost packet would count for ever.
-    if congestion != Congestion.FIXED and transport.recovery != "sack":
-        raise ExperimentError(
-            f'transport.congestion = "{transport.congestion}" needs transport.recovery = "sack"'
-        )
-
-    _refuse_few_acks(scenario)
     return Rules(
         seed=scenario.seed,
         recovery=int(Recovery[transport.recovery.upper()]),
@@ -58,6 +46,19 @@ def rules(scenario: Scenario) -> Rules:
         awaits_acks=int(not scenario.is_graph),
         packets_per_ack=transport.packets_per_ack,
     )
+
+
+def refuse_unable_hosts(scenario: Scenario) -> None:
+    """Raise ExperimentError for a combination that no host implements, on whichever network."""
+    # A window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
+    # lost packet would count for ever.
+    transport = scenario.transport
+    if transport.congestion != "fixed" and transport.recovery != "sack":
+        raise ExperimentError(
+            f'transport.congestion = "{transport.congestion}" needs transport.recovery = "sack"'
+        )
+
+    _refuse_few_acks(scenario)
 
 
 def _refuse_few_acks(scenario: Scenario) -> None:

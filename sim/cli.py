@@ -22,8 +22,8 @@ from sim.tables import (
     LEGEND,
     Runs,
     csv_rows,
+    fitting,
     json_rows,
-    results_table,
     workload_lines,
     write_parquet,
 )
@@ -115,13 +115,17 @@ def read_experiment(file: Path | None, settings: Sequence[str]) -> Experiment:
 
 
 def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str) -> None:
-    """Write runs to stdout as a table, or as JSON (`sim.tables.results_table`)."""
+    """Write runs to stdout as a table, or as JSON (`sim.tables.fitting`)."""
     if as_json:
         click.echo(json.dumps({**extra, "runs": json_rows(runs)}, indent=2))
         return
 
     console = terminal()
-    console.print(results_table(runs, balancers))
+    table, cases = fitting(runs, balancers, console.width)
+    console.print(table)
+    for line in cases:
+        console.print(line, highlight=False, soft_wrap=True)
+
     console.print(LEGEND, style="dim", highlight=False)
     for line in workload_lines(runs):
         console.print(line, highlight=False, soft_wrap=True)

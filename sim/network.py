@@ -15,7 +15,7 @@ from fattree.flows import Flows as Traffic
 from fattree.rates import rho_max
 from fattree.topology import Level
 from fattree.wecmp import LinkState
-from hostagent.rules import rules
+from hostagent.rules import refuse_unable_hosts, rules
 from hostagent.state import NEVER, Recovery, Rules
 from sim.flow_arrays import flows_of, hosts_of, label_hashes, pointers_of
 from sim.host_rule_code import compiled
@@ -130,11 +130,12 @@ def build_for_program(scenario: Scenario) -> Network:
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
-    """Raise ExperimentError for what the kernels do not do.
+    """Raise ExperimentError for what hosts or the kernels do not do.
 
-    That is P4, and a controller that has to find out about links by itself: here, routes follow
-    every change of a link after G.
+    Kernels have no P4, and no controller that has to find out about links by itself: here, routes
+    follow every change of a link after G.
     """
+    refuse_unable_hosts(scenario)
     if scenario.program is not None:
         raise ExperimentError(
             "program: the kernels run no P4 (ofan sim run --program, emulation.virtual.simulated)"

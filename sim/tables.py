@@ -25,6 +25,7 @@ LEGEND = (
 Group = tuple[tuple[str, ...], str, str]
 # Seeds are what a table averages over, and load balancers have a column of their own.
 NAMING = {"name", "policy", "program", "host_rule", "seed"}
+TOPOLOGY = "fabric.topology"
 
 
 def rows(runs: Runs) -> list[dict[str, Any]]:
@@ -79,15 +80,34 @@ def write_parquet(runs: Runs, path: Path) -> None:
     pl.DataFrame(rows(runs), infer_schema_length=None, strict=False).write_parquet(path)
 
 
-def results_table(runs: Runs, balancers: Sequence[str] = ()) -> Folding:
+def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, list[str]]:
+    """Return the table, and lines that say what its cases are where swept keys leave no room.
+
+    Keys are repeated in front of every block of columns, so that many of them, or one that is a
+    list of tables, would be all that one sees.
+    """
+    table = results_table(runs, balancers)
+    if table.keys == 1 or table.width_of_keys() <= width // 2:
+        return table, []
+
+    keys = _shown_keys(runs)
+    cases = dict.fromkeys(values for values, _, _ in _groups(runs, keys))
+    lines = [
+        f"case {number}: " + ", ".join(map(" ".join, zip(_headings(keys), values, strict=True)))
+        for number, values in enumerate(cases, start=1)
+    ]
+    return results_table(runs, balancers, numbered=True), lines
+
+
+def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = False) -> Folding:
     """Return mean ± standard deviation over seeds for every load balancer and swept value.
 
     Queues are in packets, drops in sum. Rows of equal values have the order of `balancers`: of some
-    runs of a sweep may not be finished.
+    runs of a sweep may not be finished. With `numbered`, values are a number (`fitting`).
     """
-    keys = _differing(runs)
+    keys = _shown_keys(runs)
     unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
-    named = [*(key.rpartition(".")[2] for key in keys), "load balancer"]
+    named = [*(["case"] if numbered else _headings(keys)), "load balancer"]
     table = Folding(
         *named,
         "seeds",
@@ -105,12 +125,32 @@ def results_table(runs: Runs, balancers: Sequence[str] = ()) -> Folding:
     groups = _groups(runs, keys)
     labels = dict.fromkeys([*balancers, *(label for _, label, _ in groups)])
     rank = {label: number for number, label in enumerate(labels)}
-    places = {values: place for place, (values, _, _) in reversed([*enumerate(groups)])}
+    cases = dict.fromkeys(values for values, _, _ in groups)
+    places = {values: place for place, values in enumerate(cases)}
     for group in sorted(groups, key=lambda group: (places[group[0]], rank[group[1]])):
         (values, label, _), records = group, groups[group]
-        table.add_row(*values, label, *_cells(records, unit_ps))
+        case = (str(places[values] + 1),) if numbered else values
+        table.add_row(*case, label, *_cells(records, unit_ps))
 
     return table
+
+
+def _headings(keys: Sequence[str]) -> list[str]:
+    return [key.rpartition(".")[2] for key in keys]
+
+
+def _shown_keys(runs: Runs) -> list[str]:
+    """Return the keys that differ, without those of the fabric that a topology file's name says."""
+    keys = _differing(runs)
+    if TOPOLOGY not in keys:
+        return keys
+
+    return [key for key in keys if key == TOPOLOGY or not _is_of_topology(key, runs)]
+
+
+def _is_of_topology(key: str, runs: Runs) -> bool:
+    pairs = {tuple(_values(scenario, [TOPOLOGY, key]).values()) for scenario, _ in runs}
+    return key.startswith("fabric.") and len(pairs) == len({name for name, _ in pairs})
 
 
 def _groups(runs: Runs, keys: Sequence[str]) -> dict[Group, list[Record]]:
@@ -123,7 +163,15 @@ def _groups(runs: Runs, keys: Sequence[str]) -> dict[Group, list[Record]]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, str) and value.startswith("[{"):
+        return "; ".join(_said(table) for table in json.loads(value))
+
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _said(table: dict[str, Any]) -> str:
+    """Return a table of a list as one writes it, without what is not set."""
+    return " ".join(f"{key} = {json.dumps(of)}" for key, of in table.items() if of is not None)
 
 
 def _cells(records: Sequence[Record], unit_ps: int) -> list[str]:

@@ -18,10 +18,12 @@ from emulation.command_line import (
     jobs_option,
     names,
     one_line_errors,
+    say_late,
     say_misfits,
+    say_unread,
 )
 from emulation.commands import on_mininet
-from emulation.commands.emulate import MININET, read_experiment
+from emulation.commands.emulate import MININET, read_experiment, refuse_unsupported
 from emulation.commands.experiment_run import (
     VIRTUAL,
     ProgressCall,
@@ -33,12 +35,11 @@ from emulation.commands.experiment_run import (
 )
 from emulation.commands.own_program import DEFAULT_LIKE, runs_of
 from emulation.errors import FailedRunError
-from emulation.mininet import limits
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, new_folder
-from emulation.programs.own_program import Loaded, alone, own_program
+from emulation.programs.own_program import Loaded, alone, own_program, runs_alone
 from emulation.shipped_file import ShippedFile
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
@@ -73,16 +74,15 @@ def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
     if network == MININET:
         refuse_if_unable()
 
-    for scenario in experiment.scenarios():
-        if network == VIRTUAL:
-            virtual_fabric.refuse_unsupported(scenario)
-        elif network == MININET:
-            limits.refuse_unsupported(scenario)
-        elif scenario.program is None:
-            # The simulator's kernels take half a second to import.
-            from sim.network import refuse_unsupported  # noqa: PLC0415
+    if network != SIM:
+        refuse_unsupported(network, experiment)
+        return
 
-            refuse_unsupported(scenario)
+    # The simulator's kernels take half a second to import.
+    from sim.network import refuse_unsupported as refuse_kernels  # noqa: PLC0415
+
+    for scenario in experiment.scenarios():
+        refuse_kernels(scenario)
 
 
 def refuse_program(networks: Sequence[str], scenario: Scenario, own: Loaded) -> None:
@@ -265,6 +265,8 @@ def compare(
         for own in owned:
             refuse_program(networks, next(alone(experiment, own).scenarios()), own)
 
+        asked = [*ours.scenarios(), *(run for own in owned for run in runs_alone(experiment, own))]
+        say_unread(asked)
         say_misfits(ours.scenarios() if {VIRTUAL, MININET} & {*networks} else ())
         folder = click.get_current_context().with_resource(
             new_folder(output, Path("results") / f"{experiment.name}_compared", force)
@@ -281,6 +283,7 @@ def compare(
                 for record in found
             ]
 
+        say_late(zip(asked * len(networks), records, strict=True))
         rows = compared(records)
         picture = keep(folder, experiment, records, rows)
 

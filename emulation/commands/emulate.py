@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import get_args
 
@@ -16,7 +16,9 @@ from emulation.command_line import (
     host_rule_option,
     jobs_option,
     one_line_errors,
+    say_late,
     say_misfits,
+    say_unread,
 )
 from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
@@ -36,13 +38,15 @@ from emulation.commands.own_program import (
     with_own,
 )
 from emulation.errors import EmulationError
+from emulation.mininet import limits
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
 from emulation.outcomes.folder import new_folder, writing
 from emulation.outcomes.tables import results_table
-from emulation.programs.own_program import Loaded, alone, own_program
+from emulation.programs.own_program import Loaded, alone, own_program, runs_alone
 from emulation.programs.switch_program import Compiler
 from emulation.shipped_file import ShippedFile
 from emulation.softswitch.pipeline import Engine
+from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.engine import ENGINES, FEW_HOPS
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment import Experiment
@@ -98,6 +102,15 @@ def read_experiment(
         scenario_packets(next(experiment.alone(LIKE[0]).scenarios()))
 
     return experiment
+
+
+def refuse_unsupported(network: str, *experiments: Experiment) -> None:
+    """Raise what a network refuses of any load balancer, before the first one runs."""
+    for scenario in chain.from_iterable(each.scenarios() for each in experiments):
+        if network == MININET:
+            limits.refuse_unsupported(scenario)
+        else:
+            virtual_fabric.refuse_unsupported(scenario)
 
 
 def legend(records: Sequence[Record]) -> str:
@@ -292,7 +305,10 @@ def emulate(
             own_program(experiment.program, experiment.fabric.tree) if experiment.program else None
         )
 
-        say_misfits(experiment.without_rule().scenarios() if own else experiment.scenarios())
+        ours = experiment.without_rule() if own else experiment
+        refuse_unsupported(network, *([alone(experiment, own)] if own else []), ours)
+        say_misfits(ours.scenarios())
+        say_unread([*ours.scenarios(), *(runs_alone(experiment, own) if own else ())])
         name = "_".join([experiment.name, *folder_suffixes(experiment, own)])
         folder = click.get_current_context().with_resource(
             new_folder(output, Path("results") / name, force)
@@ -329,6 +345,7 @@ def emulate(
             else:
                 finished = run_experiment(experiment, reporter, runners(None), network, jobs=jobs)
 
+        say_late(finished.runs)
         picture = _kept_or_shown(finished, folder, own, as_json, csv)
 
     show(finished, folder, as_json, csv, picture)

@@ -45,6 +45,12 @@ class Finished:
     outcomes: tuple[Outcome, ...]
     records: tuple[Record, ...]
 
+    @property
+    def runs(self) -> tuple[tuple[Scenario, Record], ...]:
+        """Return each run's scenario with its record."""
+        scenarios = (outcome.scenario for outcome in self.outcomes)
+        return tuple(zip(scenarios, self.records, strict=True))
+
 
 class Reporter:
     """Says on stderr what runs: a bar for the experiment and one for the present run.

@@ -15,7 +15,9 @@ from emulation.command_line import (
     experiment_options,
     host_rule_option,
     jobs_option,
+    say_late,
     say_misfits,
+    say_unread,
 )
 from emulation.programs.program_files import packed
 from emulation.shipped_file import ShippedFile
@@ -25,6 +27,7 @@ from fattree.sections.own import LIKE
 from fattree.sweep_file import load_sweep
 from fattree.tables import STDOUT
 from hostagent.own_rule import scenario_rule
+from hostagent.rules import refuse_unable_hosts
 from sim.cli import (
     THREADS,
     FilePath,
@@ -124,9 +127,11 @@ def ready(
     """
     for scenario in scenarios:
         scenario_rule(scenario)
-        # What no kernel does is told before any of them runs; of programs, below.
+        # What hosts or kernels do not do is told before any of them runs; of programs, below.
         if scenario.program is None:
             refuse_unsupported(scenario)
+        else:
+            refuse_unable_hosts(scenario)
 
     if is_here and any(scenario.program is None for scenario in scenarios):
         prepare()
@@ -265,6 +270,7 @@ def run(
             form,
         )
         say_how_matrices_are_read(scenarios)
+        say_unread(scenarios)
 
         # Before the bar, which a line about compiling would break, and before there are processes,
         # each of which would compile.
@@ -273,6 +279,7 @@ def run(
             records = sweep(scenarios, jobs=jobs, run=run_one, report=report, watch=report.watch)
 
         runs = list(zip(scenarios, records, strict=True))
+        say_late(runs)
         write(runs, csv, parquet)
         if folder:
             write_flows(scenarios, folder, flows, cdf)
@@ -340,6 +347,7 @@ def sweep_command(
         scenarios = with_programs(ours, dict.fromkeys(alike), programs, form)
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
         say_how_matrices_are_read(scenarios)
+        say_unread(scenarios)
 
         # Workers elsewhere compile for themselves.
         run_one = ready(scenarios, threads, is_here=scheduler is None)
@@ -355,6 +363,7 @@ def sweep_command(
             )
 
         runs = list(zip(scenarios, records, strict=True))
+        say_late(runs)
         write(runs, csv, parquet)
 
     if as_json or csv != STDOUT:

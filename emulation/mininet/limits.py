@@ -12,6 +12,7 @@ from fattree.slow_links import slowest
 from fattree.units import PS_PER_SECOND
 from hostagent.own_packet import FCS
 from hostagent.roce import BTH, ETHERNET, ICRC, IPV4, UDP
+from hostagent.rules import refuse_unable_hosts
 
 # Software switches of ours carry some 10,000 packets/s a core, BMv2 several times that.
 MOST_PACKETS_PER_SECOND = 300_000
@@ -26,7 +27,11 @@ STARTING_PS = 10**13
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
-    """Raise UnsupportedError where a scenario needs more than real processes can give."""
+    """Raise UnsupportedError where a scenario needs more than real processes can give.
+
+    Raises ExperimentError where it needs more than hosts offer on any network.
+    """
+    refuse_unable_hosts(scenario)
     if scenario.failures.local_repair:
         raise UnsupportedError(
             "failures.local_repair: only virtual switches and the simulator repair locally"

@@ -6,6 +6,7 @@ hosts do. The controller fills the tables that it knows by name, and leaves all 
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from emulation.bounded import TooLargeError, read_bytes
 from emulation.compiler.diagnostics import CompileError
 from emulation.errors import ProgramError
 from emulation.programs.switch_program import SwitchProgram, load_program, size_of
-from fattree.experiment import Experiment, OwnProgram
+from fattree.experiment import Experiment, OwnProgram, Scenario
 from fattree.topology import FatTree
 
 # The actions that the controller uses, of the tables that it fills where a program has them.
@@ -115,3 +116,9 @@ def check(name: str, pipeline: Pipeline) -> None:
 def alone(experiment: Experiment, own: Loaded) -> Experiment:
     """Return the experiment with the program's plan as its only load balancer."""
     return experiment.alone(own.like)
+
+
+def runs_alone(experiment: Experiment, own: Loaded) -> Iterator[Scenario]:
+    """Yield the runs of the program, which name it."""
+    for scenario in alone(experiment, own).scenarios():
+        yield scenario.model_copy(update={"program": own.path.name})

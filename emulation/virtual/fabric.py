@@ -18,6 +18,7 @@ from fattree import failures, traffic
 from fattree.experiment import Scenario
 from fattree.horizon import given_up_ps
 from hostagent.build import paced_gaps
+from hostagent.rules import refuse_unable_hosts
 
 
 class VirtualFabric(Control):
@@ -76,7 +77,11 @@ class VirtualFabric(Control):
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
-    """Raise UnsupportedError where the scenario needs more than the virtual network offers."""
+    """Raise UnsupportedError where the scenario needs more than the virtual network offers.
+
+    Raises ExperimentError where it needs more than hosts offer on any network.
+    """
+    refuse_unable_hosts(scenario)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
             "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"

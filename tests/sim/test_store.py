@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fattree.experiment import Collective, Failures, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.record import Record, described
 from sim import store as module
 from sim.errors import StoreError
 from sim.store import Store, run_key
-from sim.tables import results_table
+from sim.tables import fitting, results_table
 from tests.sim.imports import import_closure
 
 NEVER = Failures(convergence_rtt=math.inf)
@@ -249,3 +249,42 @@ def test_tables_made_in_another_way_are_refused(tmp_path: Path, hostile: str) ->
     for create in (True, False):
         with pytest.raises(StoreError, match="its tables are made in another way"):
             Store(path, create=create)
+
+
+def test_many_swept_keys_are_a_number_where_they_leave_no_room(store: Store) -> None:
+    event = FailureEvent(link="edge0_0-agg0_1", down_ns=5)
+    sweep = [
+        Scenario(failures=Failures(events=events), collective=Collective(message_bytes=size))
+        for events in ((), (event,))
+        for size in (1, 2)
+    ]
+    for each in sweep:
+        store.add(each, record_of(each))
+
+    runs = store.runs()
+    wide, none = fitting(runs, (), width=200)
+    assert wide.headings[:3] == ("message_bytes", "events", "load balancer")
+    assert not none
+
+    table, lines = fitting(runs, (), width=80)
+    assert table.headings[:2] == ("case", "load balancer")
+    assert [row[0] for row in table.rows] == ["1", "2", "3", "4"]
+    assert table.rows[3][1:] == wide.rows[3][2:]
+    assert lines[0] == "case 1: message_bytes 1, events []"
+    down = 'link = "edge0_0-agg0_1" down_ns = 5.0 times = 1'
+    assert lines[3] == f"case 4: message_bytes 2, events {down}"
+
+
+def test_what_a_topology_file_says_is_no_column_beside_its_name(store: Store) -> None:
+    for hosts, rate in ((2, 100), (4, 400)):
+        fabric = Fabric(
+            topology=f"{hosts}.topo",
+            edges_per_pod=2,
+            hosts_per_edge=hosts,
+            aggs_per_pod=2,
+            rate_gbps=rate,
+        )
+        scenario = Scenario(fabric=fabric)
+        store.add(scenario, record_of(scenario))
+
+    assert results_table(store.runs()).headings[:2] == ("topology", "load balancer")

@@ -122,6 +122,31 @@ def test_what_a_network_cannot_is_told_before_anything_runs_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sim", "run", "demo"),
+        ("sim", "run", "demo", "--as", "p4"),
+        ("sim", "run", "demo", "--program", "two_choices.p4"),
+        ("sim", "sweep", "sweep"),
+        ("compare", "demo"),
+        ("emulate", "demo"),
+        ("emulate", "demo", "--network", "mininet", "--set", "fabric.rate_gbps=0.001"),
+    ],
+)
+def test_what_one_load_balancer_cannot_is_told_before_the_others_have_run(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    few = ("--policies", "ofan,uet_bitmap", "--set", "transport.packets_per_ack=4")
+    said = refused(capsys, *words, *few, "--set", "transport.recovery=erasure")
+    assert said.startswith("ofan: transport.packets_per_ack = 4: uet_bitmap takes packets")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_network_of_a_comparison_is_looked_at_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,0 +1,145 @@
+"""What has no effect is said, and it has none: runs with and without are equal."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ofan
+from fattree.errors import ExperimentError
+from fattree.experiment import HostRule, Scenario
+from fattree.experiment_file import parse_experiment
+from fattree.shipped import EXPERIMENTS
+from fattree.sweep_file import load_sweep
+from fattree.without_effect import READERS, late, unread
+from sim import run
+
+SMALL = ("fabric.k=4", "collective.message_bytes=32KiB")
+# A value of each key, and whose runs heed it.
+OTHERS: dict[str, tuple[str, str]] = {
+    "packets.tunnel_bytes": ("20", "host_dr"),
+    "load_balancer.rr_pointer": ("shared", "simple_rr"),
+    "load_balancer.schedule_orders": ("per_pointer", "ofan"),
+    "load_balancer.edge_pointers": ("host", "ofan"),
+    "load_balancer.agg_pointers": ("host", "ofan"),
+    "load_balancer.queue_staleness_ns": ("1000", "jsq"),
+    "load_balancer.bins_percent": ("[0.1,0.2,0.3]", "switch_pkt_ar"),
+    "load_balancer.plb_acks": ("1", "host_flowlet_ar"),
+    "load_balancer.plb_percent": ("1", "host_flowlet_ar"),
+    "load_balancer.plb_gaps": ("1", "host_flowlet_ar"),
+    "load_balancer.freeze_us": ("1", "host_pkt_ar"),
+    "load_balancer.reps_explore_packets": ("1", "host_pkt_ar"),
+    "transport.sack_threshold": ("1", ""),
+    "failures.at_ns": ("1000", ""),
+    "failures.convergence_rtt": ("2", ""),
+    "failures.local_repair": ("true", ""),
+}
+
+
+def scenario(*settings: str) -> Scenario:
+    return next(parse_experiment("", "here", [*SMALL, *settings]).scenarios())
+
+
+def outcome(of: Scenario) -> dict[str, Any]:
+    record = run(of).record.model_dump()
+    mine = ("cpu_s", "max_rss_bytes", "convergence_rtt")
+    return {key: value for key, value in record.items() if key not in mine}
+
+
+def test_every_key_has_a_case() -> None:
+    assert OTHERS.keys() == READERS.keys()
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_what_is_said_to_have_no_effect_has_none(key: str) -> None:
+    value, heeds = OTHERS[key]
+    quiet = "flow" if heeds != "flow" else "ofan"
+    without = scenario(f"policies={quiet}")
+    given = scenario(f"policies={quiet}", f"{key}={value}")
+    (said,) = unread([given])
+    assert said.startswith(f"{key} has no effect here: ")
+    assert outcome(given) == outcome(without)
+
+    # Whoever heeds it is named, and then nothing is said, whatever runs beside it.
+    if heeds:
+        assert heeds in said
+        assert unread([given, scenario(f"policies={heeds}", f"{key}={value}")]) == []
+
+
+def test_what_is_heeded_is_not_said() -> None:
+    rate = "failures.rate=0.1"
+    for key in ("at_ns=1000", "convergence_rtt=2", "local_repair=true"):
+        assert unread([scenario(rate, f"failures.{key}")]) == []
+
+    assert unread([scenario("transport.recovery=sack", "transport.sack_threshold=3")]) == []
+    slow = 'failures.degraded=[{link="agg0_0-core0_0",rate=0.5,at_ns=5}]'
+    assert unread([scenario(slow, "failures.convergence_rtt=2")]) == []
+    flowlets = scenario("load_balancer.plb_acks=3")
+    rule = HostRule(file="x.py", text="")
+    assert unread([flowlets]) and not unread([flowlets.model_copy(update={"host_rule": rule})])
+    pointers = scenario("load_balancer.rr_pointer=shared")
+    assert unread([pointers]) and not unread([pointers.model_copy(update={"program": "x.p4"})])
+
+
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*.toml")), ids=lambda path: path.stem)
+def test_experiments_that_come_along_say_nothing_without_effect(path: Path) -> None:
+    try:
+        scenarios = load_sweep(path)
+    except ExperimentError as error:
+        # Its workload is made first (docs/workloads.md).
+        assert "step_405b.parquet" in str(error)
+        return
+
+    assert unread(scenarios) == []
+
+
+@pytest.mark.parametrize(
+    "setting, said",
+    [
+        ('failures.events=[{link="agg0_0-core0_0",down_ns=5e5}]', "the failure of agg0_0-core0_0"),
+        (
+            'failures.degraded=[{link="agg0_0-core0_0",rate=0.5,at_ns=5e5}]',
+            "the slowing down of agg0_0-core0_0",
+        ),
+        ("failures={rate=0.1,at_ns=5e5}", "the failure of failures.rate's links"),
+    ],
+)
+def test_failures_after_the_end_are_told(setting: str, said: str) -> None:
+    of = scenario(setting)
+    record = run(of).record
+    line = f"{said} at 500 us came after the last flow had finished"
+    assert late([(of, record)]) == [line]
+    long = record.model_copy(update={"cct_ps": 600 * 10**6})
+    assert late([(of, long)]) == []
+    assert late([(of, long), (of, record)]) == [f"{line}, in 1 of 2 runs"]
+
+
+def test_a_failure_before_a_late_start_came_in_time(tmp_path: Path) -> None:
+    matrix = tmp_path / "late.cm"
+    matrix.write_text("Nodes 16\nConnections 1\n0->15 id 1 start 900000000 size 4096\n")
+    file = (f"collective={{matrix='file',file='{matrix}'}}",)
+    event = 'failures.events=[{{link="agg0_0-core0_0",down_ns={}}}]'
+    of = next(parse_experiment("", "here", ["fabric.k=4", *file, event.format(5e5)]).scenarios())
+    assert late([(of, run(of).record)]) == []
+    of = next(parse_experiment("", "here", ["fabric.k=4", *file, event.format(1e6)]).scenarios())
+    assert len(late([(of, run(of).record)])) == 1
+
+
+@pytest.mark.parametrize("command", ["sim run", "emulate", "compare"])
+def test_commands_say_it(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    event = 'failures.events=[{link="agg0_0-core0_0",down_ns=5e5}]'
+    given = ("transport.sack_threshold=3", event, "collective.message_bytes=4KiB")
+    words = [word for setting in given for word in ("--set", setting)]
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main([*command.split(), "demo", "--policies", "ofan", *words])
+
+    err = capsys.readouterr().err
+    assert not stopped.value.code
+    assert err.count("transport.sack_threshold has no effect here") == 1
+    assert err.count("at 500 us came after the last flow had finished") == 1
