@@ -4,9 +4,11 @@ The functions are compiled apart (`sim.host_rule_code`) and called through their
 takes seconds to compile, the kernels half a minute, and the same ones serve all rules.
 """
 
+from fattree.policies import LabelRule
 from hostagent.state import PACKET, SENDER
 from sim.jit import call, inlined
 
+OWN = int(LabelRule.OWN)
 SENDER_BYTES = SENDER.itemsize
 PACKET_BYTES = PACKET.itemsize
 

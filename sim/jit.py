@@ -45,6 +45,9 @@ KERNEL_MODULES = (
             "frames",
             "switches",
             "host_rule",
+            "ready",
+            "receiving",
+            "sending",
             "hosts",
             "windows",
             "program_ports",
@@ -123,6 +126,18 @@ kernel: Any = njit(cache=CACHE.folder is not None, nogil=True, error_model="nump
 inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
 
 
+_BYTE, _NUMBER, _WORD = (ir.IntType(bits) for bits in (8, 32, 64))
+
+
+def _hint(context: Any, builder: Any, pointer: Any) -> Any:
+    # llvm.prefetch(address, for reading, kept as long as possible, data not code)
+    kind = ir.FunctionType(ir.VoidType(), [pointer.type, _NUMBER, _NUMBER, _NUMBER])
+    hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+    builder.call(hint, [pointer, _NUMBER(0), _NUMBER(3), _NUMBER(1)])
+
+    return context.get_dummy_value()
+
+
 def prefetch(record: Any) -> None:
     """Ask for the cache line at which a record begins, long before it is used.
 
@@ -133,14 +148,7 @@ def prefetch(record: Any) -> None:
 @intrinsic
 def _prefetch(_typing, record):
     def generate(context, builder, _signature, arguments):
-        # llvm.prefetch(address, for reading, kept as long as possible, data not code)
-        number = ir.IntType(32)
-        pointer = builder.bitcast(arguments[0], ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
-        hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
-        builder.call(hint, [pointer, number(0), number(3), number(1)])
-
-        return context.get_dummy_value()
+        return _hint(context, builder, builder.bitcast(arguments[0], _BYTE.as_pointer()))
 
     return types.void(record), generate
 
@@ -157,13 +165,7 @@ def prefetch_at(address: int) -> None:
 @intrinsic
 def _prefetch_at(_typing, address):
     def generate(context, builder, _signature, arguments):
-        number = ir.IntType(32)
-        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
-        hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
-        builder.call(hint, [pointer, number(0), number(3), number(1)])
-
-        return context.get_dummy_value()
+        return _hint(context, builder, builder.inttoptr(arguments[0], _BYTE.as_pointer()))
 
     return types.void(types.int64), generate
 
@@ -171,9 +173,6 @@ def _prefetch_at(_typing, address):
 @overload(prefetch_at, jit_options={"_nrt": False, "forceinline": True})
 def _compiled_prefetch_at(address):
     return lambda address: _prefetch_at(address)
-
-
-_WORD = ir.IntType(64)
 
 
 def call(address: int, *arguments: int) -> int:

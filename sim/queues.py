@@ -17,6 +17,8 @@ from sim.jit import at, inlined
 from sim.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MARKED, SMALL, SPARE, TRIMMED
 
 LOSS = int(Stream.LOSS)
+# Nobody measures the queue of a host's link, so hosts' lists have no cursor, only the far end.
+ONE_READER = 1
 
 
 @inlined

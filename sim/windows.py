@@ -8,9 +8,10 @@ node takes what its links hold, in order (simulator model, "Technique").
 import numpy as np
 
 from hostagent.state import NEVER
-from sim.hosts import serve_machine, start_flow
+from sim.hosts import serve_machine
 from sim.jit import at, inlined, kernel
 from sim.queues import following, host_sending_ps, level_of, settle
+from sim.ready import start_flow
 from sim.state import (
     ACK,
     CHUNK,

@@ -239,7 +239,7 @@ def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
 def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
     """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs.
 
-    They are the top of a new pool's stack. Hosts' lists have one reader (`sim.hosts`).
+    They are the top of a new pool's stack. Hosts' lists have one reader (`sim.queues`).
     """
     first = (np.arange(len(links) + len(hosts)) << CHUNK_BITS) + 1
     links.cursor = links.taken = links.tail = first[: len(links)]
