@@ -6,31 +6,28 @@ call it. All calls must come from one thread, the one that also moves the packet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from p4.v1 import p4runtime_pb2
-from p4.v1.p4runtime_pb2 import Entity, Update
-from p4.v1.p4runtime_pb2 import ForwardingPipelineConfig as Config
+from p4.v1.p4runtime_pb2 import Entity
 from p4.v1.p4runtime_pb2 import GetForwardingPipelineConfigRequest as GetRequest
 from p4.v1.p4runtime_pb2 import SetForwardingPipelineConfigRequest as SetRequest
 
 from emulation.softswitch.errors import Code, EntryError, PipelineError
-from emulation.softswitch.p4rt.action_profiles import ActionProfiles
 from emulation.softswitch.p4rt.arbitration import Arbitration, Client, Send
-from emulation.softswitch.p4rt.arrays import Arrays
-from emulation.softswitch.p4rt.contract import Add, Contract
-from emulation.softswitch.p4rt.device_config import bmv2_json
-from emulation.softswitch.p4rt.digests import Digests
+from emulation.softswitch.p4rt.loaded import (
+    Loaded,
+    carry_over,
+    load,
+    read_entity,
+    write_all_or_none,
+    write_update,
+)
 from emulation.softswitch.p4rt.packet_io import decode_packet_out, encode_packet_in
-from emulation.softswitch.p4rt.replication import ReplicationEngine, ValueSets
-from emulation.softswitch.p4rt.rollback import undo_of
 from emulation.softswitch.p4rt.status import StatusError, error_of
-from emulation.softswitch.p4rt.table_entries import TableEntries
 from emulation.softswitch.p4rt.translation import Translations
-from emulation.softswitch.pipeline import Pipeline
-from emulation.softswitch.switch import Replication, Switch
+from emulation.softswitch.switch import Switch
 
 API_VERSION = "1.4.0"
 # An entity rarely has more than a few hundred bytes.
@@ -42,22 +39,6 @@ RESPONSE_TYPES = (
     GetRequest.P4INFO_AND_COOKIE,
     GetRequest.DEVICE_CONFIG_AND_COOKIE,
 )
-Writer = Callable[[int, Any], None]
-Reader = Callable[[Any, Add], None]
-
-
-@dataclass(slots=True)
-class Loaded:
-    """A pipeline configuration with the handlers of its entities."""
-
-    config: Config
-    pipeline: Pipeline
-    contract: Contract
-    entries: TableEntries
-    digests: Digests
-    replication: Replication
-    writers: dict[str, Writer]
-    readers: dict[str, Reader]
 
 
 class Pages:
@@ -171,12 +152,12 @@ class P4RuntimeService:
         outcomes: list[EntryError | None] = []
         if request.atomicity == p4runtime_pb2.WriteRequest.CONTINUE_ON_ERROR:
             for update in request.updates:
-                outcomes.append(self._outcome(loaded, update))
+                outcomes.append(write_update(loaded, update))
                 yield
         else:
             # 12.2: all or none. Packets do not come between them either, which is what
             # DATAPLANE_ATOMIC asks for and ROLLBACK_ON_ERROR allows.
-            outcomes = self._all_or_none(loaded, request.updates)
+            outcomes = write_all_or_none(loaded, request.updates)
 
         failed = [error for error in outcomes if error is not None]
         if failed:
@@ -204,7 +185,7 @@ class P4RuntimeService:
         self._check_device(request.device_id)
         loaded = self._require_pipeline()
         pages = Pages()
-        outcomes = [self._read_into(loaded, entity, pages.add) for entity in request.entities]
+        outcomes = [read_entity(loaded, entity, pages.add) for entity in request.entities]
         failed = [error for error in outcomes if error is not None]
 
         if not failed:
@@ -325,49 +306,15 @@ class P4RuntimeService:
             raise StatusError(Code.INVALID_ARGUMENT, "no config is given")
 
         try:
-            return self._load(request.config)
+            return load(
+                request.config,
+                self.switch,
+                self._translations,
+                wall_ns=self._wall_ns,
+                send_digests=self._send_digests,
+            )
         except (PipelineError, EntryError) as error:
             raise StatusError(Code.INVALID_ARGUMENT, str(error)) from None
-
-    def _load(self, config: Config) -> Loaded:
-        pipeline = self.switch.verify(bmv2_json(config.p4_device_config))
-        contract = Contract(config.p4info, pipeline, self._translations)
-        entries = TableEntries(contract, self.switch.clock)
-        digests = Digests(contract, self.switch.clock, self._wall_ns, self._send_digests)
-        profiles = ActionProfiles(contract)
-        arrays = Arrays(contract, entries)
-        replication = Replication()
-        sets = ValueSets(contract)
-        engine = ReplicationEngine(replication)
-        # A copy: the caller may change its message.
-        stored = Config()
-        stored.CopyFrom(config)
-        handlers: dict[str, tuple[Writer, Reader]] = {
-            "table_entry": (entries.write, entries.read),
-            "action_profile_member": (profiles.write_member, profiles.read_member),
-            "action_profile_group": (profiles.write_group, profiles.read_group),
-            "counter_entry": (arrays.write_counter, arrays.read_counter),
-            "direct_counter_entry": (arrays.write_direct_counter, arrays.read_direct_counter),
-            "meter_entry": (arrays.write_meter, arrays.read_meter),
-            "direct_meter_entry": (arrays.write_direct_meter, arrays.read_direct_meter),
-            "register_entry": (arrays.write_register, arrays.read_register),
-            "packet_replication_engine_entry": (engine.write, engine.read),
-            "value_set_entry": (sets.write, sets.read),
-            "digest_entry": (digests.write, digests.read),
-        }
-
-        writers = {name: writer for name, (writer, _) in handlers.items()}
-        readers = {name: reader for name, (_, reader) in handlers.items()}
-        return Loaded(
-            stored,
-            pipeline,
-            contract,
-            entries=entries,
-            digests=digests,
-            replication=replication,
-            writers=writers,
-            readers=readers,
-        )
 
     def _commit(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -392,62 +339,13 @@ class P4RuntimeService:
         old = self._loaded
         if old is not None:
             try:
-                _carry_over(old, fresh)
+                carry_over(old, fresh)
             except EntryError as error:
                 raise StatusError(
                     Code.INVALID_ARGUMENT, f"the forwarding state cannot be kept: {error}"
                 ) from None
 
         self._commit(fresh)
-
-    def _all_or_none(self, loaded: Loaded, updates: Sequence[Update]) -> list[EntryError | None]:
-        """Apply updates until one fails, which undoes those before it."""
-        undo: list[Update] = []
-        for number, update in enumerate(updates):
-            back = undo_of(update, loaded.readers)
-            error = self._outcome(loaded, update)
-            if error is None:
-                undo += [back] if back is not None else []
-                continue
-
-            for step in reversed(undo):
-                self._outcome(loaded, step)
-
-            aborted = EntryError(Code.ABORTED, "another update of the batch failed")
-            return [error if at == number else aborted for at in range(len(updates))]
-
-        return [None] * len(updates)
-
-    def _outcome(self, loaded: Loaded, update: Update) -> EntryError | None:
-        kind = update.entity.WhichOneof("entity")
-        try:
-            if update.type not in (Update.INSERT, Update.MODIFY, Update.DELETE):
-                raise EntryError(Code.INVALID_ARGUMENT, "the update has no type")
-
-            if kind not in loaded.writers:
-                raise EntryError(
-                    Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}"
-                )
-
-            loaded.writers[kind](update.type, getattr(update.entity, kind))
-        except EntryError as error:
-            return error
-
-        return None
-
-    def _read_into(self, loaded: Loaded, entity: Entity, add: Add) -> EntryError | None:
-        kind = entity.WhichOneof("entity")
-        try:
-            if kind not in loaded.readers:
-                raise EntryError(
-                    Code.INVALID_ARGUMENT if kind is None else Code.UNIMPLEMENTED, f"entity {kind}"
-                )
-
-            loaded.readers[kind](getattr(entity, kind), add)
-        except EntryError as error:
-            return error
-
-        return None
 
     def _packet_in(self, frame: bytes) -> None:
         if self._loaded is not None:
@@ -464,61 +362,3 @@ class P4RuntimeService:
     def _to_primaries(self, message: p4runtime_pb2.StreamMessageResponse) -> None:
         for client in self.arbitration.primaries():
             client.send(message)
-
-
-# In this order: members before the groups that have them, groups before the entries that name them.
-_CARRIED = (
-    "action_profile_member",
-    "action_profile_group",
-    "table_entry",
-    "value_set_entry",
-    "digest_entry",
-)
-_CELLS = ("counter_entry", "meter_entry", "register_entry")
-
-
-def _carry_over(old: Loaded, fresh: Loaded) -> None:
-    """Write the whole forwarding state of one pipeline into another.
-
-    An EntryError says what does not fit.
-    """
-    for table in fresh.pipeline.tables:
-        # Entries that the program declares and that may change are among those carried over.
-        for _, _, record in [entry for entry in table if not entry[2].is_const]:
-            table.delete(record.match, record.priority)
-
-    for kind in (*_CARRIED, *_CELLS):
-        for entity in _everything(old, kind):
-            message = getattr(entity, kind)
-            is_modified = kind in (*_CELLS, "value_set_entry") or getattr(
-                message, "is_default_action", False
-            )
-            if not getattr(message, "is_const", False):
-                fresh.writers[kind](Update.MODIFY if is_modified else Update.INSERT, message)
-
-    for name in ("groups", "sessions", "metadata"):
-        getattr(fresh.replication, name).update(getattr(old.replication, name))
-
-
-def _everything(loaded: Loaded, kind: str) -> list[Entity]:
-    """Return all entities of a kind.
-
-    Table entries with their counters and meters, and changed default entries too.
-    """
-    response = p4runtime_pb2.ReadResponse()
-    wanted = getattr(Entity(), kind)
-    if kind != "table_entry":
-        loaded.readers[kind](wanted, response.entities.add)
-        return list(response.entities)
-
-    wanted.counter_data.SetInParent()
-    wanted.meter_config.SetInParent()
-    loaded.entries.read(wanted, response.entities.add)
-
-    for number, table in loaded.contract.tables.items():
-        if table.runtime.default != table.runtime.initial_default:
-            wanted.table_id = number
-            wanted.is_default_action = True
-            loaded.entries.read(wanted, response.entities.add)
-
-    return list(response.entities)
