@@ -13,22 +13,22 @@ parser.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from emulation.softswitch.codegen import names
+from emulation.softswitch.codegen.checksums import ChecksumCode
 from emulation.softswitch.codegen.constants import Constants
 from emulation.softswitch.codegen.controls import ControlCode
-from emulation.softswitch.codegen.expressions import Expressions, Value, cut
+from emulation.softswitch.codegen.deparsing import DeparserCode
+from emulation.softswitch.codegen.expressions import Value, cut
 from emulation.softswitch.codegen.flow import Lines, indent, tuple_of
-from emulation.softswitch.codegen.hashing import PAYLOAD, hash_value, parts_of
-from emulation.softswitch.codegen.layout import Chunk, pack_format
+from emulation.softswitch.codegen.hashing import parts_of
 from emulation.softswitch.codegen.liveness import Liveness, state_used
 from emulation.softswitch.codegen.parsing import ParserCode
 from emulation.softswitch.codegen.primitives import Primitives
-from emulation.softswitch.codegen.program import Checksum, FieldList, Header, Program
-from emulation.softswitch.codegen.tracing import Label, Tracing
+from emulation.softswitch.codegen.program import FieldList, Program
+from emulation.softswitch.codegen.tracing import Tracing
 from emulation.softswitch.requests import INGRESS_CLONE
 from emulation.softswitch.units import PS_PER_US
 
@@ -107,7 +107,6 @@ class _Assembler:
         self.liveness = liveness
         self.constants = Constants()
         self._tracing = Tracing(program, self.constants, is_traced)
-        self._expressions = Expressions(program)
         self._primitives = Primitives(program, self.constants, liveness, self._tracing)
         self._parser = ParserCode(
             program,
@@ -125,6 +124,9 @@ class _Assembler:
             tracing=self._tracing,
         )
 
+        self._checksums = ChecksumCode(program, self.constants, liveness, self._tracing)
+        self._deparser = DeparserCode(program, self.constants, liveness, self._tracing)
+
     def bodies(self) -> tuple[Lines, Lines, list[str]]:
         """Return the statements of both functions and the variables handed to egress."""
         # `Primitives.used` fills while the pipelines are generated: what depends on it (the
@@ -133,15 +135,15 @@ class _Assembler:
         parser = self._parser.lines()
         rest = self._ingress_rest()
         egress = self._egress_pipeline()
-        deparser = self._deparser()
-        loads, _ = state_used([*egress, *deparser])
+        end = self._egress_end()
+        loads, _ = state_used([*egress, *end])
         _, stores = state_used([*start, *parser, *rest])
         # What egress does not read need not travel, and what ingress has not touched still has its
         # first value. Sorted, so that the same program always becomes the same text.
         state = sorted(loads & stores)
         ingress = [*start, *parser, *self._leave_clone(state), *rest, *self._ingress_end(state)]
 
-        return ingress, [*egress, *self._egress_clone(state), *deparser], state
+        return ingress, [*egress, *self._egress_clone(state), *end], state
 
     def source(self) -> str:
         """Return the text of both functions."""
@@ -264,59 +266,10 @@ class _Assembler:
         flags = [f"{name} = None" for name, used in self._ingress_requests().items() if used]
         return [
             *self._set_metadata({"standard_metadata.parser_error": names.PARSER_ERROR}),
-            *self._verify(),
+            *self._checksums.verify(),
             *flags,
             *pipeline,
         ]
-
-    def _verify(self) -> Lines:
-        error = self._program.intrinsic("standard_metadata.checksum_error")
-        # Nobody asks for the outcome, so that nothing is verified.
-        if error is None or not self.liveness.is_live(error):
-            return []
-
-        lines: Lines = []
-        for checksum in self._program.checksums:
-            if checksum.verify:
-                wrong = f"{self._checksum(checksum).source} != {checksum.target.var}"
-                told = self._told("checksum_wrong", checksum)
-                lines += [
-                    f"if {self._condition(checksum)} and {wrong}:",
-                    *indent([f"{error.var} = 1", *told]),
-                ]
-
-        return lines
-
-    def _told(self, kind: str, checksum: Checksum) -> Lines:
-        """Report a checksum field; what a wrong one should have been is computed again."""
-        values = [(Label("value", checksum.target.bits), checksum.target.var)]
-        if kind == "checksum_wrong":
-            values.append(
-                (Label("expected", checksum.target.bits), self._checksum(checksum).source)
-            )
-
-        return self._tracing.at(
-            kind, self._tracing.name_of(checksum.target), values, where=checksum.where
-        )
-
-    def _checksum(self, checksum: Checksum) -> Value:
-        calculation = self._program.calculations[checksum.calculation]
-        parts = parts_of(
-            self._program,
-            calculation.inputs,
-            known=self._program.headers[checksum.target.header].valid,
-        )
-
-        return hash_value(self.constants, calculation.algorithm, parts)
-
-    def _condition(self, checksum: Checksum) -> str:
-        """Return when a checksum counts: its header is there, and the program's condition holds."""
-        valid = self._program.headers[checksum.target.header].valid
-        asked = (
-            "True" if checksum.condition is None else self._expressions.boolean(checksum.condition)
-        )
-        # Programs usually ask for `isValid()` of the very header; once is enough.
-        return valid if asked in ("True", f"({valid} != 0)") else f"{valid} and {asked}"
 
     def _ingress_requests(self) -> dict[str, bool]:
         return {
@@ -422,7 +375,7 @@ class _Assembler:
             name if not self._is_metadata(name) or name in kept else "0" for name in state
         )
 
-    def _deparser(self) -> Lines:
+    def _egress_end(self) -> Lines:
         """Return the end of egress: checksums, the frame, and what the packet still asks for."""
         spec = self._intrinsic_source("standard_metadata.egress_spec")
 
@@ -431,9 +384,9 @@ class _Assembler:
             *self._requests_of_egress(),
             f"if {spec} == {names.DROP}:",
             f" return None, {names.REQUESTS}",
-            *self._update(),
-            f"{names.FRAME} = {self._frame()}",
-            *self._emits(),
+            *self._checksums.update(),
+            f"{names.FRAME} = {self._deparser.frame()}",
+            *self._deparser.emits(),
             *(self._truncated() if self._uses("truncate") else []),
             f"return {names.FRAME}, {names.REQUESTS}",
         ]
@@ -463,59 +416,6 @@ class _Assembler:
 
         flags = " or ".join(f"{name} is not None" for name, used in wanted.items() if used)
         return [*lines, f"{names.REQUESTS} = {tuple_of(parts)} if {flags} else None"]
-
-    def _update(self) -> Lines:
-        lines: Lines = []
-        for checksum in self._program.checksums:
-            if checksum.update:
-                store = f"{checksum.target.var} = {cut(checksum.target, self._checksum(checksum))}"
-                lines += [
-                    f"if {self._condition(checksum)}:",
-                    *indent([store, *self._told("checksum_updated", checksum)]),
-                ]
-
-        return lines
-
-    def _emits(self) -> Lines:
-        """Report which headers the deparser has emitted, and the bytes that follow them."""
-        headers = [self._program.headers[i] for i in self._program.deparse_order]
-        values = [(Label(header.name, 1), header.valid) for header in headers]
-        payload = f"len({names.DATA}) - {names.POSITION}"
-        return self._tracing.at(
-            "emit", "deparser", [*values, (Label("payload", 32), payload)], where=""
-        )
-
-    def _frame(self) -> str:
-        headers = [self._program.headers[i] for i in self._program.deparse_order]
-        # One join: the payload, most of the frame, is copied once.
-        pieces = [piece for header in headers for piece in self._emitted(header)]
-        return f'b"".join({tuple_of([*pieces, PAYLOAD])})'
-
-    def _emitted(self, header: Header) -> list[str]:
-        if self.liveness.is_pristine(header):
-            return [header.raw]
-
-        pieces: list[str] = []
-        run: list[Chunk] = []
-        for chunk in self.liveness.plan(header):
-            # `struct` has no code for a length that is known at run time only: pack what comes
-            # before the varbit and what comes after it, each in one call.
-            if chunk.is_varbit:
-                pieces += [*self._packed(run), chunk.var]
-                run = []
-            else:
-                run.append(chunk)
-
-        return [f'({piece} if {header.valid} else b"")' for piece in (*pieces, *self._packed(run))]
-
-    def _packed(self, run: Sequence[Chunk]) -> list[str]:
-        if not run:
-            return []
-        if len(run) == 1 and run[0].is_opaque:
-            return [run[0].var]
-
-        pack = self.constants.add(struct.Struct(pack_format(run)).pack)
-        return [f"{pack}({', '.join(chunk.packed() for chunk in run)})"]
 
 
 def _state(variables: Iterable[str]) -> str:
