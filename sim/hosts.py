@@ -8,7 +8,8 @@ is in `sim.receiving`, what is sent in `sim.sending`, who is next in `sim.ready`
 import numpy as np
 
 from hostagent.state import NEVER
-from sim.frames import is_own, note_arrival, note_receipt
+from sim.desk import note_arrival, note_receipt
+from sim.frames import is_own
 from sim.jit import at, inlined
 from sim.queues import following, leave
 from sim.ready import end_computation

@@ -43,6 +43,7 @@ KERNEL_MODULES = (
             "state",
             "queues",
             "frames",
+            "desk",
             "switches",
             "host_rule",
             "ready",

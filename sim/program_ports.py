@@ -3,21 +3,8 @@
 import numpy as np
 
 from fattree.units import PS_PER_US
-from sim.frames import (
-    CE,
-    FRAME,
-    FRAME_AT,
-    FRAME_TO,
-    LEAVE_KIND,
-    LENGTH,
-    QUEUED_AT,
-    QUEUED_BEHIND,
-    STATE_TO,
-    block,
-    note,
-    note_arrival,
-    shown,
-)
+from sim.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
+from sim.frames import CE, FRAME, FRAME_AT, LENGTH, QUEUED_AT, QUEUED_BEHIND, block, shown
 from sim.jit import at, call, inlined
 from sim.queues import append, following, give_way, is_gone, leave, occupy
 from sim.state import (

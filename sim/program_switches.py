@@ -7,7 +7,8 @@ arrive (by port), as on the virtual network (design, decision 8).
 
 import numpy as np
 
-from sim.frames import block, layer_of
+from sim.desk import layer_of
+from sim.frames import block
 from sim.jit import at, inlined, prefetch_at
 from sim.program_ports import FAR, arrive, depart, next_departure, put_frame, put_state
 from sim.switches import (

@@ -19,19 +19,9 @@ from fattree.topology import SWITCH_LAYERS
 from fattree.wecmp import LinkState
 from hostagent.forms import BITS, Beginnings, Forms, Run
 from hostagent.state import NEVER, Recovery
+from sim.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
 from sim.engine import buffers_of, progress, result_of
-from sim.frames import (
-    EVENTS,
-    FRAME_AT,
-    IPV4,
-    LOG_FRAME,
-    RECEIPTS,
-    WINDOW,
-    WRITTEN,
-    Desk,
-    Frames,
-    Program,
-)
+from sim.frames import FRAME_AT, IPV4, WRITTEN, Frames
 from sim.jit import CACHE
 from sim.network import build_for_program
 from sim.programs import (
@@ -119,7 +109,7 @@ class Programmed:
     """One run of a scenario whose switches run `program`.
 
     `templates` makes those of its flows, `kept_bytes` long. `sample_ps` asks for the longest queues
-    at that interval, `on_events` for all events, window by window, in order (rows of `sim.frames`).
+    at that interval, `on_events` for all events, window by window, in order (rows of `sim.desk`).
     Raises FabricError where the scenario cannot be built.
     """
 

@@ -7,7 +7,7 @@ so no window may be longer than that.
 
 import numpy as np
 
-from sim.frames import RECEIPTS, WINDOW
+from sim.desk import RECEIPTS, WINDOW
 from sim.hosts import serve_machine
 from sim.jit import at, inlined, kernel
 from sim.program_ports import FAR, depart, next_departure, put_frame

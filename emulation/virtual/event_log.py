@@ -16,13 +16,8 @@ from hostagent.build import ends
 from hostagent.own_packet import OwnFrames, scenario_packets
 from hostagent.packets import AckFrames, DataFrames
 from hostagent.state import Recovery
-from sim.frames import (
-    KIND_SHIFT,
-    LEAVE_KIND,
-    LOG_FRAME,
-    LOWEST_MASK,
-    NODE_SHIFT,
-)
+from sim.desk import KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
+from sim.frames import LOWEST_MASK
 from sim.programmed import Programmed
 from sim.state import ACK, ASKS, MARKED, TRIMMED
 
@@ -65,7 +60,7 @@ class EventLog:
         return self._hash.hexdigest()
 
     def note(self, run: Programmed, rows: NDArray[np.int64]) -> None:
-        """Take in events (rows of `sim.frames`)."""
+        """Take in events (rows of `sim.desk`)."""
         # As bytes and numbers of Python's, all at once: this loop takes longer than the packets.
         kept = 8 * (rows.shape[1] - LOG_FRAME)
         beginnings = np.ascontiguousarray(rows[:, LOG_FRAME:]).tobytes()

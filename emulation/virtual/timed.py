@@ -18,7 +18,7 @@ from fattree.units import PS_PER_US
 from hostagent.forms import Beginnings, Forms, beginnings
 from hostagent.own_packet import scenario_packets
 from hostagent.state import NEVER
-from sim.frames import Program
+from sim.desk import Program
 from sim.programmed import Layout, Observe, Programmed, kept_bytes
 from sim.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED
 from sim.windows import BROKEN, FINISHED, STUCK

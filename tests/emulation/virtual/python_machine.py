@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emulation.softswitch.pipeline import Pipeline
-from sim.frames import Program
+from sim.desk import Program
 from sim.programmed import Layout
 
 WORD = ctypes.c_int64
