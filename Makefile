@@ -82,7 +82,7 @@ sample: setup  ## write docs/generated-ofan.py.txt again after a change of the p
 	@$(BIN)/python tests/emulation/softswitch/sample.py
 
 bench: setup  ## the benchmarks (minutes)
-	@for b in benchmarks/*.py; do $(BIN)/python $$b; done
+	@for b in benchmarks/*.py; do $(BIN)/python -m benchmarks.$$(basename $$b .py); done
 
 report: setup  ## the paper's figures and claims: build/report/index.html (half an hour; resumable)
 	@$(BIN)/ofan report

@@ -23,7 +23,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fuzz_switch import CPU_PORT, PROGRAMS, damaged, served, truncations, valid_packets
+from benchmarks.fuzz.failure import CPU_PORT
+from benchmarks.fuzz.packets import PROGRAMS, damaged, served, truncations, valid_packets
 from emulation.softswitch.daemon.sockets import open_interface, receive
 from emulation.softswitch.p4runtime import P4RuntimeService
 from emulation.softswitch.switch import Switch

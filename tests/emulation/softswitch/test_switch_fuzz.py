@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz_switch import PROGRAMS, fuzz_packets, fuzz_programs, fuzz_server
+from benchmarks.fuzz.packets import PROGRAMS, fuzz_packets
+from benchmarks.fuzz.programs import fuzz_programs
+from benchmarks.fuzz.server import fuzz_server
 from emulation.compiler import compile_file
 
 HERE = Path(__file__).parent

@@ -1,0 +1,7 @@
+"""What all ways of fuzzing share: how they fail, and the switch's port to its controller."""
+
+CPU_PORT = 510
+
+
+class FuzzFailure(Exception):
+    """The switch failed; the message says how to make it fail again."""
