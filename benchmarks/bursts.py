@@ -6,12 +6,14 @@ reaches is what Linux leaves for a program to use up.
     python -m benchmarks.bursts                     in process: ofan, ecmp, router
     sudo python -m benchmarks.bursts --veth         also flooded through veths, in a namespace
 
+Through veths simple_switch_grpc has its turn on the same wires, too, where it is installed.
 Rates are per second of the switch's CPU time. In process the best of many runs counts.
 """
 
 import json
 import multiprocessing
 import select
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -27,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.switch import (
+    BMV2,
     OURS,
     PROGRAMS,
     SIZES,
@@ -181,7 +184,7 @@ def send_all_the_time(size: int, stop: Any) -> None:
                     sock.send(content)
 
 
-def flooded(pid: int, name: str, size: str, seconds: float) -> Row:
+def flooded(pid: int, seconds: float, *, switch: str, program: str, size: str) -> Row:
     """Measure how many frames a process sends on while more arrive than it can take."""
     stop = multiprocessing.Event()
     sender = multiprocessing.Process(
@@ -204,8 +207,8 @@ def flooded(pid: int, name: str, size: str, seconds: float) -> Row:
     sender.join()
     return Row(
         "flooded",
-        switch=PLAIN if name == PLAIN else OURS,
-        program=name,
+        switch=switch,
+        program=program,
         size=size,
         packets=came,
         cpu_s=busy,
@@ -224,23 +227,27 @@ def counted(interface: str, name: str) -> int:
 
 
 def on_wires(seconds: float) -> Iterator[Row]:
-    """Measure the forwarder and the switch on the same wires, one after the other."""
+    """Measure the forwarder and the switches on the same wires, one after the other."""
     with veths(mtu=1500) as _ends:
         for size in SIZES:
             stop = multiprocessing.Event()
             process = multiprocessing.Process(target=forward, args=(stop,), daemon=True)
             process.start()
             assert process.pid is not None
-            yield flooded(process.pid, PLAIN, size, seconds)
+            yield flooded(process.pid, seconds, switch=PLAIN, program=PLAIN, size=size)
             stop.set()
             process.join()
 
-        with tempfile.TemporaryDirectory() as folder, running(OURS, Path(folder)) as (pid, stub):
-            for name in PROGRAMS:
-                stub.SetForwardingPipelineConfig(pipeline(name), timeout=WAIT_S)
-                stub.Write(inserts(name), timeout=WAIT_S)
-                for size in SIZES:
-                    yield flooded(pid, name, size, seconds)
+        for kind in [OURS, *([BMV2] if shutil.which(BMV2) else [])]:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                running(kind, Path(folder)) as (pid, stub),
+            ):
+                for name in PROGRAMS:
+                    stub.SetForwardingPipelineConfig(pipeline(name), timeout=WAIT_S)
+                    stub.Write(inserts(name), timeout=WAIT_S)
+                    for size in SIZES:
+                        yield flooded(pid, seconds, switch=kind, program=name, size=size)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

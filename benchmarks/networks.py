@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 
 from benchmarks.programs import KERNEL, MILLION, NATIVE, PYTHON, PYTHON_BYTES, alone
+from benchmarks.switch import OURS
 from fattree.experiment import BUILT_IN, Collective, Fabric, Scenario
 
 POLICY = "ofan"
@@ -67,7 +68,8 @@ def of_wires() -> list[Rate]:
     (rate,) = [
         row["per_cpu_s"]
         for row in rows
-        if (row["where"], row["program"], row["size"]) == ("flooded", POLICY, "64 B")
+        if (row["where"], row["switch"], row["program"], row["size"])
+        == ("flooded", OURS, POLICY, "64 B")
     ]
     return [Rate("real packets (Mininet)", "veths, one switch", rate)]
 

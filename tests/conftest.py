@@ -58,8 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # What a test may lack, and how its reason for being skipped begins to say so.
 WANTED = {
-    "BMv2": ("simple_switch_grpc", "BMv2"),
-    "p4c": ("p4c",),
+    "BMv2": ("simple_switch_grpc is not", "simple_switch_CLI is not"),
+    "p4c": ("p4c is not", "p4c-bm2-ss is not"),
     "p4runtime-shell": ("p4runtime-shell",),
     "Chromium": ("no Chromium",),
     "root or Mininet": ("needs root", "no Mininet"),

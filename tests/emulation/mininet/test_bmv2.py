@@ -84,8 +84,9 @@ def test_a_taken_port_is_named_with_the_words_of_the_log(network, tmp_path: Path
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", FIRST_THRIFT_PORT + 5))
         taken.listen()
+        # BMv2 ends then; with some versions of gRPC it hangs instead, and its queues cannot be set.
         with (
-            pytest.raises(StartError, match=rf"edge2_1 .*{FIRST_THRIFT_PORT + 5}"),
+            pytest.raises(StartError, match=rf"^edge2_1\b.*{FIRST_THRIFT_PORT + 5}"),
             switches(scenario("ofan"), BMV2, tmp_path),
         ):
             pass
