@@ -159,7 +159,7 @@ class Dataplane:
         for pending in copies:
             port = self.ports.get(pending.egress_port)
             # The CPU port has no interface, and a port without rate no queue that could fill.
-            if port is None or (port.is_immediate and not (port.waiting or port.is_blocked)):
+            if port is None or (port.is_immediate and _takes(port)):
                 pending.enq_timestamp = self._clock() // PS_PER_US
                 self._leave(port, pending, 0, 0)
             elif port.is_immediate:
@@ -415,3 +415,15 @@ class Dataplane:
                 port.follow(open_interface(port.name), index)
                 self._by_socket[port.socket] = port
                 self._bursts.renew(port)
+
+
+def _takes(port: Port) -> bool:
+    """Return whether an interface takes a frame now."""
+    if port.waiting:
+        return False
+
+    # A ring may be full of frames that the kernel has not been asked to send yet.
+    if port.is_blocked and not port.is_retrying:
+        port.push()
+
+    return not port.is_blocked

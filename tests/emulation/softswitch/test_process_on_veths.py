@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -191,6 +192,23 @@ def test_packets_wait_behind_an_interface_that_takes_no_more(
     numbers = [struct.unpack_from(">I", data, 14)[0] for data in arrived]
     assert numbers == sorted(set(numbers))
     assert len(arrived) > 60
+
+
+def test_a_backlog_longer_than_the_ring_leaves_without_waiting(
+    program: Any, wired: Any, tmp_path: Path
+) -> None:
+    queued = program.call("assign", "h.kind", "standard_metadata.enq_qdepth")
+    program.run("queued", [queued], pipeline="egress")
+    (tmp_path / "p.json").write_bytes(program.source())
+    net = wired()
+    net.process.send_signal(signal.SIGSTOP)
+    # With frames of 9,000 bytes 128 fit into the ring that sends, and 512 into the one before.
+    sent = [frame(100, i) for i in range(500)]
+    for data in sent:
+        net.left.send(data)
+    net.process.send_signal(signal.SIGCONT)
+    # As they came: the first byte says how many waited before it.
+    assert [net.right.recv(1 << 16) for _ in sent] == sent
 
 
 def test_a_full_queue_drops_and_every_packet_is_accounted_for(wired: Any) -> None:
