@@ -17,6 +17,10 @@ from fattree.traffic import gaps as line_rate_gaps
 from fattree.traffic import shares
 
 Int64 = NDArray[np.int64]
+SENDERS_ALONE = (
+    "bound: of each sender alone, on empty links. Where several send to one host at a time, its"
+    " link needs longer than that, and the difference is over the bound."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,23 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     )
 
     return int((ends - flows.start_ps).max(initial=0))
+
+
+def leaves_out_receivers(scenario: Scenario) -> bool:
+    """Return whether several hosts may send to one at a time, whose link the bound then leaves out.
+
+    In all other matrices a host gets no more than it sends, or gets it from one host.
+    """
+    if len(scenario.jobs) > 1:
+        return True
+
+    return any(
+        one.matrix in ("file", "workload")
+        or one.algorithm == "double_tree"
+        # A pair that is named twice is of one sender.
+        or len({destination for _, destination in one.pairs}) < len({*one.pairs})
+        for one in scenario.collectives
+    )
 
 
 def _graph_bound_ps(scenario: Scenario, flows: Flows, slots: Int64) -> int:

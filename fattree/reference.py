@@ -21,6 +21,8 @@ Node = dict[str, Any]
 SIZE = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([kKMGT]i?)?B\s*$"}
 # A table whose keys are those of another one.
 REPEATED = "jobs.collective"
+# What the schema asks for, and a file need not have.
+READ_FROM_FILE = ("host_rule.text", "agent_packet.text")
 BOUNDS = {"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 HEAD = """# Every key of an experiment
 
@@ -29,7 +31,7 @@ collective does not heed are refused with file and line. `--set fabric.k=8` sets
 This page is made from the schema (`make reference`). `ofan experiments schema > experiment.schema.json` writes it as JSON Schema, for editors: `#:schema ./experiment.schema.json` as a file's first line.
 
 Sizes (`_bytes`) are numbers, or text with a unit: `"64KiB"`, `"1MiB"`, `"16 MB"`. The networks are `virtual` and `mininet` (`ofan emulate`) and `sim` (`ofan sim`); one that does not heed a key
-refuses it. A sweep is an experiment whose last table, `[sweep]`, lists values of keys (`"fabric.k" = [4, 8]`); every combination runs.
+refuses it. Hosts have numbers from 0 on, edge by edge and pod by pod: with `k = 4`, two hosts at an edge and two edges in a pod, 0 is `h0_0_0`, 1 `h0_0_1`, 2 `h0_1_0`, 4 `h1_0_0`. A sweep is an experiment whose last table, `[sweep]`, lists values of keys (`"fabric.k" = [4, 8]`); every combination runs.
 """
 
 
@@ -89,8 +91,10 @@ def schema() -> Node:
     for table in ("OwnProgram", "OwnHostRule"):
         whole["$defs"][table]["properties"]["like"]["enum"] = list(LIKE)
 
-    # Without the text, a rule is read from its file.
-    whole["$defs"]["OwnHostRule"]["required"] = ["file"]
+    # Without the text, a rule or packets are read from their file.
+    for table in ("OwnHostRule", "AgentPacket"):
+        whole["$defs"][table]["required"] = ["file"]
+
     whole["properties"]["sweep"] = {
         "type": "object",
         "description": "The last table: lists of values of keys; every combination runs.",
@@ -124,11 +128,15 @@ def _line(row: Row) -> str:
         f"`{row.key}`",
         _kind(row),
         unit(row.key),
-        f"`{default}`" if default else "required" if "default" not in row.node else "",
+        f"`{default}`" if default else "required" if _is_required(row) else "",
         networks if row.path in ONLY_ON else "all",
         MEANINGS.get(row.path, ""),
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _is_required(row: Row) -> bool:
+    return "default" not in row.node and row.path not in READ_FROM_FILE
 
 
 def unit(key: str) -> str:
@@ -147,10 +155,11 @@ def _one_kind(node: Node) -> str:
     if "enum" in node:
         return ", ".join(f'`"{value}"`' for value in node["enum"])
     if node["type"] == "array" and "prefixItems" in node:
-        return f"{len(node['prefixItems'])} numbers"
+        return f"list of {len(node['prefixItems'])} {node['prefixItems'][0]['type']}s"
     if node["type"] == "array":
         inner = node.get("items") or {}
-        return f"list of {_one_kind(inner)}"
+        kind = _one_kind(inner)
+        return f"list of {kind.replace('list', 'lists', 1) if kind.startswith('list') else kind}"
 
     least = _bound(node, "minimum", "from {}") or _bound(node, "exclusiveMinimum", "above {}")
     most = _bound(node, "maximum", "to {}") or _bound(node, "exclusiveMaximum", "below {}")

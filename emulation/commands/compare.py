@@ -4,7 +4,7 @@ The only place that knows the simulator.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from emulation.programs.own_program import Loaded, alone, own_program, runs_alon
 from emulation.shipped_file import ShippedFile
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
+from fattree.bounds import SENDERS_ALONE, leaves_out_receivers
 from fattree.experiment import Experiment, OwnProgram, Scenario
 from fattree.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.record import Record, flat, table
@@ -168,12 +169,15 @@ def keep(
     return save(networks_figure(rows), folder, PICTURE)[0]
 
 
-def show(rows: Sequence[Row], picture: Path) -> None:
+def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> None:
     """Print the table and what it amounts to."""
     console = terminal()
     console.print(comparison_table(rows))
     console.print(*verdicts(rows), sep="\n")
     console.print(LEGEND, style="dim")
+    if any(map(leaves_out_receivers, scenarios)):
+        console.print(SENDERS_ALONE, style="dim")
+
     console.print(f"Picture: {picture}")
 
 
@@ -300,4 +304,4 @@ def compare(
             )
         )
     elif csv is None:
-        show(rows, picture)
+        show(rows, picture, asked)

@@ -1,6 +1,7 @@
 """`ofan sim run` and `ofan sim sweep`: kernels, and P4 programs in their place."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -248,8 +249,9 @@ def run(
     cdf: Path | None,
 ) -> None:
     """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
-    with one_line_errors(), TemporaryDirectory(prefix="ofan-flows-") as temporary:
-        folder = Path(temporary) if flows or cdf else None
+    kept = TemporaryDirectory(prefix="ofan-flows-") if flows or cdf else nullcontext()
+    with one_line_errors(), kept as temporary:
+        folder = Path(temporary) if temporary else None
         for path, kinds in ((flows, TABLES), (cdf, PICTURES)):
             if path and path.suffix not in kinds:
                 raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")

@@ -9,7 +9,7 @@ from fattree.errors import ExperimentError
 from fattree.sections.base import MOST_BYTES, Section, wrong
 from fattree.text_file import read_text
 from fattree.topo_file import fabric_of
-from fattree.topology import FatTree, refuse_unaddressable
+from fattree.topology import MOST_HOSTS, FatTree, refuse_unaddressable
 
 # The paper's setting: 200 data packets of 4 KB or so.
 DEFAULT_QUEUE_BYTES = 800_000
@@ -31,7 +31,7 @@ class Fabric(Section):
     topology: str | None = None
     pods: Count | None = None
     edges_per_pod: Count | None = None
-    hosts_per_edge: Count | None = None
+    hosts_per_edge: Annotated[int, Field(ge=1, le=MOST_HOSTS)] | None = None
     aggs_per_pod: Count | None = None
     cores_per_agg: Annotated[int, Field(ge=0, le=255)] | None = None
     edge_agg_links: Count | None = None
@@ -100,6 +100,14 @@ class Fabric(Section):
         for key in () if self.k or self.cores_per_agg else OF_CORES:
             if getattr(self, key) is not None:
                 raise wrong(key, f"fabric.{key} needs fabric.cores_per_agg: there are no cores")
+
+        # A topology file says all of its tiers, and may be of one pod.
+        if self.cores_per_agg and self.tree.pods_per_plane == 1 and not self.topology:
+            raise wrong(
+                "cores_per_agg",
+                f"fabric.cores_per_agg = {self.cores_per_agg} needs fabric.pods of at least 2:"
+                " within a pod nothing goes by cores",
+            )
 
         return self
 

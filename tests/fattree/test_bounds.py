@@ -12,11 +12,14 @@ from fattree.bounds import (
     ack_times_ps,
     bound_ps,
     data_only_packets,
+    leaves_out_receivers,
     one_way_ps,
     plain_sum_ps,
 )
 from fattree.experiment import Collective, Fabric, Packets, Scenario
+from fattree.flows import generations
 from fattree.traffic import flows
+from fattree.workloads.collectives import ALGORITHMS
 
 DEFAULT = Scenario()
 settings_of_fabrics = st.builds(
@@ -124,3 +127,39 @@ def test_paced_gaps_replace_the_slot(factor: int) -> None:
 def test_small_packets_raise_the_bound() -> None:
     case = Scenario(packets=Packets(payload_bytes=512))
     assert bound_ps(case, flows(case)) > 17_056_940
+
+
+BY_ALGORITHM = [(matrix, name) for matrix, known in ALGORITHMS.items() for name in known]
+
+
+@pytest.mark.parametrize(
+    "collective",
+    [
+        *(Collective(matrix=matrix) for matrix in ("permutation", "all_to_all", "ring")),
+        Collective(matrix="hierarchical_ring", servers_per_ring=2),
+        Collective(matrix="pairs", pairs=((0, 5), (0, 5), (1, 6))),
+        *(Collective.model_validate({"matrix": m, "algorithm": a}) for m, a in BY_ALGORITHM),
+    ],
+    ids=lambda one: f"{one.matrix}-{one.algorithm}",
+)
+def test_of_no_other_collective_hosts_share_the_link_of_one(collective: Collective) -> None:
+    scenario = Scenario(fabric=Fabric(k=4), collective=collective)
+    found = flows(scenario)
+    # In one round after another.
+    first = generations(scenario.tree, found) * scenario.tree.hosts
+    source, destination = (first + found.source).tolist(), (first + found.destination).tolist()
+    slots = max(source + destination) + 1
+    sends, gets = (np.bincount(ends, found.packets, slots) for ends in (source, destination))
+    ways = {*zip(source, destination, strict=True)}
+    senders = np.bincount([to for _, to in ways], minlength=slots)
+    assert leaves_out_receivers(scenario) or ((gets <= sends) | (senders <= 1)).all()
+
+
+def test_of_an_incast_they_do() -> None:
+    pairs = Collective(matrix="pairs", pairs=((1, 0), (2, 0)))
+    incast = Scenario(collective=pairs)
+    assert leaves_out_receivers(incast)
+    alone = incast.model_copy(update={"collective": Collective(matrix="pairs", pairs=((1, 0),))})
+    assert bound_ps(incast, flows(incast)) == bound_ps(alone, flows(alone))
+    tree = Collective(matrix="all_reduce", algorithm="double_tree")
+    assert leaves_out_receivers(Scenario(collective=tree))

@@ -79,7 +79,7 @@ def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
         ),
         (
             "edges_per_pod = 2\nhosts_per_edge = 254\naggs_per_pod = 2",
-            "x:2: fabric: 254 hosts at an edge are more than the 253",
+            "x:3: fabric.hosts_per_edge = 254: must be less than or equal to 253",
         ),
         (
             "edges_per_pod = 200\nhosts_per_edge = 2\naggs_per_pod = 60",
@@ -102,6 +102,15 @@ def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
         (
             "edges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\nagg_core_gbps = 3",
             "x:5: fabric.agg_core_gbps needs fabric.cores_per_agg",
+        ),
+        (
+            "edges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\ncores_per_agg = 2",
+            "x:5: fabric.cores_per_agg = 2 needs fabric.pods of at least 2",
+        ),
+        (
+            "pods = 1\nplanes = 2\nedges_per_pod = 2\nhosts_per_edge = 2\naggs_per_pod = 2\n"
+            "cores_per_agg = 2",
+            "x:7: fabric.cores_per_agg = 2 needs fabric.pods of at least 2",
         ),
         ("edges_per_pod = 1\nhosts_per_edge = 1\naggs_per_pod = 1", "one host has nobody"),
     ],

@@ -80,6 +80,14 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(json.loads(said.stdout))
 
 
+@pytest.mark.parametrize("table", ["host_rule", "agent_packet"])
+def test_a_text_may_be_left_to_its_file(table: str) -> None:
+    assert validator().is_valid({table: {"file": "mine.py"}})
+    assert not validator().is_valid({table: {"text": ""}})
+    texts = [row for row in page().splitlines() if row.startswith("| `text` |")]
+    assert len(texts) == 2 and not any("required" in row for row in texts)
+
+
 def test_all_experiments_of_ours_are_valid() -> None:
     check = validator()
     check.check_schema(check.schema)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import ofan
 import p4src
+from emulation.commands import simulation
 from fattree.experiment import BUILT_IN, Scenario
 from sim.store import run_key
 
@@ -112,3 +113,9 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], message: 
     given = [word.format(tmp_path) for word in words]
     done = CliRunner().invoke(ofan.cli, ["sim", "run", *SMALL, *given])
     assert done.exit_code != 0 and message in done.output
+
+
+def test_without_flows_there_is_no_folder_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever is killed would leave it behind.
+    monkeypatch.setattr(simulation, "TemporaryDirectory", None)
+    assert len(run("run", *SMALL)) == 1
