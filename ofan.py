@@ -151,23 +151,23 @@ P4_COMMANDS = {
 EXAMPLES = """
 \b
 Examples:
-  ofan demo                                           a first look, under a minute
-  ofan experiments list                               what comes with Ofan, found by name from any folder
-  ofan emulate demo                                   run one of them, or a file; keep the results
+  ofan demo                            a first look, under a minute
+  ofan experiments list                what comes with Ofan
+  ofan emulate demo                    run one of them, or a file
   ofan emulate demo --k 8 --policies ofan,jsq --seeds 3 --jobs 2
-  ofan sim run --k 8 --policies all --seeds 10        128 hosts, every load balancer
-  ofan sim sweep sweep.toml --jobs 2                  many runs; goes on where it stopped
+  ofan sim run --k 8 --policies all --seeds 10   128 hosts, all load balancers
+  ofan sim sweep sweep.toml --jobs 2   many runs; goes on where it stopped
   ofan emulate --program two_choices.p4 --policies ofan,jsq
-  ofan compare demo --policies all                    virtual time against the simulator
-  ofan results compare results/near results/far --force    what two runs differ in
-  ofan p4 compile p4src/ofan.p4 -o ofan.json          BMv2 JSON for any BMv2 switch
-  ofan p4 stf router.p4                               a program's test: packets, expectations
-  ofan p4 trace router.p4 --entries router.stf        how packets walk through a program
-  ofan watch demo_failure                             see it happen, 15 s per load balancer
-  ofan serve demo_failure                             the same as a page: click a link to break it
-  ofan report --quick                                 the paper's figures and claims on one page
-  ofan doctor                                         what runs here, what is missing
-"""  # noqa: E501  # `max_content_width` below is 110
+  ofan compare demo --policies all     virtual time against the simulator
+  ofan results compare results/near results/far --force   two runs
+  ofan p4 compile p4src/ofan.p4 -o ofan.json   JSON for any BMv2 switch
+  ofan p4 stf router.p4                test a program: packets, expectations
+  ofan p4 trace router.p4 --entries router.stf   how packets walk through it
+  ofan watch demo_failure              see it happen
+  ofan serve demo_failure              the same as a page: click a link
+  ofan report --quick                  the paper's figures and claims
+  ofan doctor                          what runs here, what is missing
+"""
 
 
 class LazyGroup(click.Group):

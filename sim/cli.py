@@ -35,7 +35,7 @@ RUN_FAILED = 1
 RESULTS_EXAMPLES = """
 \b
 Examples:
-  ofan sim sweep sweep.toml                                  fills results/message_size.sqlite
+  ofan sim sweep sweep.toml            fills results/message_size.sqlite
   ofan sim results results/message_size.sqlite
   ofan sim results results/message_size.sqlite --parquet message_size.parquet
 """

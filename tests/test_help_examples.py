@@ -35,7 +35,8 @@ def commands(group: click.Group) -> Iterator[click.Command]:
 
 def examples() -> list[str]:
     texts = [command.epilog or "" for command in (ofan.cli, *commands(ofan.cli))]
-    lines = [line.strip() for text in texts for line in text.splitlines()]
+    whole = (re.sub(r"\s*\\\n\s*", " ", text) for text in texts)
+    lines = [line.strip() for text in whole for line in text.splitlines()]
     found = [re.split(r"\s{3,}|\s+\(", line)[0] for line in lines]
     return sorted({line for line in found if line.startswith(("ofan ", "sudo "))})
 
@@ -59,6 +60,23 @@ def words_of(example: str) -> list[str]:
     words = shlex.split(re.split(r" [|>] ", example)[0])[1:]
     name = words[1] if words[0] == "sim" else words[0]
     return words if STEP in example else [*words, *SHORTER.get(name, ())]
+
+
+def paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(command, click.Group):
+        with click.Context(command) as context:
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                assert inner is not None
+                yield from paths(inner, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(paths(ofan.cli)), ids=" ".join)
+def test_help_fits_80_columns(path: tuple[str, ...]) -> None:
+    text = CliRunner().invoke(ofan.cli, [*path, "--help"], terminal_width=80).output
+    assert path or "Usage: " in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_there_are_examples() -> None:

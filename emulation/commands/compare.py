@@ -5,6 +5,7 @@ The only place that knows the simulator.
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from emulation.command_line import (
     say_unread,
 )
 from emulation.commands import on_mininet
-from emulation.commands.emulate import MININET, read_experiment, refuse_unsupported
+from emulation.commands.emulate import MININET, engine_option, read_experiment, refuse_unsupported
 from emulation.commands.experiment_run import (
     VIRTUAL,
     ProgressCall,
@@ -41,6 +42,7 @@ from emulation.outcomes.comparison import Row, compared, comparison_table, diffe
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, new_folder
 from emulation.programs.own_program import Loaded, alone, own_program, runs_alone
 from emulation.shipped_file import ShippedFile
+from emulation.softswitch.pipeline import Engine
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
 from fattree.bounds import SENDERS_ALONE, leaves_out_receivers
@@ -64,10 +66,21 @@ EXAMPLES = f"""
 Examples:
   ofan compare demo
   ofan compare demo --host-rule fast_labels.py --policies host_pkt,host_pkt_ar
-  ofan compare demo_failure --policies ofan,simple_rr,host_dr --seeds 3 --jobs 2
+  ofan compare demo_failure --policies ofan,simple_rr,host_dr \\
+      --seeds 3 --jobs 2
   ofan compare demo --program two_choices.p4 --policies ofan,jsq
-  sudo $(which ofan) compare {REAL_PACKETS} --policies all --networks {",".join(NETWORKS)}
+  sudo $(which ofan) compare {REAL_PACKETS} --policies all \\
+      --networks {",".join(NETWORKS)}
 """
+
+
+def refuse_contradictions(networks: Sequence[str], of_two: bool, engine: Engine | None) -> None:
+    """Raise UsageError for options that none of the networks takes, or that one does not."""
+    if of_two and MININET in networks:
+        raise click.UsageError("--program and --jobs are for the virtual network and the simulator")
+
+    if engine and VIRTUAL not in networks:
+        raise click.UsageError("--engine is for the virtual network")
 
 
 def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
@@ -99,7 +112,13 @@ def refuse_program(networks: Sequence[str], scenario: Scenario, own: Loaded) -> 
 
 
 def run_on(
-    network: str, experiment: Experiment, reporter: Reporter, folder: Path, jobs: int = 1
+    network: str,
+    experiment: Experiment,
+    reporter: Reporter,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    engine: Engine = "auto",
 ) -> tuple[Record, ...]:
     """Run an experiment on one of NETWORKS.
 
@@ -112,18 +131,24 @@ def run_on(
         run = on_mininet.runner(on_mininet.setup(experiment, SOFTSWITCH, (), folder))
         return run_experiment(experiment, reporter, run, network).records
 
-    return run_experiment(experiment, reporter, jobs=jobs).records
+    return run_experiment(experiment, reporter, virtually(engine=engine), jobs=jobs).records
 
 
 def run_program_on(
-    network: str, experiment: Experiment, own: Loaded, reporter: Reporter, jobs: int = 1
+    network: str,
+    experiment: Experiment,
+    own: Loaded,
+    reporter: Reporter,
+    *,
+    jobs: int = 1,
+    engine: Engine = "auto",
 ) -> tuple[Record, ...]:
     """Run a user's program in place of an experiment's load balancers; raises as `run_on`."""
     mine = alone(experiment, own)
     if network == SIM:
         return simulated(mine, reporter, str(own.path), jobs=jobs)
 
-    run = runs_of(virtually(own.program), own)
+    run = runs_of(virtually(own.program, engine), own)
     return run_experiment(mine, reporter, run, network, jobs=jobs).records
 
 
@@ -208,6 +233,7 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
     show_default=True,
     help="The first is the reference.",
 )
+@engine_option
 @jobs_option
 @click.option(
     "--output",
@@ -232,6 +258,7 @@ def compare(
     agent_packet: Path | None,
     networks: tuple[str, ...],
     settings: tuple[str, ...],
+    engine: Engine | None,
     jobs: int,
     output: Path | None,
     force: bool,
@@ -239,9 +266,7 @@ def compare(
     csv: Path | None,
 ) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
-    if (programs or jobs > 1) and MININET in networks:
-        raise click.UsageError("--program and --jobs are for the virtual network and the simulator")
-
+    refuse_contradictions(networks, bool(programs or jobs > 1), engine)
     with one_line_errors():
         rule = host_rule_settings(host_rule, None if programs else like)
         packet = agent_packet_settings(agent_packet)
@@ -276,13 +301,15 @@ def compare(
             new_folder(output, Path("results") / f"{experiment.name}_compared", force)
         )
 
+        ours_on = partial(run_on, jobs=jobs, engine=engine or "auto")
+        owned_on = partial(run_program_on, jobs=jobs, engine=engine or "auto")
         with reporting() as reporter:
             records = [
                 record
                 for network in networks
                 for found in (
-                    run_on(network, ours, reporter, folder, jobs) if ours.runs else (),
-                    *(run_program_on(network, experiment, own, reporter, jobs) for own in owned),
+                    ours_on(network, ours, reporter, folder) if ours.runs else (),
+                    *(owned_on(network, experiment, own, reporter) for own in owned),
                 )
                 for record in found
             ]

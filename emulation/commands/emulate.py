@@ -74,19 +74,27 @@ LEGEND = (
     " lost: packets sent into a failed link or a dead switch."
 )
 
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="Virtual: who moves the packets; the outcome is the same [auto: native where possible].",
+)
 ON_MININET = f"sudo $(which ofan) emulate mininet_k4 --network {MININET} --policies ofan"
 EXAMPLES = f"""
 \b
 Examples:
-  ofan emulate demo                                   (what comes with Ofan: ofan experiments list)
-  ofan emulate demo --set fabric.queue_bytes=0        (0: queues without a limit)
+  ofan emulate demo                            (ofan experiments list: others)
+  ofan emulate demo --set fabric.queue_bytes=0   (queues without a limit)
   ofan emulate demo --k 8 --policies ofan,host_pkt --seeds 3 --jobs 2
   ofan emulate demo_failure --json | jq '.records[] | {{policy, cct_ps}}'
-  {ON_MININET} --hold
-  {ON_MININET} --hold --detection netlink
+  {ON_MININET} \\
+      --hold
+  {ON_MININET} \\
+      --hold --detection netlink
   ofan emulate --host-rule fast_labels.py --policies host_pkt,host_pkt_ar
   ofan emulate --program two_choices.p4 --policies ofan,jsq
-  ofan emulate --program by_path.p4 --agent-packet my_packet.py --set packets.header_bytes=66
+  ofan emulate --program by_path.p4 --agent-packet my_packet.py \\
+      --set packets.header_bytes=66
   ofan emulate --program two_choices.p4 --like ofan demo_failure
 """
 
@@ -224,11 +232,7 @@ def refuse_contradictions(
     type=click.Choice(get_args(Compiler)),
     help="Mininet: who compiles our programs [ofan].",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    help="Virtual: who moves the packets; the outcome is the same [auto: native where possible].",
-)
+@engine_option
 @click.option(
     "--detection",
     type=click.Choice(get_args(Detection)),

@@ -28,10 +28,10 @@ EXAMPLES = """
 Examples:
   ofan experiments list
   ofan experiments show demo
-  ofan experiments copy demo                   ./demo.toml, to change and to run
+  ofan experiments copy demo            ./demo.toml, to change and to run
   ofan experiments copy router.p4 router.stf
   ofan experiments schema > experiment.schema.json
-  ofan emulate demo                            names are found without a copy, too
+  ofan emulate demo                     names are found without a copy, too
 """
 WIDTH_OF_PIPES = 160
 
@@ -72,7 +72,7 @@ def show(name: str) -> None:
 @experiments.command(
     "copy",
     epilog="\b\nExamples:\n  ofan experiments copy demo\n"
-    "  ofan experiments copy p4src           all P4 programs of ours, and what they include",
+    "  ofan experiments copy p4src   our P4 programs, and what they include",
 )
 @click.argument("named", nargs=-1, required=True, metavar="NAME...")
 @click.option(

@@ -29,7 +29,8 @@ IP_DESTINATION = ETHERNET + 16
 EXAMPLES = """
 \b
 Examples:
-  sudo $(which ofan) emulate mininet_k4 --network mininet --pcap edge0_0:3 --output results/run
+  sudo $(which ofan) emulate mininet_k4 --network mininet \\
+      --pcap edge0_0:3 --output results/run
   ofan pcap results/run/edge0_0-3.pcap --limit 20
   ofan pcap results/run/edge0_0-3.pcap --json | jq .psn
 """

@@ -26,7 +26,7 @@ EXAMPLES = """
 \b
 Examples:
   ofan results compare results/demo results/demo_2
-  ofan results compare results/near results/far --force       (experiments that differ)
+  ofan results compare results/near results/far --force   (they differ)
 """
 # A column of a record, what people call it, and what one of it is in the record's unit.
 METRICS = (

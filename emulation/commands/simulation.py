@@ -50,21 +50,25 @@ from sim.sweeps import Run, flow_file, simulate, sweep
 RUN_EXAMPLES = """
 \b
 Examples:
-  ofan sim run --k 8 --policies ofan,jsq --matrix permutation --message-bytes 1MiB --seeds 10
+  ofan sim run --k 8 --policies ofan,jsq --matrix permutation \\
+      --message-bytes 1MiB --seeds 10
   ofan sim run demo --k 16 --policies all
   ofan sim run --k 32 --program two_choices.p4 --policies ofan,jsq --threads 2
   ofan sim run --k 16 --policies all --as p4
-  ofan sim run --k 16 --host-rule fast_labels.py --policies host_pkt,host_pkt_ar
-  ofan sim run --k 8 --policies ofan,jsq --seeds 10 --flows flows.parquet --cdf times.png
-  ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \
-| jq '.runs[] | {policy, seed, increase}'
+  ofan sim run --k 16 --host-rule fast_labels.py \\
+      --policies host_pkt,host_pkt_ar
+  ofan sim run --k 8 --policies ofan,jsq --seeds 10 \\
+      --flows flows.parquet --cdf times.png
+  ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \\
+      | jq '.runs[] | {policy, seed, increase}'
 """
 SWEEP_EXAMPLES = """
 \b
 Examples:
   ofan sim sweep sweep.toml --jobs 2
   ofan sim sweep sweep.toml --program two_choices.p4 --like jsq
-  ofan sim sweep sweep.toml --store sweep.sqlite --scheduler tcp://127.0.0.1:8786
+  ofan sim sweep sweep.toml --store sweep.sqlite \\
+      --scheduler tcp://127.0.0.1:8786
 """
 
 P4 = "p4"

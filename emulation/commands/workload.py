@@ -32,9 +32,12 @@ PACKET_BYTES = 65_000
 MODEL_EXAMPLES = """
 \b
 Examples:
-  ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 --pp 4 --batch 512
-  ofan workload from-model deepseek_v3.json step.parquet --gpus 1024 --tp 8 --ep 8 --batch 512
-  ofan sim run --k 16 --matrix workload --set collective.file=step.parquet --policies ofan,flow
+  ofan workload from-model llama_405b.json step.parquet \\
+      --gpus 1024 --tp 8 --pp 4 --batch 512
+  ofan workload from-model deepseek_v3.json step.parquet \\
+      --gpus 1024 --tp 8 --ep 8 --batch 512
+  ofan sim run --k 16 --matrix workload \\
+      --set collective.file=step.parquet --policies ofan,flow
 """
 
 
@@ -203,6 +206,6 @@ def _say(graph: Graph, about: About) -> None:
     click.echo(f"computations alone: {computation_ps(graph) / 1e9:,.3f} ms")
     if about.scale > 1:
         click.echo(
-            f"scale: bytes and computations are divided by {about.scale}, latencies are not; "
+            f"scale: bytes and computations are divided by {about.scale}, latencies are not;\n"
             f"times of the whole step are {about.scale} times those of a run"
         )

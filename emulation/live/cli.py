@@ -38,18 +38,18 @@ WIDTH_OF_PIPES = 120
 WATCH_EXAMPLES = """
 \b
 Examples:
-  ofan watch demo_failure                                 15 seconds per load balancer
+  ofan watch demo_failure           15 seconds per load balancer
   ofan watch demo_failure --policies ofan --speed 1e-6
   ofan watch demo_failure --policies ofan --once --at-us 9
   ofan watch ring --json | jq .progress
-  sudo $(which ofan) watch                                the held Mininet network
+  sudo $(which ofan) watch          the held Mininet network
 """
 SERVE_EXAMPLES = """
 \b
 Examples:
   ofan serve demo_failure
   ofan serve demo --policies ofan --k 8 --port 8000
-  sudo $(which ofan) serve                                the held Mininet network
+  sudo $(which ofan) serve          the held Mininet network
 """
 
 

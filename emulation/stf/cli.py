@@ -33,13 +33,13 @@ STATUSES = ("passed", "failed", "unsupported")
 EXAMPLES = """
 \b
 Examples:
-  ofan p4 stf router.p4 router.stf              one test
-  ofan p4 stf router.p4                         the same: router.stf lies beside it
-  ofan p4 stf .                                 every pair NAME.p4, NAME.stf below a folder
+  ofan p4 stf router.p4 router.stf   one test
+  ofan p4 stf router.p4              the same: router.stf lies beside it
+  ofan p4 stf .                      all pairs NAME.p4, NAME.stf below
   ofan p4 stf . --match v1model.p4 --json | jq .failed
 \b
-Exit codes: 0 all passed, 1 some failed, 2 none failed but some are unsupported (or the \
-command line is wrong).
+Exit codes: 0 all passed, 1 some failed, 2 none failed but some are
+unsupported (or the command line is wrong).
 """
 
 

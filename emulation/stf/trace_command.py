@@ -40,18 +40,20 @@ COLOURS = {
 EXAMPLES = """
 \b
 Examples:
-  ofan p4 trace router.p4 --packet ffffffffffff02000000000108\
+  ofan p4 trace router.p4 \\
+--packet ffffffffffff02000000000108\
 00450000140000000040006ee50a0000010a000002
-  ofan p4 trace router.p4 --entries router.stf          the packets that the STF script sends
-  ofan p4 trace p4src/ecmp.p4 --packet 0000 --port 3 --json | jq '.packets[].steps[].text'
+  ofan p4 trace router.p4 --entries router.stf   the packets of the STF script
+  ofan p4 trace p4src/ecmp.p4 --packet 0000 --port 3 --json \\
+      | jq '.packets[].steps[].text'
 
 \b
 Entries, in files of either kind; --entries may be repeated:
   STF            add routes ipv4.dst:0x0a000000/8 forward(port:3)
-                 setdefault routes drop()        mirroring_add 7 2        register_write seen 0 5
-  P4Runtime      a WriteRequest or a ReadResponse in protobuf's text format, as other tools \
-print it:
-                 updates { type: INSERT entity { table_entry { table_id: 33583783 ... } } }
+                 setdefault routes drop()   mirroring_add 7 2
+                 register_write seen 0 5
+  P4Runtime      a WriteRequest or a ReadResponse in protobuf's text format:
+                 updates { type: INSERT entity { table_entry { ... } } }
 """
 
 

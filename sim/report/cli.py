@@ -32,13 +32,13 @@ from sim.report.stored import MadeWith, stored
 EXAMPLES = """
 \b
 Examples:
-  ofan report --quick                                   a look, under three minutes
-  ofan report --jobs 2                                  all figures; goes on where it stopped
+  ofan report --quick       a look, under three minutes
+  ofan report --jobs 2      all figures; goes on where it stopped
   ofan report --figure growth --figure packet_size --output build/two
-  ofan report --full --scheduler tcp://127.0.0.1:8786   everything, on a Dask cluster
-  ofan report --draw-only                               the page from what is finished so far
-  ofan report --data docs/report/data --output build/again     the page of data that is there
-  ofan report --beyond                                  what the paper does not have, likewise
+  ofan report --draw-only   the page from what is finished so far
+  ofan report --beyond      what the paper does not have, likewise
+  ofan report --full --scheduler tcp://127.0.0.1:8786   on a Dask cluster
+  ofan report --data docs/report/data --output build/again   drawn again
 """
 MILLION = 1e6
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import ofan
+from emulation.commands import experiment_run
 from emulation.commands.experiment_run import reporting, run_experiment
 from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
 from emulation.outcomes.comparison_plots import networks_figure
@@ -144,3 +145,21 @@ def test_bad_input_is_one_line_and_code_2(
     said = capsys.readouterr().err.strip()
     assert complaint in said
     assert "\n" not in said
+
+
+def test_the_engine_is_that_of_the_virtual_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    chosen = experiment_run.fabric
+    monkeypatch.setattr(
+        experiment_run, "fabric", lambda *given: [asked.append(given[2]), chosen(*given)][1]
+    )
+    words = ("compare", str(DEMO), *FAST, "--policies", "ofan", "--engine")
+    out = ("--output", str(tmp_path / "out"))
+    done = CliRunner().invoke(ofan.cli, [*words, "python", *out, "--json"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["differences"] == []
+    assert asked == ["python"]
+
+    done = CliRunner().invoke(ofan.cli, [*words, "native", "--networks", "sim,mininet"])
+    assert done.exit_code == 2 and "--engine is for the virtual network" in done.output
