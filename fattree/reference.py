@@ -158,8 +158,8 @@ def _one_kind(node: Node) -> str:
         return f"list of {len(node['prefixItems'])} {node['prefixItems'][0]['type']}s"
     if node["type"] == "array":
         inner = node.get("items") or {}
-        kind = _one_kind(inner)
-        return f"list of {kind.replace('list', 'lists', 1) if kind.startswith('list') else kind}"
+        of = _one_kind(inner)
+        return f"list of {of.replace('list', 'lists', 1) if of.startswith('list') else of}"
 
     least = _bound(node, "minimum", "from {}") or _bound(node, "exclusiveMinimum", "above {}")
     most = _bound(node, "maximum", "to {}") or _bound(node, "exclusiveMaximum", "below {}")

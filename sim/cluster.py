@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -50,6 +51,7 @@ def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
 @contextmanager
 def _processes(jobs: int) -> Iterator["Client"]:
     refuse_unguarded()
+    import dask  # noqa: PLC0415
     from distributed import Client, LocalCluster
 
     # One thread a process, since a run is single-threaded, and no limit of memory at which Dask
@@ -58,12 +60,14 @@ def _processes(jobs: int) -> Iterator["Client"]:
     loopback = {"dashboard_address": "127.0.0.1:0"}
     workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
 
-    with _deaf_children():
-        cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
+    # Dask leaves locks behind where its workers keep what they have no memory for.
+    with TemporaryDirectory(prefix="ofan-workers-", ignore_cleanup_errors=True) as folder:
+        with dask.config.set({"temporary-directory": folder}), _deaf_children():
+            cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
 
-    with cluster, Client(cluster, set_as_default=False) as client:
-        client.run(say_nothing_of_the_cache)
-        yield client
+        with cluster, Client(cluster, set_as_default=False) as client:
+            client.run(say_nothing_of_the_cache)
+            yield client
 
 
 def say_nothing_of_the_cache() -> None:

@@ -264,8 +264,19 @@ def lines(stderr: bytes) -> list[str]:
     return [line for line in stderr.decode().splitlines() if line and "compiling" not in line]
 
 
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder for temporary files of what is started."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
 @pytest.mark.slow
-def test_ctrl_c_ends_with_one_line_and_no_process_left(tmp_path: Path) -> None:
+def test_ctrl_c_ends_with_one_line_and_no_process_or_file_left(
+    tmp_path: Path, temporary: Path
+) -> None:
     store, file = tmp_path / "x.sqlite", file_of(tmp_path, "16MiB")
     with started(*command("sweep", file, "--jobs", 2, "--store", store)) as process:
         wait_for(lambda: finished(store) >= 2, process)
@@ -277,11 +288,14 @@ def test_ctrl_c_ends_with_one_line_and_no_process_left(tmp_path: Path) -> None:
     kept = rf"ofan: interrupted: \d+ of 40 runs are kept in {store}; the same command goes on"
     assert re.fullmatch(kept, line)
     assert 2 <= finished(store) < 40
+    assert list(temporary.rglob("*")) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wait_s", [0, 0.3, 1])
-def test_ctrl_c_while_workers_start_is_one_line_too(tmp_path: Path, wait_s: float) -> None:
+def test_ctrl_c_while_workers_start_is_one_line_too(
+    tmp_path: Path, temporary: Path, wait_s: float
+) -> None:
     store, file = tmp_path / "x.sqlite", file_of(tmp_path, "16MiB")
     with started(*command("sweep", file, "--jobs", 2, "--store", store)) as process:
         wait_for(lambda: members(process.pid) >= 3, process)
@@ -291,6 +305,7 @@ def test_ctrl_c_while_workers_start_is_one_line_too(tmp_path: Path, wait_s: floa
         wait_until_gone(process.pid)
     (line,) = lines(stderr)
     assert process.returncode == 130 and line.startswith("ofan: interrupted")
+    assert list(temporary.rglob("*")) == []
 
 
 def address_in(file: Path) -> str:

@@ -18,6 +18,7 @@ from emulation.commands.experiment_run import reporting, run_experiment
 from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
 from emulation.outcomes.comparison_plots import networks_figure
 from emulation.outcomes.plots import VERMILION
+from emulation.virtual import engine
 from fattree.experiment import Collective, Experiment, Fabric
 from fattree.record import Record
 
@@ -150,11 +151,13 @@ def test_bad_input_is_one_line_and_code_2(
 def test_the_engine_is_that_of_the_virtual_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
-    chosen = experiment_run.fabric
-    monkeypatch.setattr(
-        experiment_run, "fabric", lambda *given: [asked.append(given[2]), chosen(*given)][1]
-    )
+    asked: list[Any] = []
+
+    def noted(*given: Any) -> Any:
+        asked.append(given[2])
+        return engine.fabric(*given)
+
+    monkeypatch.setattr(experiment_run, "fabric", noted)
     words = ("compare", str(DEMO), *FAST, "--policies", "ofan", "--engine")
     out = ("--output", str(tmp_path / "out"))
     done = CliRunner().invoke(ofan.cli, [*words, "python", *out, "--json"])
