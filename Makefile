@@ -35,7 +35,7 @@ test-root: setup  ## the tests that need root and Mininet
 
 # Three workers on two cores: some of these tests wait for a clock.
 test-slow: setup  ## the slow tests (twenty minutes; ARGS="--slice 3/16" runs a sixteenth)
-	@$(BIN)/python -m pytest -q -n 3 -m "slow and not root" $(ARGS)
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow and not root" $(ARGS)
 
 drills: setup  ## 200 seeded faults on Mininet: frozen, killed, flapping, deleted (root; ARGS="--count 20 --seed 2")
 	@$(BIN)/python -m tests.drills $(ARGS)

@@ -1,6 +1,8 @@
 """An output queue and its link, kept as a log of all that went through."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tests.naive.wire import Wire
 
@@ -44,7 +46,7 @@ class Port:
 
     def stale_bytes_at(self, then_ps: int) -> int:
         """Return what `bytes_at` said at an instant in the past, before its arrivals."""
-        return sum(one.size for one in self.log if one.enqueued_ps < then_ps < one.departure_ps)
+        return sum(one.size for one in unsent(self.log, then_ps) if one.enqueued_ps < then_ps)
 
     def put(self, now_ps: int, size: int) -> Passage:
         """Accept a packet."""
@@ -89,11 +91,11 @@ class Port:
         return sum(one.size * (min(one.departure_ps, end_ps) - one.enqueued_ps) for one in self.log)
 
 
+def unsent(log: list[Passage], now_ps: int) -> Iterator[Passage]:
+    """Return the packets of a queue that have not completely left, the latest first."""
+    return takewhile(lambda one: one.departure_ps > now_ps, reversed(log))
+
+
 def waiting_bytes(log: list[Passage], now_ps: int) -> int:
-    """Return the bytes of the packets of a queue that have not completely left."""
-    total = 0
-    for one in reversed(log):
-        if one.departure_ps <= now_ps:
-            break
-        total += one.size
-    return total
+    """Return their bytes."""
+    return sum(one.size for one in unsent(log, now_ps))

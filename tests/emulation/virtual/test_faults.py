@@ -96,7 +96,8 @@ def test_a_full_disk_ends_a_sweep_with_what_is_finished_kept(tmp_path: Path) -> 
     sweep = tmp_path / "sweep.toml"
     sweep.write_text(SWEEP)
     words = ("sim", "sweep", str(sweep), "--jobs", "1", "--store", str(tmp_path / "runs.sqlite"))
-    limited = ofan(*words, most_bytes=60_000)
+    # The names of all runs come first: 80 KB.
+    limited = ofan(*words, most_bytes=200_000)
     _, err = limited.communicate()
     assert limited.returncode == BAD_INPUT and "Traceback" not in err
     with Store(tmp_path / "runs.sqlite") as store:

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -17,6 +18,7 @@ from sim.cost import packet_hops
 from sim.report.claims import CLAIMS
 from sim.report.contents import BEYOND, EDITIONS, FIGURES, Edition, figure
 from sim.report.figure import (
+    OPEN,
     VARIANTS,
     Data,
     Level,
@@ -126,6 +128,16 @@ def test_report_from_command_line_to_page(tmp_path: Path) -> None:
     assert data == {"claims.csv", "made_with.json", "invariant.parquet", "timeline.parquet"}
     counts = json.loads(first.stdout)["counts"]
     assert sum(counts.values()) == len(CLAIMS)
+
+
+@pytest.mark.slow
+def test_all_figures_are_drawn_and_decide_all_claims(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["report", "--quick", "--jobs", "2", "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    rows = pl.read_csv(tmp_path / "data" / "claims.csv")
+    assert set(rows["claim"]) == set(CLAIMS)
+    assert OPEN not in set(rows["verdict"])
+    assert "Incomplete" not in (tmp_path / "index.html").read_text()
 
 
 def test_the_same_report_again_runs_nothing(
