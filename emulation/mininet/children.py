@@ -48,7 +48,10 @@ MESSAGE_BYTES = 1 << 16
 
 @dataclass(slots=True)
 class Children:
-    """The parent's view: start processes, and learn which have ended."""
+    """The parent's view: start processes, and learn which have ended.
+
+    `pids` has every process that was started, by its latest start.
+    """
 
     channel: socket.socket
     logs: dict[str, Path] = field(default_factory=dict)
@@ -56,17 +59,32 @@ class Children:
     exited: dict[str, int] = field(default_factory=dict)
 
     def start(self, name: str, argv: Sequence[str], log: Path) -> None:
-        """Start a process; its output goes to `log`."""
+        """Start a process; its output goes to `log`.
+
+        Raises StartError where there is nobody left to start it.
+        """
         self.logs[name] = log
-        _send(self.channel, {"name": name, "argv": list(argv), "log": str(log)})
+        self.pids.pop(name, None)
+        _tell(self.channel, {"name": name, "argv": list(argv), "log": str(log)})
+
+        # Waited for: a process that serves before its number is read would be nobody's.
+        while name not in self.pids:
+            message = _receive(self.channel)
+            if message is None:
+                raise StartError(f"{name} cannot be started: the switches' parent has ended")
+
+            self._note(message)
 
     def listen(self) -> None:
         """Take in what has been reported so far, without waiting."""
         while message := _receive(self.channel, socket.MSG_DONTWAIT):
-            if "pid" in message:
-                self.pids[message["name"]] = message["pid"]
-            else:
-                self.exited[message["name"]] = message["exited"]
+            self._note(message)
+
+    def _note(self, message: dict[str, Any]) -> None:
+        if "pid" in message:
+            self.pids[message["name"]] = message["pid"]
+        else:
+            self.exited[message["name"]] = message["exited"]
 
     def refuse_dead(self) -> None:
         """Raise StartError where a process has ended, with what it said last."""
@@ -143,14 +161,10 @@ def children(folder: Path | None = None) -> Iterator[Children]:
         process.wait()
 
 
-def _send(channel: socket.socket, message: dict[str, Any]) -> None:
-    channel.send(json.dumps(message).encode())
-
-
 def _tell(channel: socket.socket, message: dict[str, Any]) -> None:
     """Send a message; that nobody is there any more is noticed when the channel is read."""
     with suppress(ConnectionError):
-        _send(channel, message)
+        channel.send(json.dumps(message).encode())
 
 
 def _receive(channel: socket.socket, flags: int = 0) -> dict[str, Any] | None:

@@ -1,5 +1,7 @@
 import os
 import select
+import signal
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,25 @@ def test_a_program_that_is_killed_says_so(tmp_path):
         started.start("agg1_0", ["sh", "-c", "kill -9 $$"], tmp_path / "log")
         with pytest.raises(StartError, match="agg1_0 was ended by SIGKILL: it said nothing"):
             started.await_all(never, 20)
+
+
+def test_who_has_started_a_process_knows_it_also_when_it_is_started_again(tmp_path):
+    with children() as started:
+        seen = []
+        for name in ("edge0_0", "edge0_1", "edge0_0"):
+            started.start(name, ["sleep", "60"], tmp_path / "log")
+            seen.append(started.pids[name])
+        assert len(set(seen)) == 3
+        assert started.pids == {"edge0_1": seen[1], "edge0_0": seen[2]}
+
+
+def test_a_parent_that_has_gone_is_told(tmp_path):
+    with children() as started:
+        started.start("edge0_0", ["sleep", "60"], tmp_path / "log")
+        said = Path(f"/proc/{started.pids['edge0_0']}/status").read_text()
+        os.kill(int(said.partition("PPid:")[2].split()[0]), signal.SIGKILL)
+        with pytest.raises(StartError, match=r"^edge0_1 cannot be started: the switches' parent"):
+            started.start("edge0_1", ["sleep", "60"], tmp_path / "log")
 
 
 def test_a_program_that_is_late_is_named(tmp_path):
