@@ -110,7 +110,14 @@ def link_named(tree: FatTree, name: str) -> int:
     Raises AddressError.
     """
     whole, slash, member = name.partition("/")
-    ends = whole.split("-")
+    ends = [end.strip() for end in whole.split("-")]
+    for host in filter(HOST_NAME.fullmatch, ends):
+        host_named(tree, host)
+        raise AddressError(
+            f"{name} is a host's link, which no command changes: an experiment's [failures] may,"
+            f' by host = "{host}"'
+        )
+
     if len(ends) != 2:
         raise AddressError(
             f"{name!r} is not a link's name: expected SWITCH-SWITCH, "
@@ -118,7 +125,7 @@ def link_named(tree: FatTree, name: str) -> int:
         )
 
     # Switches are numbered from the bottom up, and a link belongs to its lower end (`topology`).
-    lower, upper = sorted(switch_named(tree, end.strip()) for end in ends)
+    lower, upper = sorted(switch_named(tree, end) for end in ends)
     first = tree.first_link(lower)
     uplinks = range(first, first + tree.uplinks(lower))
     links = [link for link in uplinks if tree.link_ends(link)[1].switch == upper]

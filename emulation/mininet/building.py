@@ -15,6 +15,7 @@ from emulation.mininet.fabric import MininetFabric
 from emulation.mininet.kernel import own_namespace, refuse_if_unable
 from emulation.mininet.limits import refuse_unsupported
 from emulation.mininet.loop import Loop
+from emulation.mininet.losses import lose_packets
 from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
@@ -78,8 +79,9 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         loop = Loop()
         stack.callback(loop.close)
         network = stack.enter_context(fat_tree(scenario.tree))
-        processes = stack.enter_context(switches(scenario, target, folder))
         hosts = host_processes(network, scenario.tree)
+        lose_packets(scenario, hosts)
+        processes = stack.enter_context(switches(scenario, target, folder))
         senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
 
         for capture in stack.enter_context(

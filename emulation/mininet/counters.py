@@ -8,8 +8,8 @@ class PortCounters:
     """What one port of a switch has counted since it started.
 
     `missed` were not taken from the kernel in time; the switch `failed` to send others, and the
-    kernel `refused` some, which it counts from the network's beginning. What the longest queue was,
-    some switches do not tell.
+    kernel `refused` some, for links that are down or lose them, which it counts from the network's
+    beginning. What the longest queue was, some switches do not tell.
     """
 
     packets: int = 0

@@ -12,7 +12,8 @@ import shutil
 import socket
 import struct
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -78,21 +79,30 @@ def without_ipv6() -> None:
 
 def ip_batch(commands: Iterable[str]) -> None:
     """Run `ip` commands in one process; raises NetworkError with the kernel's words."""
+    _batch("ip", commands)
+
+
+def tc_batch(commands: Iterable[str]) -> None:
+    """Run `tc` commands in one process; raises NetworkError with the kernel's words."""
+    _batch("tc", commands)
+
+
+def _batch(program: str, commands: Iterable[str]) -> None:
     script = "".join(f"{command}\n" for command in commands)
-    # `ip` stops at the first command that fails, and says why.
+    # It stops at the first command that fails, and says why.
     done = subprocess.run(
-        ["ip", "-batch", "-"], input=script, capture_output=True, text=True, check=False
+        [program, "-batch", "-"], input=script, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise NetworkError(f"ip: {_reason(done.stderr)}")
+        raise NetworkError(f"{program}: {_reason(done.stderr)}")
 
 
 @dataclass(frozen=True, slots=True)
 class InterfaceCounts:
     """What the kernel has counted at an interface.
 
-    Frames are `refused` because their link was down. Its `index` tells it from another interface of
-    the same name.
+    Frames are `refused` because their link was down, or lost them by chance. Its `index` tells it
+    from another interface of the same name.
     """
 
     sent: int = 0
@@ -140,7 +150,7 @@ class InterfaceBooks:
 def interface_counts(swallows: bool = False) -> dict[str, InterfaceCounts]:
     """Return the counts of every interface of this namespace.
 
-    Where links are made to swallow frames (`swallow`), these are `refused`, too.
+    Where links are made to swallow frames (`swallow`, `losses`), these are `refused`, too.
     """
     swallowed = _swallowed() if swallows else {}
     done = subprocess.run(["ip", "-j", "-s", "link"], capture_output=True, text=True, check=True)
@@ -159,16 +169,17 @@ def interface_counts(swallows: bool = False) -> dict[str, InterfaceCounts]:
     return found
 
 
-def _swallowed() -> dict[str, int]:
-    """Return how many frames each interface's own queueing discipline has dropped."""
+def _swallowed() -> Mapping[str, int]:
+    """Return how many frames each interface's own queueing disciplines have dropped."""
     done = subprocess.run(
         ["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True, check=True
     )
-    return {
-        row["dev"]: row.get("drops", 0)
-        for row in json.loads(done.stdout)
-        if row.get("root") and row["kind"] in ("netem", "tbf")
-    }
+    drops: Counter[str] = Counter()
+    for row in json.loads(done.stdout):
+        if row["kind"] in ("netem", "tbf", "clsact"):
+            drops[row["dev"]] += row.get("drops", 0)
+
+    return drops
 
 
 def _reason(stderr: str) -> str:
@@ -206,20 +217,15 @@ def without_offloads(interfaces: Iterable[str]) -> None:
 def add_latency(interfaces: Iterable[str], microseconds: int) -> None:
     """Delay what leaves through interfaces; raises NetworkError where the kernel has no netem."""
     # netem's own limit, 1000 packets, could drop some of those under way.
-    script = "".join(
-        f"qdisc add dev {name} root netem delay {microseconds}us limit 100000\n"
-        for name in interfaces
-    )
-
-    done = subprocess.run(
-        ["tc", "-batch", "-"], input=script, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
+    rule = f"netem delay {microseconds}us limit 100000"
+    try:
+        tc_batch(f"qdisc add dev {name} root {rule}" for name in interfaces)
+    except NetworkError as error:
         raise NetworkError(
-            f"this kernel cannot delay links (netem: {_reason(done.stderr)}):"
+            f"this kernel cannot delay links (netem; {error}):"
             " --set fabric.latency_ns=100 for links without a delay,"
             " or use --switch softswitch, which delays by itself"
-        )
+        ) from None
 
 
 def swallow(interfaces: Iterable[str], frames: bool, microseconds: int) -> None:
@@ -236,10 +242,4 @@ def swallow(interfaces: Iterable[str], frames: bool, microseconds: int) -> None:
     else:
         rule = f"tbf {'rate 8bit burst 1 limit 1' if frames else WIDE_OPEN}"
 
-    script = "".join(f"qdisc replace dev {name} root {rule}\n" for name in interfaces)
-    done = subprocess.run(
-        ["tc", "-batch", "-"], input=script, capture_output=True, text=True, check=False
-    )
-
-    if done.returncode:
-        raise NetworkError(f"tc: {_reason(done.stderr)}")
+    tc_batch(f"qdisc replace dev {name} root {rule}" for name in interfaces)

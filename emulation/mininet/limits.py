@@ -70,12 +70,6 @@ def refuse_unsupported(scenario: Scenario) -> None:
 
 def _refuse_failures(failures: Failures) -> None:
     """Raise UnsupportedError for failures that only virtual links know."""
-    if failures.losses:
-        raise UnsupportedError(
-            "failures.losses: real links here lose packets as they like, not by a seed"
-            " (--network virtual or sim)"
-        )
-
     hosts = [event for event in failures.events if event.host or (event.switch or "")[:4] == "edge"]
     if hosts:
         raise UnsupportedError(

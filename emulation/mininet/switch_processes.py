@@ -124,7 +124,8 @@ class Switches:
         One that does not answer while others do holds up nobody: it is silent.
         """
         tree = self.scenario.tree
-        counts = self._books.read(self.target.swallows)
+        has_losses = bool(self.scenario.failures.losses)
+        counts = self._books.read(self.target.swallows or has_losses)
         kernel = {
             switch: {
                 port: counts.get(interface_name(tree, switch, port), InterfaceCounts())

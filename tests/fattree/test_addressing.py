@@ -76,6 +76,9 @@ def test_addresses_of_nobody_belong_to_no_host(address: str) -> None:
         ("core0_0-core0_1", "cores are not linked to each other"),
         ("edge0_0-edge0_0", "edge0_0 leads up to"),
         ("edge0_0", "expected SWITCH-SWITCH"),
+        ("h0_0_0", r'^h0_0_0 is a host\'s link, .* \[failures\] may, by host = "h0_0_0"$'),
+        ("edge0_1 - h0_1_1", r'^edge0_1 - h0_1_1 is a host\'s link, .* host = "h0_1_1"$'),
+        ("h9_0_0-edge0_0", "there is no host h9_0_0"),
         ("spine0_0-agg0_0", "'spine0_0' is not a switch's name: expected edgePOD_I"),
     ],
 )

@@ -175,6 +175,16 @@ def test_a_link_that_was_slowed_by_hand_is_slow_in_the_next_run_and_spared(hand:
     assert source.snapshot().slow == ()
 
 
+def test_hosts_links_are_not_changed_by_hand(hand: Hand) -> None:
+    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    with pytest.raises(AddressError, match="h0_0_0 is a host's link, which no command changes"):
+        source.set_rate("h0_0_0", 0.25)
+    with pytest.raises(AddressError, match="h0_0_0 is a host's link, which no command changes"):
+        source.set_link("h0_0_0", False)
+
+    assert source.snapshot().slow == ()
+
+
 def test_links_of_switches_that_trim_keep_their_rate(hand: Hand) -> None:
     trimming = scenario(transport=Transport(trimming=True))
     source = VirtualSource(trimming, speed=1e-6, clock=hand)

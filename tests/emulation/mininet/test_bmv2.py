@@ -18,7 +18,7 @@ from emulation.mininet.targets import BMV2
 from emulation.mininet.targets.bmv2 import PROGRAM
 from emulation.mininet.targets.bmv2_queues import FIRST_THRIFT_PORT
 from emulation.programs.switch_program import Size, SwitchProgram, built_in
-from fattree.experiment import Scenario
+from fattree.experiment import Controller, Failures, Scenario
 from fattree.policies import POLICIES
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -63,6 +63,24 @@ def test_a_dead_link_is_routed_around_and_its_entries_come_back(tmp_path):
         fabric.change_links(LinkChange(up=frozenset({0})))
         fabric.loop.run(lambda: fabric.installations[-1].took_ps is not None)
         assert [fabric.entries(switch) for switch in range(fabric.tree.switches)] == before
+
+
+@pytest.mark.parametrize("detection", ["announced", "probe"])
+def test_a_link_loses_a_share_of_packets_and_may_fail_as_well(detection, tmp_path):
+    lossy = scenario("ofan").model_copy(
+        update={
+            "failures": Failures(losses=({"link": "edge0_0-agg0_0", "share": 0.1},)),
+            "controller": Controller(detection=detection),
+        },
+        deep=True,
+    )
+    with mininet_fabric(lossy, Setup(BMV2, folder=tmp_path / "ofan")) as fabric:
+        outcome = fabric.run()
+        assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
+        assert not fabric.routed
+        fabric.change_links(LinkChange(down=frozenset({0})))
+        fabric.change_links(LinkChange(up=frozenset({0})))
+        assert fabric.run().accounts.unaccounted == 0
 
 
 @pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c-bm2-ss is not on PATH")

@@ -208,6 +208,8 @@ def test_traffic_can_be_stopped(commands):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
+        (("link", "degrade", "h0_0_0", "--rate", "0.5"), "h0_0_0 is a host's link, which no"),
+        (("link", "restore", "h0_0_0-edge0_0"), "is a host's link, which no command changes"),
         (("link", "down", "edge0_0-core0_0"), "there is no link edge0_0-core0_0"),
         (("link", "up", LINK), f"{LINK} is up already"),
         (("link", "restore", LINK), f"{LINK} is at its full rate already"),
