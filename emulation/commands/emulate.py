@@ -71,7 +71,7 @@ UNHASHED = (
 LEGEND = (
     "p50 to p99.9: flows' times, each from when it could start. E>A to E>H: the longest queue of"
     " the layer in packets (E edge, A aggregation, C core, H host{unreported})."
-    " lost: packets sent into a failed link or a dead switch."
+    " lost: packets sent into a failed link or a dead switch, or lost by chance."
 )
 
 engine_option = click.option(
