@@ -158,7 +158,7 @@ def test_the_engine_is_that_of_the_virtual_network(
         return engine.fabric(*given)
 
     monkeypatch.setattr(experiment_run, "fabric", noted)
-    words = ("compare", str(DEMO), *FAST, "--policies", "ofan", "--engine")
+    words = ("compare", str(DEMO), "--message-bytes", "4KiB", "--policies", "ofan", "--engine")
     out = ("--output", str(tmp_path / "out"))
     done = CliRunner().invoke(ofan.cli, [*words, "python", *out, "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["differences"] == []
