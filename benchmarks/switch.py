@@ -448,6 +448,8 @@ def draw(rows: list[Row], path: Path) -> None:
         axis.set_title(place)
         axis.legend(fontsize=7)
 
+    # Room for the legend above the bars, for both panels.
+    axes[0][0].set_ymargin(0.45)
     axes[0][0].set_ylabel("thousand packets per CPU second")
     figure.tight_layout()
     figure.savefig(path)
