@@ -1,5 +1,6 @@
 """Slow links: when which rate holds, what routes know of it, and what paths are then worth."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,24 @@ def test_an_uplink_weighs_what_its_paths_carry(
     to_pod = known.to_pods()[ends[0], ends[1] // tree.edges_per_pod] * links.edge_agg[ends[1]]
     if to_pod.tolist() != expected:
         assert ends[1] in known.behind_slow_links
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_comes_down_on_parallel_links_is_as_slow_as_the_slowest_that_is_up(
+    failed: bool,
+) -> None:
+    tree = replace(K4, edge_agg_links=2, agg_core_links=2)
+    # Of each first bundle, one link is slow down and the other one up.
+    firsts = (0, tree.edge_links)
+    slow = frozenset(
+        one for link in firsts for one in (SlowLink(link, down=0.25), SlowLink(link + 1, up=0.5))
+    )
+    links = LinkState.without(tree, frozenset(firsts) if failed else frozenset(), slow)
+    up = [0, 4] if failed else [8, 4]
+    down = [8, 8] if failed else [2, 2]
+    for ascent, descent in zip(links.ascents(tree), links.descents(tree), strict=True):
+        assert ascent[0].tolist() == [*up, 8, 8]
+        assert descent[0].tolist() == [*down, 8, 8]
 
 
 @given(st.lists(st.lists(st.integers(0, 4096), min_size=3, max_size=3), min_size=1, max_size=4))
