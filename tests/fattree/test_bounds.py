@@ -116,6 +116,16 @@ def test_a_step_that_waits_for_data_only_begins_when_they_arrive() -> None:
     assert bound_ps(case, chained) == arrival + one_way_ps(timing, 256)
 
 
+def test_a_graphs_busiest_host_sends_without_a_break() -> None:
+    """Three transfers that wait for nothing: each alone is done after a third of the time."""
+    pairs = ((0, 100), (0, 101), (0, 102))
+    case = Scenario(collective=Collective(matrix="pairs", pairs=pairs))
+    found = flows(case)
+    graph = replace(found, share=np.ones(len(found), dtype=np.int64))
+    slots = np.full(len(found), case.slot_ps)
+    assert bound_ps(case, graph, slots) == (3 * 256 - 1) * case.slot_ps
+
+
 @pytest.mark.parametrize("factor", [1, 2])
 def test_paced_gaps_replace_the_slot(factor: int) -> None:
     found = flows(DEFAULT)
