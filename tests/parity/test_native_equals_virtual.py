@@ -124,7 +124,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
         {"packets": Packets(payload_bytes=256)},
         {"fabric": Fabric(k=2)},
         {"fabric": Fabric(k=4, latency_ns=10_000)},
-        {"fabric": Fabric(k=4, latency_ns=0.001)},
+        {"fabric": Fabric(k=4, latency_ns=0.1)},
     ],
     ids=[
         "drops and SACK",
