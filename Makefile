@@ -30,8 +30,8 @@ test: setup  ## all tests but the slow ones (root tests too, where root and Mini
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not root"
 	@bash setup.sh can-mininet && $(BIN)/python -m pytest -q -m "root and not slow" tests/emulation/mininet || bash setup.sh why-not-mininet
 
-test-root: setup  ## the tests that need root and Mininet
-	@$(BIN)/python -m pytest -q -m root tests/emulation/mininet
+test-root: setup  ## the tests that need root and Mininet (ten minutes; ARGS as for test-slow)
+	@$(BIN)/python -m pytest -q -m root tests/emulation/mininet $(ARGS)
 
 # Three workers on two cores: some of these tests wait for a clock.
 test-slow: setup  ## the slow tests (twenty minutes; ARGS="--slice 3/16" runs a sixteenth)

@@ -206,8 +206,8 @@ def test_a_run_that_is_stopped_leaves_nothing_to_the_next(tmp_path):
 
 
 def test_probes_route_around_a_dead_switch_and_use_it_again(tmp_path):
-    # The switch is up again after some 0.7 s: three probes must have missed it before.
-    with running(tmp_path, packets=60, detection="probe", probe_interval_us=150_000) as fabric:
+    # The switch is up again after some 0.5 s: three probes must have missed it before.
+    with running(tmp_path, packets=60, detection="probe", probe_interval_us=80_000) as fabric:
         fabric.switches.may_restart = True
         disturbed(
             fabric,

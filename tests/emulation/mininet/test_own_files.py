@@ -63,15 +63,15 @@ def test_hosts_send_the_packets_of_a_users_function(tmp_path):
     own = AgentPacket(file="my_packet.py", text=(EXPERIMENTS / "my_packet.py").read_text())
     wanted = scenario(agent_packet=own, packets=Packets(header_bytes=66))
     file = OwnProgram(file=str(EXPERIMENTS / "by_path.p4"), like="host_pkt")
-    seen = captured(wanted, tmp_path, own_program(file, 2).program)
+    seen = captured(wanted, tmp_path, own_program(file, wanted.tree).program)
     read = [scenario_packets(wanted).parse(frame) for frame in seen]
     assert None not in read and len(read) >= 2 * 24
     data = sent(read, wanted)
     assert {each.psn for each in data} >= set(range(12)) and len({each.label for each in data}) > 6
-    # Behind UDP stands the path, and the page's function writes no label into UDP itself.
+    # The label is the path behind UDP, and its source port, which switches of ours hash.
     for frame, packet in zip(seen, read, strict=True):
         assert frame[42:46] == packet.label.to_bytes(2, "big") + b"\0\0"
-        assert frame[34:36] == (49152).to_bytes(2, "big")
+        assert frame[34:36] == packet.label.to_bytes(2, "big")
 
 
 def test_hosts_label_packets_by_a_users_rule(tmp_path):
