@@ -120,19 +120,21 @@ def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, 
     port, departure_ps = arrive(
         world, frames, program, desk, switch, came_by, now_ps, key & SLOT_MASK
     )
-    if departure_ps < end_ps:
+    if world.constants.lanes > 0:
+        # What is first in its queue may be behind a packet in the lane, for which the port waits.
+        if port >= 0:
+            waiting = reordered(world, desk.heap, switch, port, start_ps, end_ps, waiting=waiting)
+    elif departure_ps < end_ps:
         desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
         sift_up(desk.heap, waiting)
         waiting += 1
-    elif world.constants.lanes > 0 and port >= 0:
-        waiting = reordered(world, desk.heap, switch, port, start_ps, end_ps, waiting=waiting)
 
     return waiting
 
 
 @inlined
 def reordered(world, heap, switch, port, start_ps, end_ps, waiting):
-    """Put a port's departure right after what overtakes has come; return how many then wait."""
+    """Put a port's departure right after something has come to it; return how many then wait."""
     node = world.switches[at(switch)]
     if port >= node.ports:
         return waiting

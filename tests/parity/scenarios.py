@@ -148,6 +148,15 @@ def fabrics(draw: Any, shape: dict[str, Any], payload: int) -> Fabric:
     )
 
 
+def virtual(drawn: Scenario) -> Scenario:
+    """Return a scenario as virtual networks have it."""
+    # Neither do they age queues, nor are programs built for finer pointers than needed.
+    fresh = drawn.load_balancer.model_copy(
+        update={"queue_staleness_ns": 0, "edge_pointers": None, "agg_pointers": None}
+    )
+    return drawn.model_copy(update={"load_balancer": LoadBalancer(**fresh.model_dump())})
+
+
 @st.composite
 def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collective:
     matrix = draw(

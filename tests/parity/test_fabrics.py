@@ -14,7 +14,7 @@ from emulation.errors import EmulationError
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, LoadBalancer, Scenario
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.policies import POLICIES
 from tests import naive
 from tests.parity import (
@@ -22,7 +22,7 @@ from tests.parity import (
     test_programs_equal_kernels,
     test_virtual_equals_simulator,
 )
-from tests.parity.scenarios import HORIZON_PS, scenarios
+from tests.parity.scenarios import HORIZON_PS, scenarios, virtual
 
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 SHAPES = {
@@ -121,12 +121,7 @@ def test_planes_carry_what_the_plain_model_says(use: str) -> None:
 @given(st.data())
 @settings(LENIENT, max_examples=25)
 def test_scenarios_drawn_at_random_are_the_same(policy: str, data: st.DataObject) -> None:
-    drawn = data.draw(scenarios(policy))
-    # Neither do virtual networks age queues, nor are programs built for finer pointers than needed.
-    fresh = drawn.load_balancer.model_copy(
-        update={"queue_staleness_ns": 0, "edge_pointers": None, "agg_pointers": None}
-    )
-    wanted = drawn.model_copy(update={"load_balancer": LoadBalancer(**fresh.model_dump())})
+    wanted = virtual(data.draw(scenarios(policy)))
     try:
         result = sim.run(wanted, horizon_ps=HORIZON_PS)
     except (FabricError, sim.UnfinishedError):

@@ -29,6 +29,7 @@ from tests.emulation.virtual.python_machine import PythonMachine
 from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING
 
 SMALL = Collective(message_bytes=24 * 4096)
+ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=12 * 4096)
 BREAKS = (
     FailureEvent(link="agg0_0-core0_0", down_ns=1500),
     FailureEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),
@@ -97,6 +98,14 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
             **TRIMMING,
             "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
         },
+        # NACKs wait in lanes of ports whose queues are empty until data come.
+        {"fabric": TIGHT, "collective": ALL_TO_ALL, "transport": TRIMMED_SACK},
+        {
+            "policy": "host_flowlet_ar",
+            "fabric": TIGHT,
+            "collective": ALL_TO_ALL,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "swift"}),
+        },
         {"transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 4})},
         {
             "policy": "host_dr",
@@ -134,6 +143,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
         "trimming and SACK",
         "trimming, waypoints and failures",
         "trimming and NSCC",
+        "trimming all to all",
+        "trimming all to all, flowlets",
         "few ACKs",
         "few ACKs, trimming and waypoints",
         "few ACKs and erasure",

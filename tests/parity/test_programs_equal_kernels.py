@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 import sim
 from emulation.errors import EmulationError, UnsupportedError
@@ -13,6 +15,7 @@ from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.simulated import SimulatedFabric, run
+from fattree.errors import FabricError
 from fattree.experiment import (
     Collective,
     Controller,
@@ -24,7 +27,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from sim import UnfinishedError
-from tests.parity.scenarios import SLOW
+from tests.parity.scenarios import SLOW, scenarios, virtual
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
@@ -81,6 +84,19 @@ def test_every_program_equals_its_kernel_at_k_8(policy: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
+@given(st.data())
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=6)
+def test_scenarios_drawn_at_random_are_the_same(policy: str, data: st.DataObject) -> None:
+    wanted = virtual(data.draw(scenarios(policy)))
+    try:
+        theirs = sim.run(wanted)
+    except (FabricError, UnfinishedError):
+        assume(False)
+    assert_same(run(wanted), theirs)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [16, 32])
 @pytest.mark.parametrize("policy", ["ofan", "host_dr", "jsq", "host_pkt_ar"])
 def test_programs_equal_kernels_in_large_fabrics(policy: str, k: int) -> None:
@@ -90,7 +106,7 @@ def test_programs_equal_kernels_in_large_fabrics(policy: str, k: int) -> None:
 
 def test_repair_and_drops_are_the_same() -> None:
     local = FAILING["G = 2 RTT"].model_copy(update={"local_repair": True})
-    for settings in (
+    for each in (
         {"failures": local},
         {"policy": "switch_pkt", "failures": local},
         {
@@ -100,7 +116,7 @@ def test_repair_and_drops_are_the_same() -> None:
         },
         {"failures": Failures(rate=0.05)},
     ):
-        wanted = scenario(**settings)
+        wanted = scenario(**each)
         assert_same(run(wanted), sim.run(wanted))
 
 
