@@ -22,6 +22,7 @@ from fattree.experiment import (
     Fabric,
     FailureEvent,
     Failures,
+    LoadBalancer,
     Scenario,
     Transport,
 )
@@ -81,6 +82,22 @@ def test_every_program_equals_its_kernel(policy: str, failures: Failures) -> Non
 def test_every_program_equals_its_kernel_at_k_8(policy: str) -> None:
     wanted = scenario(policy, k=8, collective=Collective(message_bytes=64 * 4096))
     assert_same(run(wanted, threads=2), sim.run(wanted))
+
+
+def test_no_window_has_both_what_a_program_marks_and_who_sees_the_mark() -> None:
+    # Links so short that between two packets many windows pass in which nothing happens.
+    short = Fabric(k=4, latency_ns=1)
+    transport = Transport(random_phases=False, packets_per_ack=2)
+    wanted = scenario(
+        fabric=short,
+        collective=Collective(message_bytes=8192),
+        transport=transport,
+        load_balancer=LoadBalancer(ecn_percent=3.3),
+        seed=0,
+    )
+    theirs = sim.run(wanted)
+    assert theirs.ports.marked.sum() > 10
+    assert_same(run(wanted), theirs)
 
 
 @pytest.mark.slow
