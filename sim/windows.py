@@ -90,8 +90,8 @@ def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switche
             if next_ps == NEVER:
                 return STUCK
 
-            # Nothing was handled, so nothing can happen before the next event. A program's egress is
-            # one, a latency before what it does to a packet is seen: not both in one window.
+            # Nothing was handled, so nothing can happen before the next event. A program's egress
+            # is one, a latency before what it does to a packet is seen: not both in one window.
             leaves_ps = next_ps - max(world.constants.latency_ps)
             counters[CLOCK] = max(end_ps, min(leaves_ps, until_ps))
 
