@@ -86,7 +86,7 @@ def test_every_program_equals_its_kernel_at_k_8(policy: str) -> None:
 
 def test_no_window_has_both_what_a_program_marks_and_who_sees_the_mark() -> None:
     # Links so short that between two packets many windows pass in which nothing happens.
-    short = Fabric(k=4, latency_ns=1)
+    short = Fabric(k=4, latency_ns=1, queue_bytes=0, threshold_bytes=83_160)
     transport = Transport(random_phases=False, packets_per_ack=2)
     wanted = scenario(
         fabric=short,
