@@ -69,6 +69,8 @@ def expression(value: ir.Value) -> Json:  # noqa: C901 one line for each kind of
             return _as_bool({"type": "expression", "value": access}, type_)
         case ir.Lookahead(offset, width):
             return {"type": "lookahead", "value": [offset, width]}
+        case ir.Widened(stored):
+            return expression(stored)
 
 
 def _width(type_: ty.Type) -> int:
@@ -133,6 +135,8 @@ def rvalue(value: ir.Value) -> Json:
             return {"type": "runtime_data", "value": index}
         case ir.Num() | ir.FieldRef() | ir.Lookahead():
             return expression(value)
+        case ir.Widened(stored):
+            return rvalue(stored)
         case _:
             return wrapped(expression(value))
 

@@ -116,6 +116,14 @@ class Lookahead:
     type: Type
 
 
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """A stored value as one of a wider type: BMv2 sees the same number, lists need a temporary."""
+
+    value: FieldRef | LastField | ElementField
+    type: Type
+
+
 Value = (
     Num
     | Flag
@@ -128,6 +136,7 @@ Value = (
     | LastField
     | ElementField
     | Lookahead
+    | Widened
 )
 
 # Operands: places

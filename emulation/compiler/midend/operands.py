@@ -7,6 +7,7 @@ for signed types, by the operation two_comp_mod.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from emulation.compiler.diagnostics import Span
 from emulation.compiler.midend import ir
@@ -234,11 +235,24 @@ def cast(value: ir.Value, target: ty.Type) -> ir.Value:
         return ir.Compute("b2d", None, value, target)
     if not isinstance(goal, ty.Bits) or not isinstance(source, ty.Bits):
         return value
-    # Widening with the same sign keeps the number.
-    if goal == source or (goal.signed == source.signed and goal.width > source.width):
+    if goal == source:
         return value
+    if goal.signed == source.signed and goal.width > source.width:
+        return widened(value, target)
 
     return reduce_to(value, target)
+
+
+def widened(value: ir.Value, target: ty.Type) -> ir.Value:
+    """Return a value with a wider type of the same sign, which keeps the number."""
+    match value:
+        # The field stays as narrow as it is stored, while `++` and lists need the new width.
+        case ir.FieldRef() | ir.LastField() | ir.ElementField():
+            return ir.Widened(value, target)
+        case ir.Widened(stored):
+            return ir.Widened(stored, target)
+
+    return replace(value, type=target)
 
 
 # What operands are made of
@@ -278,6 +292,8 @@ def _parts(operand: ir.Operand) -> tuple[ir.Operand, ...]:
             return (condition, then, otherwise)
         case ir.Valid(of):
             return (of,)
+        case ir.Widened(stored):
+            return (stored,)
         case _:
             return ()
 
@@ -292,6 +308,8 @@ def fits(index: ir.Value, size: int) -> bool:
             return mask < size
         case ir.LastIndex():
             return True
+        case ir.Widened(stored):
+            return fits(stored, size)
         case _:
             return not is_signed(index.type) and 1 << ty.width_of(index.type) <= size
 

@@ -17,7 +17,7 @@ from emulation.compiler.midend.externs.call import (
 )
 from emulation.compiler.midend.externs.copies import again_with, clone, preserving
 from emulation.compiler.midend.layout import STANDARD_METADATA
-from emulation.compiler.midend.operands import number
+from emulation.compiler.midend.operands import is_signed, number
 from emulation.compiler.semantics import typed as t
 from emulation.compiler.semantics import types as ty
 from emulation.compiler.semantics.annotations import string_annotation
@@ -154,7 +154,9 @@ def _checksum(call: Call) -> None:
     if not isinstance(target, ir.FieldRef):
         fail("the target needs a field for the checksum", call.arg(2).span)
 
-    inputs = tuple(flatten(data, call.arg(1).span))
+    inputs = tuple(
+        piece for value in flatten(data, call.arg(1).span) for piece in _unwidened(value)
+    )
     for value in inputs:
         if not isinstance(value, ir.FieldRef | ir.Num) or value.type == ty.INT:
             fail(
@@ -173,6 +175,16 @@ def _checksum(call: Call) -> None:
             span=call.span,
         )
     )
+
+
+def _unwidened(value: ir.Value) -> tuple[ir.Value, ...]:
+    """Return a widened field as zeros and the field: no step can run where checksums are."""
+    match value:
+        case ir.Widened(ir.FieldRef() as stored, type_) if not is_signed(type_):
+            zeros = ty.width_of(type_) - ty.width_of(stored.type)
+            return (number(0, ty.Bits(zeros)), stored)
+
+    return (value,)
 
 
 # Each with the blocks in which it may be called.
