@@ -91,12 +91,13 @@ class Rules(NamedTuple):
     packets_per_ack: int
 
 
-# One sending flow. Packet numbers (PSN) count from 0; `resume_ps` ends the pause of an erasure
-# sender, 0 before it; `first_ps` and `done_ps` are NEVER until its first packet leaves, until it is
-# done; `base_ps` is its path's zero-load RTT, before `patient_ps` late holes wait; `window` is in
-# packets times 2**16, as is what NSCC has `owed` it (packets squared). `trimmed` counts packets
-# that NACKs have told of: with SACK those that are to be sent again, from `first_trimmed` on, with
-# erasure codes all; `heard_ps` is when the last ACK or NACK came.
+# One sending flow. Packet numbers (PSN) count from 0; from `resume_ps` on an erasure sender does
+# not stop any more, 0 before its first stop; `highest` is the largest number of which an ACK (with
+# erasure codes also a NACK) has come, -1 before; `first_ps` and `done_ps` are NEVER until its first
+# packet leaves, until it is done; `base_ps` is its path's zero-load RTT, before `patient_ps` late
+# holes wait; `window` is in packets times 2**16, as is what NSCC has `owed` it (packets squared).
+# `trimmed` counts packets that NACKs have told of and that SACK is to send again, from
+# `first_trimmed` on; `heard_ps` is when the last ACK or NACK came.
 SENDER = np.dtype(
     [
         (name, np.int64)

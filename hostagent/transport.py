@@ -103,8 +103,8 @@ def ready_ps(sender, rules, packets):
         return NEVER
 
     if rules.recovery == ERASURE:
-        is_pausing = sender.sent >= sender.packets + sender.trimmed
-        return max(sender.due_ps, sender.resume_ps) if is_pausing else sender.due_ps
+        has_sent_enough = covers(sender)
+        return max(sender.due_ps, sender.resume_ps) if has_sent_enough else sender.due_ps
 
     is_resending = sender.round_next < sender.round_end or trimmed.may_go(sender, rules)
     if is_resending or has_new(sender, rules, packets):
@@ -150,7 +150,7 @@ def asks(sender, rules, packets, psn):
         return True
 
     if rules.recovery == ERASURE:
-        return sender.sent >= sender.packets + sender.trimmed
+        return covers(sender)
 
     if packets[psn & (len(packets) - 1)].state & (RESENT | AGAIN):
         return True
@@ -181,22 +181,44 @@ def new_psn(sender, packets):
 
 @register_jitable
 def next_symbol(sender, rules, packets, now_ps):
-    """Erasure: every packet is a new symbol; the first `packets` of them are followed by a pause.
-
-    It lasts an srtt and is the only one: then the flow sends until it is done. What switches have
-    cut is made up for before the pause, or in it, by as many symbols, which another one follows.
-    """
+    """Erasure: every packet is a new symbol, and any `packets` of them complete the message."""
     psn = new_psn(sender, packets)
+    note_stop(sender, rules, now_ps)
 
+    return psn
+
+
+@register_jitable
+def known_missing(sender):
+    """Erasure: return how many symbols left before one that has arrived, and are not there yet.
+
+    They are lost, cut or only late: the sender cannot tell, and makes up for all of them.
+    """
+    # Cut packets are among them: a NACK has their number, and does not raise the total.
+    return max(sender.highest + 1 - sender.acked, 0)
+
+
+@register_jitable
+def covers(sender):
+    """Erasure: tell whether the message is complete if all arrives of which nothing is known."""
+    return sender.sent - known_missing(sender) >= sender.packets
+
+
+@register_jitable
+def note_stop(sender, rules, now_ps):
+    """Erasure: note when the flow stops for the first time, and how long stops may last.
+
+    Within an srtt of that the flow stops whenever it has sent enough, by what it knows then; later
+    it does not stop before it is done.
+    """
     # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
-    # footnote): within a round trip the ACKs of all that arrived are here. Whoever still needs more
-    # has lost some, cannot know how many of the new ones will be lost, and any are as good.
-    if sender.sent == sender.packets + sender.trimmed:
+    # footnote). Each ACK that shows a gap makes it necessary at once. After a round trip the ACKs
+    # of all that has arrived are here: whoever still needs more has lost what was sent last, which
+    # no later ACK shows, cannot know how many of the next ones will be lost, and any are as good.
+    if sender.resume_ps == 0 and covers(sender):
         sender.resume_ps = now_ps + (
             sender.srtt_ps if sender.srtt_ps >= 0 else 3 * rules.zero_load_rtt_ps
         )
-
-    return psn
 
 
 @register_jitable
@@ -324,7 +346,7 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
         on_spurious(sender, now_ps)
 
     if rules.recovery == ERASURE:
-        count_symbols(sender, packets, psn=psn, total=total)
+        count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)
     else:
         repair(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
 
@@ -343,8 +365,7 @@ def on_nack(sender, rules, packets, psn, total, now_ps):
     sender.heard_ps = now_ps
     if rules.recovery == ERASURE:
         # Any other symbol is as good.
-        sender.trimmed += 1
-        count_symbols(sender, packets, psn=psn, total=total)
+        count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)
     elif trimmed.note(sender, packets, psn):
         skip_to_hole(sender, packets)
         congestion.on_nack(sender, rules, now_ps)
@@ -374,7 +395,7 @@ def on_spurious(sender, now_ps):
 
 
 @register_jitable
-def count_symbols(sender, packets, psn, total):
+def count_symbols(sender, rules, packets, psn, total, now_ps):
     """Erasure: believe the receiver's count, so that a lost ACK costs nothing."""
     # Beyond the ring the entry is another packet's by now.
     if psn + len(packets) >= sender.sent:
@@ -382,6 +403,9 @@ def count_symbols(sender, packets, psn, total):
 
     # ACKs overtake each other under spraying: the largest count is the newest.
     sender.acked = max(sender.acked, total)
+    sender.highest = max(sender.highest, psn)
+    # What was only late has arrived: the flow may have sent enough without sending now.
+    note_stop(sender, rules, now_ps)
 
 
 @register_jitable

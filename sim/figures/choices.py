@@ -249,8 +249,8 @@ FIGURE = Figure(
     caption=(
         "Every choice that we had to make, both ways: what moves no scheme is robust. ACKs' start "
         "half a schedule behind data (Ofan), how often Switch Pkt takes a new order and where a "
-        "queue's ECN is read (when a packet joins it) are fixed in the programs, the one pause of "
-        "an erasure sender is the rule itself: they have no row. Exploring packets make no "
+        "queue's ECN is read (when a packet joins it) are fixed in the programs, when an erasure "
+        "sender stops is the rule itself: they have no row. Exploring packets make no "
         "difference before the first ACK, when labels are random anyway, and after a freeze of "
         "10 ms nothing is left to explore with."
     ),

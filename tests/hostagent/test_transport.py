@@ -32,7 +32,7 @@ def test_jitter_stays_below_its_share_of_the_gap() -> None:
     assert min(extra) >= 0 and max(extra) < GAP_PS // 2 and len(set(extra)) > 50
 
 
-def test_erasure_pauses_when_the_message_is_out_and_is_done_with_the_last_ack(
+def test_erasure_stops_when_the_message_is_out_and_is_done_with_the_last_ack(
     erasure: Sender,
 ) -> None:
     for psn in range(16):
@@ -53,7 +53,7 @@ def test_erasure_any_packets_complete_the_message(erasure: Sender) -> None:
     assert erasure.ack(16, 3 * RTT)
 
 
-def test_erasure_pauses_once_and_for_one_srtt(erasure: Sender) -> None:
+def test_erasure_stops_for_one_srtt_after_its_first_stop(erasure: Sender) -> None:
     for _ in range(15):
         erasure.send()
     erasure.ack(0, RTT)
@@ -65,6 +65,29 @@ def test_erasure_pauses_once_and_for_one_srtt(erasure: Sender) -> None:
         erasure.send()
         resumed.append(erasure.ready_ps())
     assert resumed == [last + RTT + number * GAP_PS for number in range(6)]
+
+
+def test_erasure_an_ack_that_shows_a_gap_lets_one_more_go_at_once(erasure: Sender) -> None:
+    for _ in range(16):
+        erasure.send()
+    stopped_until_ps = erasure.ready_ps()
+    erasure.ack(0, RTT)
+    assert erasure.ready_ps() == stopped_until_ps
+    # 1 and 2 are lost, or late.
+    erasure.ack(3, RTT + 3 * GAP_PS)
+    for _ in range(2):
+        assert erasure.ready_ps() == erasure.state.due_ps < stopped_until_ps
+        erasure.send(RTT + 3 * GAP_PS)
+    assert erasure.ready_ps() == stopped_until_ps
+
+
+def test_erasure_a_late_arrival_takes_back_what_was_missing(erasure: Sender) -> None:
+    for _ in range(16):
+        erasure.send()
+    erasure.ack(1, RTT + GAP_PS)
+    assert erasure.ready_ps() == erasure.state.due_ps
+    erasure.ack(0, RTT + 2 * GAP_PS)
+    assert erasure.ready_ps() > erasure.state.due_ps
 
 
 def test_erasure_a_lost_ack_costs_nothing(erasure: Sender) -> None:

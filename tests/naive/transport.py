@@ -163,8 +163,8 @@ class Recovery(Protocol):
 class Erasure:
     """Every packet is a new symbol, and any `packets` of them complete the message.
 
-    Having sent as many, and one more for each that a switch has cut, the sender pauses once, for an
-    srtt; then it sends until it is done.
+    The sender goes on while what is under way, if all of it arrives, does not complete the message.
+    An srtt after it first stood still it no longer waits for news.
     """
 
     packets: int
@@ -172,39 +172,55 @@ class Erasure:
     timer: Timer
     pacer: Pacer
     acked: int = 0
-    trimmed: int = 0
-    pause_ends_ps: int = 0
+    heard_of: int = 0
+    patience_ends_ps: int | None = None
+
+    @property
+    def is_enough(self) -> bool:
+        """Tell whether all that may still arrive completes the message.
+
+        Of the first `heard_of` packets only those arrive any more that have.
+        """
+        under_way = self.memory.count - max(self.heard_of, self.acked)
+        return self.acked + under_way >= self.packets
 
     def ready_ps(self) -> int:
-        if self.memory.count < self.packets + self.trimmed:
-            return self.pacer.due_ps
-        return max(self.pacer.due_ps, self.pause_ends_ps)
+        if self.is_enough and self.patience_ends_ps is not None:
+            return max(self.pacer.due_ps, self.patience_ends_ps)
+        return self.pacer.due_ps
 
     def send(self, label: int, now_ps: int) -> int:
         psn = self.memory.add(label, now_ps)
         self.pacer.sent(now_ps)
-        if self.memory.count == self.packets + self.trimmed:
-            self.pause_ends_ps = now_ps + self.timer.pause_ps
+        self.look(now_ps)
         return psn
 
     def asks(self, psn: int) -> bool:
-        return self.memory.count >= self.packets + self.trimmed
+        return self.is_enough
+
+    def look(self, now_ps: int) -> None:
+        """Begin to be patient, once, when enough is under way."""
+        if self.is_enough and self.patience_ends_ps is None:
+            self.patience_ends_ps = now_ps + self.timer.pause_ps
 
     def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         if self.memory.knows(psn):
             packet = self.memory.at(psn)
             packet.is_acked = True
             self.timer.sample(now_ps - packet.sent_ps)
-
-        # An older ACK with a smaller count may arrive later.
-        self.acked = max(self.acked, total)
-        return self.acked >= self.packets
+        return self.hear(psn, total, now_ps)
 
     def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
-        self.trimmed += 1
         if self.memory.knows(psn):
             self.memory.at(psn).is_acked = True
+        return self.hear(psn, total, now_ps)
+
+    def hear(self, psn: int, total: int, now_ps: int) -> bool:
+        """Learn how far packets have come, and how many of them; return whether that is all."""
+        # An older ACK with a smaller count may arrive later.
         self.acked = max(self.acked, total)
+        self.heard_of = max(self.heard_of, psn + 1)
+        self.look(now_ps)
         return self.acked >= self.packets
 
 

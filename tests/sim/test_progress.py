@@ -80,7 +80,7 @@ def test_a_bar_moves_within_a_run_and_ends_at_the_whole(monkeypatch: pytest.Monk
 
 def test_whoever_watches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "TELL_SECONDS", 0.0)
-    scenario = Scenario(policy="jsq", collective=Collective(message_bytes=1 << 20))
+    scenario = Scenario(policy="jsq", collective=Collective(message_bytes=4 << 20))
     seen: list[float] = []
     plain, watched = run(scenario), run(scenario, on_progress=seen.append)
     assert seen
