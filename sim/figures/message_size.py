@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
 from sim.report import schemes, style
-from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.claims import POINT, decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid, slug
 from sim.report.schemes import BEST, KIB, MIB, mean_of, names, not_so, percent, where
-from sim.report.statistics import Estimate, every, paired
+from sim.report.statistics import Estimate, every, one_direction, opposite, paired
 
 ATA = "all-to-all"
 PERMUTATION = "permutation"
@@ -100,7 +100,9 @@ def claims(data: Data) -> list[Verdict]:
     frozen = {size: mean_of(rows, FREEZING, "freezes").mean for size, rows in own.items()}
     turn = lowest_from(increases)
     checks: dict[str, bool | None] = {
-        "no pair changes direction": every(one_direction(sizes) for sizes in gaps.values()),
+        "no pair changes direction": every(
+            one_direction(sizes.values(), POINT) for sizes in gaps.values()
+        ),
         "gaps shrink from their peak on": every(
             # Where Host Pkt AR rises again is the claim's third part.
             shrinks(values, until=turn if FREEZING in pair else max(increases))
@@ -137,7 +139,8 @@ def claims(data: Data) -> list[Verdict]:
                 )
                 + f"; Host Pkt AR with a timer floor of one RTT instead of three: {impatient}"
             ),
-            seeds=schemes.seeds_of(frame),
+            seeds=min(map(schemes.seeds_of, dict(_sizes(frame)).values())),
+            needs=lambda scenario: scenario.name == slug(PERMUTATION),
         )
     ]
 
@@ -160,12 +163,6 @@ def _gap_values(frame: pl.DataFrame) -> dict[tuple[str, str], dict[int, Values]]
     }
 
 
-def one_direction(sizes: Mapping[int, Estimate]) -> bool | None:
-    """Return whether a pair never differs both ways, None where no size tells it apart."""
-    signs = {found.mean > 0 for found in sizes.values() if found.differs}
-    return len(signs) == 1 if signs else None
-
-
 def shrinks(gaps: Mapping[int, Values], until: int) -> bool | None:
     """Return whether a pair's gap falls from its peak on, up to a size.
 
@@ -177,8 +174,10 @@ def shrinks(gaps: Mapping[int, Values], until: int) -> bool | None:
     if len(after) == 1:
         return False
 
-    rising = any(paired(gaps[b], gaps[a]).low > 0 for a, b in pairwise(after))
-    return every([not rising, paired(gaps[after[-1]], gaps[peak]).below(0)])
+    steps = [paired(gaps[b], gaps[a]) for a, b in pairwise(after)]
+    falls = every(opposite(step.above(0, POINT)) for step in steps)
+
+    return every([falls, paired(gaps[after[-1]], gaps[peak]).below(0, POINT)])
 
 
 def lowest_from(increases: Mapping[int, Values]) -> int:
@@ -191,7 +190,7 @@ def lowest_from(increases: Mapping[int, Values]) -> int:
 def rises(increases: Mapping[int, Values], turn: int) -> bool | None:
     """Return whether the increase at the largest size is above its minimum's."""
     last = max(increases)
-    return False if turn == last else paired(increases[last], increases[turn]).above(0)
+    return False if turn == last else paired(increases[last], increases[turn]).above(0, POINT)
 
 
 def _sizes(frame: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:

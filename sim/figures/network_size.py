@@ -8,10 +8,11 @@ import polars as pl
 
 from fattree.experiment import Scenario
 from sim.report import schemes, style
-from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.claims import CLAIMS, decide
+from sim.report.figure import Data, Figure, Preset, Verdict, grid, slug
+from sim.report.looks import Needs
 from sim.report.schemes import BEST, mean_of, names, not_so, percent, where
-from sim.report.statistics import Estimate, every
+from sim.report.statistics import Estimate, every, one_direction, opposite
 
 ATA = "all-to-all"
 PERMUTATION = "permutation"
@@ -26,6 +27,11 @@ LARGEST = 64
 # "Magnitude holds", by a factor of ours.
 FACTOR = 2
 POINT = 0.01
+# What is nearer to the factor than this is not within it.
+NEAR = 0.25
+
+
+Gaps = Mapping[tuple[str, str], Mapping[int, Estimate]]
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
@@ -97,8 +103,34 @@ def claims(data: Data) -> list[Verdict]:
                 f"at {_largest(data)['hosts'][0]} hosts (fewer seeds)"
             ),
             seeds=min(_fewest(frame) for frame in frames.values()),
+            needs=_undecided(gaps),
         )
     ]
+
+
+def _undecided(gaps: Mapping[str, Gaps]) -> Needs:
+    """Return what tells the sizes at which a pair or a gap is not decided, of both matrices."""
+    wanted = {
+        (slug(panel), hosts)
+        for panel, found in gaps.items()
+        for pair, sizes in found.items()
+        for hosts in _unsure(pair, sizes)
+    }
+    return lambda scenario: (scenario.name, scenario.tree.hosts) in wanted
+
+
+def _unsure(pair: tuple[str, str], sizes: Mapping[int, Estimate]) -> list[int]:
+    turning = one_direction(sizes.values(), CLAIMS["C10"].margin) is None
+    open_ = [
+        hosts
+        for hosts, gap in sizes.items()
+        if turning and not gap.differs and not gap.alike(CLAIMS["C10"].margin)
+    ]
+    if gaps_stay({pair: sizes}) is None:
+        ranked = sorted(sizes, key=lambda hosts: abs(sizes[hosts].mean))
+        open_ += [ranked[0], ranked[-1]]
+
+    return open_
 
 
 WHY = (
@@ -122,9 +154,6 @@ def judged(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("seed").n_unique().over("hosts") > 1)
 
 
-Gaps = Mapping[tuple[str, str], Mapping[int, Estimate]]
-
-
 def pair_gaps(frame: pl.DataFrame) -> dict[tuple[str, str], dict[int, Estimate]]:
     """Return the paired difference of every two schemes at every size that is judged."""
     rows = judged(frame)
@@ -140,14 +169,9 @@ def pair_gaps(frame: pl.DataFrame) -> dict[tuple[str, str], dict[int, Estimate]]
 def same_direction(gaps: Gaps) -> bool | None:
     """Return whether no pair that differs one way at a size differs the other way at another.
 
-    None where no size tells a pair apart.
+    None where that is not decided; turning by less than the margin is none.
     """
-    return every(_one_direction(list(sizes.values())) for sizes in gaps.values())
-
-
-def _one_direction(differences: Sequence[Estimate]) -> bool | None:
-    signs = {found.mean > 0 for found in differences if found.differs}
-    return len(signs) == 1 if signs else None
+    return every(one_direction(sizes.values(), CLAIMS["C10"].margin) for sizes in gaps.values())
 
 
 def gaps_stay(gaps: Gaps, factor: float = FACTOR) -> bool | None:
@@ -165,13 +189,13 @@ def abs_(found: Estimate) -> Estimate:
 def _stays(sizes: Sequence[Estimate], factor: float) -> bool | None:
     widest = max(sizes, key=lambda found: found.mean)
     narrowest = min(sizes, key=lambda found: found.mean)
-    if widest.mean < POINT:
+    if widest.high < POINT or widest.high <= factor * narrowest.low:
         return True
 
-    if widest.high <= factor * narrowest.low:
-        return True
-
-    return False if widest.low > factor * max(narrowest.high, 0) else None
+    # An interval that the line of a point goes through leaves open whether the gap counts.
+    is_wide = widest.above(POINT, POINT / 10)
+    is_apart = widest.low > (factor - NEAR) * max(narrowest.high, 0)
+    return opposite(every([is_wide, is_apart or None]))
 
 
 def by_size(frame: pl.DataFrame) -> dict[int, dict[str, float]]:

@@ -9,10 +9,10 @@ import polars as pl
 from fattree.experiment import Scenario
 from fattree.topology import FatTree
 from sim.report import style
-from sim.report.claims import decide
+from sim.report.claims import CLAIMS, decide
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
 from sim.report.schemes import INTER_POD, of_policy, seeds_of, where
-from sim.report.statistics import Estimate, estimate, rank_correlation
+from sim.report.statistics import Estimate, apart, estimate, every, rank_correlation
 
 # The paper's figure has the second over the first.
 PAIR = ("host_dr", "ofan")
@@ -89,9 +89,9 @@ def claims(data: Data) -> list[Verdict]:
     ]
 
 
-def grows(trend: float, first: Estimate, last: Estimate) -> bool:
+def grows(trend: float, first: Estimate, last: Estimate) -> bool | None:
     """Return whether a ratio rises: by ranks, and from the smallest to the largest size."""
-    return trend > 0.5 and last.low > first.high
+    return every([trend > 0.5, apart(last, first).above(0, CLAIMS["C21"].margin)])
 
 
 def _listed(found: dict[int, Estimate]) -> str:

@@ -24,8 +24,9 @@ from sim.report import files
 from sim.report.contents import BEYOND, EDITIONS, FIGURES, Edition, figure
 from sim.report.drawing import draw
 from sim.report.figure import Data, Figure, Level, Preset
-from sim.report.gather import Machines, batches, collect, compute
+from sim.report.gather import Asked, Machines, batches, collect, compute, follow
 from sim.report.gather import Progress as Report
+from sim.report.looks import LOOKS
 from sim.report.page import Judged, counts, judge, surroundings
 from sim.report.stored import MadeWith, stored
 
@@ -159,11 +160,18 @@ def report(
         else:
             preset = Preset(level or "default", seed)
             machines = Machines(jobs or processors(), scheduler)
+            folder = output / files.STORES
             began = time.monotonic()
-            ran = 0 if draw_only else simulate(figures, preset, output / files.STORES, machines)
-            wall_s = files.wall_s(output / files.STORES, time.monotonic() - began if ran else 0)
-            found = collect(figures, preset, output / files.STORES)
-            made = made_with(edition, preset, wall_s, figures, found)
+            ran = 0
+
+            def fetch(asked: Asked) -> dict[str, Data]:
+                nonlocal ran
+                ran += 0 if draw_only else simulate(figures, asked, folder, machines)
+                return collect(figures, asked, preset, folder)
+
+            found, looks = follow(figures, preset, edition.claims, fetch, tell_look)
+            wall_s = files.wall_s(folder, time.monotonic() - began if ran else 0)
+            made = made_with(edition, preset, wall_s, figures, found, looks)
 
         drawn = [
             draw(each, found[each.name], output / files.PICTURES, edition.claims)
@@ -194,14 +202,20 @@ def _figures(edition: Edition, names: Sequence[str]) -> list[Figure]:
     return [figure(name) for name in edition.figures if not names or name in names]
 
 
-def simulate(figures: Sequence[Figure], preset: Preset, folder: Path, machines: Machines) -> int:
+def tell_look(look: int, undecided: Sequence[str], runs: int) -> None:
+    """Say that there is a further look, who wants it, and its runs."""
+    claims = ", ".join(undecided)
+    click.echo(f"look {look} of {LOOKS}, {runs:,} more runs to decide {claims}", err=True)
+
+
+def simulate(figures: Sequence[Figure], asked: Asked, folder: Path, machines: Machines) -> int:
     """Run what the figures need and the stores lack; return how many runs that were."""
     # Compiled here, once: processes that start together would each compile the engine.
     if machines.scheduler is None:
         prepare()
 
     with reporting() as progress:
-        return compute(batches(figures, preset, folder), machines, progress)
+        return compute(batches(figures, asked, folder), machines, progress)
 
 
 def made_with(
@@ -210,6 +224,7 @@ def made_with(
     wall_s: float,
     figures: Sequence[Figure],
     found: Mapping[str, Data],
+    looks: Mapping[str, tuple[int, int]],
 ) -> MadeWith:
     """Return what a report is made with; what runs cost is counted once for each."""
     # Figures share runs under names of their own: what was measured and the rest of the scenario
@@ -235,6 +250,7 @@ def made_with(
         environment=surroundings(),
         missing={each.name: found[each.name].missing for each in figures},
         edition=edition.slug,
+        looks={claim: list(look) for claim, look in looks.items()},
     )
 
 

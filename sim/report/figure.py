@@ -20,6 +20,7 @@ from pydantic import Field
 
 from fattree.experiment import Scenario, Settings
 from fattree.record import Record
+from sim.report.looks import Needs
 from sim.store import plain
 
 T = TypeVar("T")
@@ -153,7 +154,8 @@ class Verdict:
     `ours` has numbers with spread and seeds; `paper` the paper's; `why` and `evidence` explain all
     but a plain "holds". `seeds` are the fewest that any part of it was decided with, None where
     nothing is drawn at random. `panel` is the picture that shows it, by default the one that the
-    claim names first.
+    claim names first. `needs` tells which of the figure's scenarios want more seeds if it is not
+    decided; all of them without it.
     """
 
     claim: str
@@ -165,6 +167,7 @@ class Verdict:
     criterion: str = ""
     seeds: int | None = None
     panel: str = ""
+    needs: Needs = lambda scenario: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +236,12 @@ def variant_of(scenario: Scenario) -> str:
             return name
 
     return scenario.policy
+
+
+def parts(*names: str) -> Needs:
+    """Return what tells the scenarios of these parts of a figure."""
+    wanted = {slug(name) for name in names}
+    return lambda scenario: scenario.name in wanted
 
 
 def slug(name: str) -> str:

@@ -4,7 +4,8 @@ Early seeds and small runs come first, so a report that was interrupted has all 
 seeds, not fewer figures.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -15,7 +16,9 @@ from fattree.record import Record
 from sim import sweeps
 from sim.cluster import connected
 from sim.cost import packet_hops
-from sim.report.figure import Data, Figure, Measured, Preset
+from sim.report.claims import Claim, sure
+from sim.report.figure import FEW, Data, Figure, Measured, Preset, Verdict
+from sim.report.looks import LOOKS, more_seeds
 from sim.store import Store, run_key
 
 # Between a permutation of 16 MB on 128 hosts, with 6 million packet-hops, and their all-to-all of
@@ -28,6 +31,8 @@ PASSES = (3, 6)
 # The store of runs that no figure measures more of: figures share them.
 PLAIN = "runs"
 
+# What each figure asks for, by its name: those of the first look, then ever more seeds.
+Asked = Mapping[str, Sequence[Scenario]]
 # report(what, done, total): in packet-hops, roughly.
 Progress = Callable[[str, float, float], None]
 
@@ -50,7 +55,12 @@ class Machines:
     scheduler: str | None = None
 
 
-def batches(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str, Batch]:
+def first_look(figures: Iterable[Figure], preset: Preset) -> dict[str, Sequence[Scenario]]:
+    """Return what every figure asks for first."""
+    return {figure.name: figure.scenarios(preset) for figure in figures}
+
+
+def batches(figures: Iterable[Figure], asked: Asked, folder: Path) -> dict[str, Batch]:
     """Return the figures' distinct scenarios by the function that runs them, in running order."""
     runs: dict[str, sweeps.Run] = {}
     wanted: dict[str, dict[str, Scenario]] = {}
@@ -59,7 +69,7 @@ def batches(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str
         runs[name] = figure.measure or sweeps.simulate
         # By key: the same run under the names of several figures' parts is computed once.
         wanted.setdefault(name, {}).update(
-            (run_key(scenario), scenario) for scenario in figure.scenarios(preset)
+            (run_key(scenario), scenario) for scenario in asked[figure.name]
         )
 
     # The cheapest store first: after a minute most figures have something to show.
@@ -159,16 +169,17 @@ def _pending(batch: Batch) -> list[Scenario]:
     ]
 
 
-def collect(figures: Iterable[Figure], preset: Preset, folder: Path) -> dict[str, Data]:
+def collect(
+    figures: Iterable[Figure], asked: Asked, preset: Preset, folder: Path
+) -> dict[str, Data]:
     """Return every figure's data from the stores.
 
     Seeds with runs that are not there yet are left out, part by part.
     """
-    return {figure.name: _data(figure, preset, folder) for figure in figures}
+    return {figure.name: _data(figure, asked[figure.name], preset, folder) for figure in figures}
 
 
-def _data(figure: Figure, preset: Preset, folder: Path) -> Data:
-    scenarios = tuple(figure.scenarios(preset))
+def _data(figure: Figure, scenarios: Sequence[Scenario], preset: Preset, folder: Path) -> Data:
     keys = [run_key(scenario) for scenario in scenarios]
     path = folder / f"{figure.measure_id or PLAIN}.sqlite"
     records: dict[str, Record] = {}
@@ -200,3 +211,68 @@ def _data(figure: Figure, preset: Preset, folder: Path) -> Data:
         ),
         missing=len(scenarios) - len(kept),
     )
+
+
+def follow(
+    figures: Sequence[Figure],
+    preset: Preset,
+    claims: Mapping[str, Claim],
+    fetch: Callable[[Asked], dict[str, Data]],
+    tell: Callable[[int, Sequence[str], int], None] = lambda look, undecided, runs: None,
+) -> tuple[dict[str, Data], dict[str, tuple[int, int]]]:
+    """Look at the figures' data, with more seeds for what is undecided, until nothing is.
+
+    Returns the data, and for each claim the look that decided it and the most seeds that it had
+    asked for by then. `tell` hears of each further look, the claims that want it, and its runs.
+    """
+    first: Asked = first_look(figures, preset)
+    asked = first
+    found = fetch(asked)
+    looks = dict.fromkeys(claims, (1, 0))
+
+    for look in range(2, LOOKS + 1):
+        # A mere look decides nothing anyway, and what is not finished yet wants no more.
+        if preset.level == "quick" or any(data.missing for data in found.values()):
+            break
+
+        open_ = {each.name: undecided(each, found[each.name], claims) for each in figures}
+        more = {
+            each.name: more_seeds(
+                asked[each.name],
+                first[each.name],
+                [verdict.needs for verdict in open_[each.name]],
+            )
+            for each in figures
+        }
+        runs = sum(len(more[name]) - len(asked[name]) for name in asked)
+        if not runs:
+            break
+
+        wanted = {verdict.claim for verdicts in open_.values() for verdict in verdicts}
+        tell(look, sorted(wanted), runs)
+        asked = more
+        for claim in wanted:
+            looks[claim] = look, _most_seeds(asked, open_, claim)
+
+        found = fetch(asked)
+
+    return found, looks
+
+
+def undecided(figure: Figure, data: Data, claims: Mapping[str, Claim]) -> list[Verdict]:
+    """Return the verdicts of a figure that want more seeds."""
+    verdicts = [sure(verdict, claims) for verdict in figure.claims(data)] if data.records else []
+    return [verdict for verdict in verdicts if verdict.verdict == FEW]
+
+
+def _most_seeds(asked: Asked, open_: Mapping[str, Sequence[Verdict]], claim: str) -> int:
+    """Return how many seeds have the scenarios with the most, of those that a claim needs."""
+    counts = Counter(
+        scenario.model_copy(update={"seed": 0}).model_dump_json()
+        for name, verdicts in open_.items()
+        for verdict in verdicts
+        if verdict.claim == claim
+        for scenario in asked[name]
+        if verdict.needs(scenario)
+    )
+    return max(counts.values(), default=0)

@@ -21,6 +21,7 @@ from sim.report.claims import Claim, combined
 from sim.report.contents import Edition
 from sim.report.drawing import Drawn, smaller
 from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
+from sim.report.looks import ERROR, LEVEL, LOOKS
 from sim.report.stored import MadeWith
 from sim.store import model_version
 
@@ -105,6 +106,7 @@ def render(
         preset=made.preset,
         scope=edition.scope[made.preset.level],
         made=made,
+        rule={"looks": LOOKS, "level": f"{100 * LEVEL:.1f}", "together": f"{100 * (1 - ERROR):g}"},
         missing=sum(part.data.missing for part in drawn),
     )
 
@@ -184,6 +186,7 @@ def claims_frame(judged: Sequence[Judged]) -> pl.DataFrame:
             "criterion": verdict.criterion or claim.claim.criterion,
             "set_by": claim.claim.set_by,
             "seeds": verdict.seeds,
+            "margin": claim.claim.margin_text,
             "changed_criterion": bool(verdict.criterion),
             "figure": figure,
             "verdict": verdict.verdict,

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sim.report.claims import POINT
 from sim.report.statistics import Estimate, estimate, every, paired
 from sim.report.style import label
 
@@ -94,24 +95,29 @@ def log_ratio(frame: pl.DataFrame, first: str, second: str) -> Estimate:
 
 
 def below(
-    frame: pl.DataFrame, first: str, second: str, column: str = "sending_increase"
+    frame: pl.DataFrame,
+    first: str,
+    second: str,
+    column: str = "sending_increase",
+    margin: float = POINT,
 ) -> bool | None:
     """Return whether the first's values are lower: on which side of 0 paired differences lie.
 
-    None where their interval includes 0.
+    They are not where they are shown to be higher, or lower by less than the margin. None where the
+    interval does not decide.
     """
-    found = difference(frame, first, second, column)
-    if not found.differs:
-        return None
-
-    return found.mean < 0
+    return difference(frame, first, second, column).below(0, margin)
 
 
 def lowest(
-    frame: pl.DataFrame, first: str, others: Iterable[str], column: str = "sending_increase"
+    frame: pl.DataFrame,
+    first: str,
+    others: Iterable[str],
+    column: str = "sending_increase",
+    margin: float = POINT,
 ) -> bool | None:
     """Return whether a load balancer is below each of the others."""
-    return every(below(frame, first, other, column) for other in others if other != first)
+    return every(below(frame, first, other, column, margin) for other in others if other != first)
 
 
 def order(
@@ -122,14 +128,21 @@ def order(
 
 
 def seeds_of(frame: pl.DataFrame) -> int:
-    """Return how many seeds a frame has."""
-    return frame["seed"].n_unique()
+    """Return how many seeds a frame has of the load balancer with the fewest."""
+    seeds = frame.group_by("policy").agg(pl.col("seed").n_unique())["seed"]
+    return int(seeds.min() or 0)  # type: ignore[arg-type]
 
 
 def percent(value: Estimate, digits: int = 1) -> str:
     """Return a share as per cent with its interval."""
     half = "" if isnan(value.half) else f" ± {100 * value.half:.{digits}f}"
     return f"{100 * value.mean:.{digits}f}{half} %"
+
+
+def versus(value: Estimate, margin: float, digits: int = 1) -> str:
+    """Return a difference with its interval, and whether it is shown to be below a margin."""
+    shown = f" (no difference above {100 * margin:g} points)" if value.alike(margin) else ""
+    return percent(value, digits) + ("" if value.differs else shown)
 
 
 def listed(

@@ -1,4 +1,7 @@
-"""What criteria are made of: means with 95 % intervals, paired differences, exponents, ranks."""
+"""What criteria are made of: means with intervals, paired differences, exponents, ranks.
+
+An interval is that of one look (`sim.report.looks`): those of all looks together hold with 95 %.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,19 +10,12 @@ from math import isnan, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom; beyond, the normal's,
-# which is at most 4 % too small there. Figures have 10 seeds as in the paper, few have over 31.
-STUDENT_T = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-NORMAL = 1.960
+from sim.report.looks import quantile
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean, half the width of its 95 % interval, and the number of values.
+    """A mean, half the width of its interval, and the number of values.
 
     The half width of one value is unknown (nan).
     """
@@ -49,27 +45,55 @@ class Estimate:
         """Return half the width to draw: none where it is unknown."""
         return 0 if isnan(self.half) else self.half
 
-    def below(self, limit: float) -> bool | None:
-        """Return whether the value is below a limit, None where the interval does not decide."""
-        if self.high <= limit:
+    def below(self, limit: float, margin: float = 0) -> bool | None:
+        """Return whether the value is below a limit, None where the interval does not decide.
+
+        It is not where it is shown to be above, or below by less than the margin.
+        """
+        # With a margin the line itself is not enough: what is equal is not below.
+        if self.high < limit or (self.high == limit and not margin):
             return True
 
-        return False if self.low > limit else None
+        return False if self.low > limit - margin else None
 
-    def above(self, limit: float) -> bool | None:
-        """Return whether the value is above a limit, None where the interval does not decide."""
-        if self.low >= limit:
+    def above(self, limit: float, margin: float = 0) -> bool | None:
+        """Return whether the value is above a limit, as `below`."""
+        if self.low > limit or (self.low == limit and not margin):
             return True
 
-        return False if self.high < limit else None
+        return False if self.high < limit + margin else None
 
-    def within(self, low: float, high: float) -> bool | None:
-        """Return whether the value lies between limits, None where the interval does not decide."""
-        return every([self.above(low), self.below(high)])
+    def within(self, low: float, high: float, margin: float = 0) -> bool | None:
+        """Return whether the value lies between limits, as `below`."""
+        return every([self.above(low, margin), self.below(high, margin)])
+
+    def alike(self, margin: float) -> bool:
+        """Return whether the value is shown to be no further from 0 than a margin."""
+        return -margin < self.low and self.high < margin
 
     def __format__(self, spec: str) -> str:
         half = "" if isnan(self.half) else f" ± {self.half:{spec or '.2f'}}"
         return f"{self.mean:{spec or '.2f'}}{half}"
+
+
+def opposite(check: bool | None) -> bool | None:
+    """Return whether a check does not hold, None where that is not decided."""
+    return None if check is None else not check
+
+
+def one_direction(differences: Iterable[Estimate], margin: float) -> bool | None:
+    """Return whether a difference never turns: above 0 here and below it there.
+
+    Turning by less than the margin, as far as intervals show, is none.
+    """
+    given = list(differences)
+    if any(found.low > 0 for found in given) and any(found.high < 0 for found in given):
+        return False
+
+    # Without an interval (one seed) nothing is shown.
+    never_above = all(found.high < margin for found in given)
+    never_below = all(found.low > -margin for found in given)
+    return True if never_above or never_below else None
 
 
 def every(checks: Iterable[bool | None]) -> bool | None:
@@ -81,19 +105,14 @@ def every(checks: Iterable[bool | None]) -> bool | None:
     return None if None in given else True
 
 
-def student_t(degrees: int) -> float:
-    """Return the two-sided 95 % quantile."""
-    return STUDENT_T[degrees - 1] if degrees <= len(STUDENT_T) else NORMAL
-
-
 def estimate(values: ArrayLike) -> Estimate:
-    """Return the mean with its 95 % interval (Student's t)."""
+    """Return the mean with its interval (Student's t)."""
     given = np.asarray(values, dtype=float)
     if len(given) < 2:
         return Estimate(float(given.mean()), float("nan"), len(given))
 
     # The mean is estimated too, so both the variance and the quantile have one degree less.
-    half = student_t(len(given) - 1) * float(given.std(ddof=1)) / sqrt(len(given))
+    half = quantile(len(given) - 1) * float(given.std(ddof=1)) / sqrt(len(given))
     return Estimate(float(given.mean()), half, len(given))
 
 
@@ -102,8 +121,11 @@ def paired(first: ArrayLike, second: ArrayLike) -> Estimate:
 
     Both are in the order of the same seeds.
     """
-    # One seed gives every scheme the same matrix and failures: what these do to both cancels.
-    return estimate(np.asarray(first, dtype=float) - np.asarray(second, dtype=float))
+    # One seed gives every scheme the same matrix and failures: what these do to both cancels. One
+    # of them may have been given more seeds for another claim.
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    both = min(len(a), len(b))
+    return estimate(a[:both] - b[:both])
 
 
 def apart(first: Estimate, second: Estimate) -> Estimate:
@@ -114,7 +136,7 @@ def apart(first: Estimate, second: Estimate) -> Estimate:
 
 
 def exponent(sizes: ArrayLike, values: ArrayLike) -> Estimate:
-    """Return b of value = a size^b, fitted to logarithms, with its 95 % interval.
+    """Return b of value = a size^b, fitted to logarithms, with its interval.
 
     Values of 0 are left out.
     """
@@ -133,7 +155,7 @@ def exponent(sizes: ArrayLike, values: ArrayLike) -> Estimate:
         return Estimate(float(slope), float("nan"), len(x))
 
     error = sqrt(float((residual**2).sum()) / degrees / float(((x - x.mean()) ** 2).sum()))
-    return Estimate(float(slope), student_t(degrees) * error, len(x))
+    return Estimate(float(slope), quantile(degrees) * error, len(x))
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:

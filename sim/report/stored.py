@@ -2,8 +2,8 @@
 
 import ast
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class MadeWith:
     environment: Mapping[str, str]
     missing: Mapping[str, int]
     edition: str = PAPER
+    # Of each claim: the look that decided it, and the most seeds that it had asked for.
+    looks: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
         """Keep it beside the data."""

@@ -103,7 +103,7 @@ def line(
     text: str | None = None,
     **look: Any,
 ) -> None:
-    """Draw a load balancer's line with 95 % intervals."""
+    """Draw a load balancer's line with intervals."""
     ink, marker, dashes = LOOK[policy]
     edge = {"markeredgecolor": "#333333", "markeredgewidth": 0.4}
     settings = {
@@ -123,7 +123,7 @@ def line(
 def lines(
     axes: Any, frame: pl.DataFrame, x: str, y: str, policies: Sequence[str], scale: float = 1
 ) -> None:
-    """Draw y over x for every load balancer that has runs, with 95 % intervals over seeds."""
+    """Draw y over x for every load balancer that has runs, with intervals over seeds."""
     for policy in policies:
         rows = frame.filter(pl.col("policy") == policy)
         if len(rows):
@@ -146,7 +146,7 @@ def from_zero(axes: Any) -> None:
 def dots(
     axes: Any, places: Sequence[float], points: Sequence[Estimate], scale: float = 1, **look: Any
 ) -> None:
-    """Draw estimates as dots with 95 % intervals: on a logarithmic axis bars have no length."""
+    """Draw estimates as dots with intervals: on a logarithmic axis bars have no length."""
     means = [scale * point.mean for point in points]
     halves = [scale * point.whisker for point in points]
     edge = {"markeredgecolor": "#333333", "markeredgewidth": 0.5}
@@ -163,7 +163,7 @@ def plain_log(axes: Any, ticks: Sequence[float]) -> None:
 
 
 def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: int = 1) -> None:
-    """Draw a bar per load balancer with its 95 % interval and value."""
+    """Draw a bar per load balancer with its interval and value."""
     # A long whisker may leave the picture: it would flatten the bars of all other schemes.
     top = max(
         scale * point.mean + min(scale * point.whisker, 0.85 * scale * abs(point.mean))

@@ -19,8 +19,9 @@ from sim.figures.beyond.shared import (
 )
 from sim.report import schemes, style
 from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.figure import Data, Figure, Preset, Verdict, grid, parts
 from sim.report.schemes import KIB, MIB, difference, not_so, percent
+from sim.report.statements import STATEMENTS
 from sim.report.statistics import apart, every
 
 RING = "ring"
@@ -85,11 +86,11 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw a panel for each placement."""
     pictures = {}
     for placement in (AT_RANDOM, PACKED):
-        parts = data.parts(*(name for name in PARTS if name.endswith(placement)))
-        if not parts:
+        found = data.parts(*(name for name in PARTS if name.endswith(placement)))
+        if not found:
             continue
 
-        short = {name.partition(",")[0].replace("-", "-\n"): rows for name, rows in parts.items()}
+        short = {name.partition(",")[0].replace("-", "-\n"): rows for name, rows in found.items()}
         picture, axes = style.panel(5.6, 3.2)
         spans(picture, axes, groups(short, SHOWN, COLUMN), style.INCREASE)
         pictures[f"ranks {placement if placement == AT_RANDOM else 'in order'}"] = picture
@@ -111,7 +112,9 @@ def claims(data: Data) -> Iterator[Verdict]:
 def ahead_at_random(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B05."""
     checks = {
-        f"Ofan is ahead in {collective}": schemes.lowest(frame, "ofan", OTHERS, COLUMN)
+        f"Ofan is ahead in {collective}": schemes.lowest(
+            frame, "ofan", OTHERS, COLUMN, STATEMENTS["B05"].margin
+        )
         for collective, frame in frames.items()
     }
     return Verdict(
@@ -123,6 +126,13 @@ def ahead_at_random(frames: dict[str, pl.DataFrame]) -> Verdict:
         ),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
+        needs=parts(
+            *(
+                part(collective, AT_RANDOM)
+                for collective in frames
+                if checks[f"Ofan is ahead in {collective}"] is None
+            )
+        ),
     )
 
 
@@ -132,7 +142,7 @@ def nothing_to_balance(frame: pl.DataFrame) -> Verdict:
         policy: difference(frame, policy, "ofan", COLUMN) for policy in SHOWN if policy != "ofan"
     }
     checks = {
-        f"{style.label(policy)} is as Ofan": gap.within(-POINT, POINT)
+        f"{style.label(policy)} is as Ofan": gap.within(-POINT, POINT, STATEMENTS["B06"].margin)
         for policy, gap in gaps.items()
     }
     return Verdict(
@@ -141,6 +151,7 @@ def nothing_to_balance(frame: pl.DataFrame) -> Verdict:
         f"{schemes.listed(frame, SHOWN, 2, COLUMN)}",
         why=not_so(checks),
         seeds=schemes.seeds_of(frame),
+        needs=parts(part(RING, PACKED)),
         panel="ranks in order",
     )
 
@@ -150,10 +161,11 @@ def trees_leave_less(tree: pl.DataFrame, halving: pl.DataFrame) -> Verdict:
     gaps = [difference(frame, "flow", "ofan", COLUMN) for frame in (tree, halving)]
     return Verdict(
         "B07",
-        decide([apart(*gaps).below(0)]),
+        decide([apart(*gaps).below(0, STATEMENTS["B07"].margin)]),
         f"Flow - Ofan: {percent(gaps[0])} in double binary trees, {percent(gaps[1])} by "
         "halving-doubling",
         seeds=seeds_of((tree, halving)),
+        needs=parts(part(TREE, AT_RANDOM), part(HALVING, AT_RANDOM)),
     )
 
 
@@ -164,7 +176,9 @@ def rotations_alike(frames: dict[str, pl.DataFrame]) -> Verdict:
         for name, rows in frames.items()
     }
     checks = {
-        f"within a point in {name}": every(gap.within(-POINT, POINT) for gap in found.values())
+        f"within a point in {name}": every(
+            gap.within(-POINT, POINT, STATEMENTS["B08"].margin) for gap in found.values()
+        )
         for name, found in gaps.items()
     }
     return Verdict(
@@ -178,6 +192,7 @@ def rotations_alike(frames: dict[str, pl.DataFrame]) -> Verdict:
         ),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
+        needs=parts(*(name for name in gaps if checks[f"within a point in {name}"] is None)),
     )
 
 

@@ -1,6 +1,6 @@
 """MSwift and NSCC under the same load balancers (docs/congestion.md)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -9,8 +9,10 @@ from fattree.experiment import Scenario
 from sim.figures.beyond.shared import each, groups, seeds_of, slower, spans
 from sim.report import schemes, style
 from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.figure import Data, Figure, Preset, Verdict, grid, parts
+from sim.report.looks import Needs
 from sim.report.schemes import MIB, difference, listed, mean_of, not_so, paired_by_seed, percent
+from sim.report.statements import STATEMENTS
 from sim.report.statistics import Estimate, every
 
 SHOWN = ("host_pkt", "host_pkt_ar", "switch_pkt_ar", "uet_bitmap", "host_dr", "themis", "ofan")
@@ -115,17 +117,27 @@ def claims(data: Data) -> Iterator[Verdict]:
 
 def line_rate(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B18."""
+    margin = STATEMENTS["B18"].margin
     found = {control: mean_of(frames[control], "ofan") for control in CONTROLS}
     apart = under(frames, "ofan")
-    checks = {f"below 1 % with {control}": found[control].below(LINE_RATE) for control in SLOWING}
-    checks["both alike"] = apart.within(-ALIKE, ALIKE)
+    checks = {
+        f"below 1 % with {control}": found[control].below(LINE_RATE, margin) for control in SLOWING
+    }
+    checks["both alike"] = apart.within(-ALIKE, ALIKE, margin)
     return Verdict(
         "B18",
         decide(list(checks.values())),
         "Ofan: " + ", ".join(f"{control} {percent(one, 2)}" for control, one in found.items()),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
+        needs=_under(SLOWING, ("ofan",)),
     )
+
+
+def _under(controls: Sequence[str], policies: Sequence[str]) -> Needs:
+    """Return what tells the permutations of these load balancers under these controls."""
+    named = parts(*(part(PERMUTATION, control) for control in controls))
+    return lambda scenario: named(scenario) and scenario.policy in policies
 
 
 def under(frames: dict[str, pl.DataFrame], policy: str) -> Estimate:
@@ -145,7 +157,10 @@ def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B19."""
     gaps = {policy: under(frames, policy) for policy in SHOWN}
     checks = {
-        f"NSCC is ahead under {style.label(policy)}": gaps[policy].below(0) for policy in GROWING
+        f"NSCC is ahead under {style.label(policy)}": gaps[policy].below(
+            0, STATEMENTS["B19"].margin
+        )
+        for policy in GROWING
     }
     return Verdict(
         "B19",
@@ -156,6 +171,14 @@ def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
         evidence="; ".join(f"{name}: {listed(rows, SHOWN)}" for name, rows in frames.items())
         + f"; longest queues in packets: {each(frames, _queues)}",
         seeds=seeds_of(frames.values()),
+        needs=_under(
+            SLOWING,
+            [
+                policy
+                for policy in GROWING
+                if checks[f"NSCC is ahead under {style.label(policy)}"] is None
+            ],
+        ),
     )
 
 
@@ -172,8 +195,10 @@ def bitmap(frames: dict[str, pl.DataFrame]) -> Verdict:
         control: difference(frame, "uet_bitmap", "host_pkt") for control, frame in frames.items()
     }
     checks = {
-        "UET Bitmap is ahead of Host Pkt with NSCC": gaps["NSCC"].below(0),
-        "it is behind at a fixed rate": gaps[FIXED].above(0),
+        "UET Bitmap is ahead of Host Pkt with NSCC": gaps["NSCC"].below(
+            0, STATEMENTS["B20"].margin
+        ),
+        "it is behind at a fixed rate": gaps[FIXED].above(0, STATEMENTS["B20"].margin),
     }
     return Verdict(
         "B20",
@@ -182,6 +207,7 @@ def bitmap(frames: dict[str, pl.DataFrame]) -> Verdict:
         + ", ".join(f"{control} {percent(gap)}" for control, gap in gaps.items()),
         why=not_so(checks, KEEPS),
         seeds=seeds_of(frames.values()),
+        needs=_under(("NSCC", FIXED), ("uet_bitmap", "host_pkt")),
     )
 
 
@@ -190,7 +216,8 @@ def receivers(frames: dict[str, pl.DataFrame]) -> Verdict:
     others = [policy for policy in SHOWN if policy != "ofan"]
     checks = {
         f"all are within 2 % of Ofan with {control}": every(
-            slower(frame, other).within(-HELPLESS, HELPLESS) for other in others
+            slower(frame, other).within(-HELPLESS, HELPLESS, STATEMENTS["B21"].margin)
+            for other in others
         )
         for control, frame in frames.items()
     }
@@ -201,6 +228,7 @@ def receivers(frames: dict[str, pl.DataFrame]) -> Verdict:
         + each(frames, lambda rows: listed(rows, SHOWN, 1, "over_need")),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
+        needs=parts(*(part(INCAST, control) for control in frames)),
         panel="8 to 1: CCT",
     )
 

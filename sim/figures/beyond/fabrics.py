@@ -17,8 +17,10 @@ from sim.figures.beyond.shared import (
 )
 from sim.report import schemes, style
 from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.figure import Data, Figure, Preset, Verdict, grid, nested, parts, slug
+from sim.report.looks import Needs
 from sim.report.schemes import MIB, difference, mean_of, not_so, percent, where
+from sim.report.statements import STATEMENTS
 from sim.report.statistics import Estimate, apart
 
 FAT_TREE = "fat-tree"
@@ -127,14 +129,14 @@ def of_size(frame: pl.DataFrame, size: int) -> pl.DataFrame:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw all rows at the middle size, queues of all fabrics, and what grows."""
-    parts = data.parts(*FABRICS)
-    middle = {fabric: of_size(rows, MIDDLE) for fabric, rows in parts.items()}
+    shown = data.parts(*FABRICS)
+    middle = {fabric: of_size(rows, MIDDLE) for fabric, rows in shown.items()}
     pictures = {
         f"{fabric}, {rows['hosts'][0]} hosts": rows_of_dots(rows, ROWS)
         for fabric, rows in middle.items()
     }
-    pictures |= {f"{fabric}: growth": _growth(rows) for fabric, rows in parts.items()}
-    if data.parts(PER_EDGE) and LEAF_SPINE in parts:
+    pictures |= {f"{fabric}: growth": _growth(rows) for fabric, rows in shown.items()}
+    if data.parts(PER_EDGE) and LEAF_SPINE in shown:
         pictures[POINTERS] = _pointers(data)
 
     return pictures
@@ -184,8 +186,17 @@ def claims(data: Data) -> Iterator[Verdict]:
 
 def ahead_everywhere(middle: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B01."""
+    margin = STATEMENTS["B01"].margin
+    undecided = {
+        (fabric, other)
+        for fabric, frame in middle.items()
+        for other in OTHERS
+        if schemes.below(frame, "ofan", other, margin=margin) is None
+    }
     checks = {
-        f"Ofan is ahead of all on the {fabric}": schemes.lowest(frame, "ofan", OTHERS)
+        f"Ofan is ahead of all on the {fabric}": schemes.lowest(
+            frame, "ofan", OTHERS, margin=margin
+        )
         for fabric, frame in middle.items()
     }
     column = "sending_increase"
@@ -196,6 +207,19 @@ def ahead_everywhere(middle: dict[str, pl.DataFrame]) -> Verdict:
         why=not_so(checks),
         evidence="longest queues: " + each(middle, _queue),
         seeds=seeds_of(middle.values()),
+        needs=_of_middle(undecided),
+    )
+
+
+def _of_middle(wanted: set[tuple[str, str]]) -> Needs:
+    """Return what tells these load balancers and Ofan, on the middle size of these fabrics."""
+    named = {(slug(fabric), policy) for fabric, other in wanted for policy in (other, "ofan")}
+    hosts = {
+        slug(fabric): Scenario.model_validate(nested(SIZES[fabric][MIDDLE])).tree.hosts
+        for fabric, _ in wanted
+    }
+    return lambda scenario: (
+        (scenario.name, scenario.policy) in named and scenario.tree.hosts == hosts[scenario.name]
     )
 
 
@@ -214,8 +238,9 @@ def lead_grows(frames: dict[str, pl.DataFrame]) -> Verdict:
         ]
         for fabric, frame in frames.items()
     }
+    margin = STATEMENTS["B02"].margin
     checks = {
-        f"the lead grows on the {fabric}": apart(large, small).above(0)
+        f"the lead grows on the {fabric}": apart(large, small).above(0, margin)
         for fabric, (small, large) in leads.items()
     }
     return Verdict(
@@ -228,8 +253,17 @@ def lead_grows(frames: dict[str, pl.DataFrame]) -> Verdict:
         ),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
+        needs=_growing(
+            {fabric for fabric in frames if checks[f"the lead grows on the {fabric}"] is None}
+        ),
         panel=f"{FAT_TREE}: growth",
     )
+
+
+def _growing(fabrics: set[str]) -> Needs:
+    """Return what tells Switch Pkt AR and Ofan on these fabrics."""
+    named = parts(*fabrics)
+    return lambda scenario: named(scenario) and scenario.policy in ("switch_pkt_ar", "ofan")
 
 
 def pointers(per_host: pl.DataFrame, per_edge: pl.DataFrame) -> Verdict:
@@ -240,8 +274,8 @@ def pointers(per_host: pl.DataFrame, per_edge: pl.DataFrame) -> Verdict:
         for frame in (per_edge, per_host)
     ]
     checks = {
-        "with pointers per edge Ofan is behind": gaps[0].above(0),
-        "with pointers per host it is ahead": gaps[1].below(0),
+        "with pointers per edge Ofan is behind": gaps[0].above(0, STATEMENTS["B03"].margin),
+        "with pointers per host it is ahead": gaps[1].below(0, STATEMENTS["B03"].margin),
     }
     return Verdict(
         "B03",
@@ -253,6 +287,9 @@ def pointers(per_host: pl.DataFrame, per_edge: pl.DataFrame) -> Verdict:
         f"{mean_of(per_edge, 'ofan', 'max_queue_packets'):.1f} and "
         f"{mean_of(per_host, 'ofan', 'max_queue_packets'):.1f} packets",
         seeds=seeds_of((per_host, per_edge)),
+        needs=lambda scenario: (
+            parts(LEAF_SPINE, PER_EDGE)(scenario) and scenario.policy in ("switch_pkt_ar", "ofan")
+        ),
         panel=POINTERS,
     )
 
@@ -266,7 +303,7 @@ def closer_on_two_levels(middle: dict[str, pl.DataFrame]) -> Verdict:
     checks = {
         f"{style.label(other)} is closer on the {fabric}": apart(
             found[fabric], found[FAT_TREE]
-        ).below(0)
+        ).below(0, STATEMENTS["B04"].margin)
         for other, found in gaps.items()
         for fabric in (LEAF_SPINE, RAILS)
     }
@@ -278,6 +315,15 @@ def closer_on_two_levels(middle: dict[str, pl.DataFrame]) -> Verdict:
         ),
         why=not_so(checks),
         seeds=seeds_of(middle.values()),
+        needs=_of_middle(
+            {
+                (fabric, other)
+                for other in gaps
+                for near in (LEAF_SPINE, RAILS)
+                for fabric in (FAT_TREE, near)
+                if checks[f"{style.label(other)} is closer on the {near}"] is None
+            }
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from sim.figures.beyond.shared import (
 )
 from sim.report import schemes, style
 from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.figure import Data, Figure, Preset, Verdict, grid, parts
 from sim.report.schemes import (
     MIB,
     difference,
@@ -30,6 +30,7 @@ from sim.report.schemes import (
     percent,
     where,
 )
+from sim.report.statements import STATEMENTS
 from sim.report.statistics import Estimate, every
 
 # Flow and UET Bitmap are as before; all of them end, since routes converge.
@@ -78,7 +79,7 @@ def part(fault: str, when: str = AT_ONCE) -> str:
     return f"{fault}, routes {when}" if fault in LATE_RTT else fault
 
 
-def thawed(fault: str) -> str:
+def thawed_name(fault: str) -> str:
     """Return the name of a fault's runs without freezing."""
     return f"{part(fault, LATE)}, {THAWED}"
 
@@ -106,7 +107,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
             found += grid({**base, **events, **late}, SHOWN, seeds)
 
     for fault in FREEZING:
-        late = {"failures__convergence_rtt": LATE_RTT.get(fault, 0.0), "name": thawed(fault)}
+        late = {"failures__convergence_rtt": LATE_RTT.get(fault, 0.0), "name": thawed_name(fault)}
         thaw = {"load_balancer__freeze_us": 0}
         found += grid({**base, **FAULTS[fault], **late, **thaw}, ("host_pkt_ar",), seeds)
 
@@ -133,16 +134,16 @@ def _panel(data: Data, wanted: dict[str, str]) -> Any:
 
 def claims(data: Data) -> Iterator[Verdict]:
     """Decide B12 to B17."""
-    parts = {name: data.named(name) for name in PARTS}
-    yield ahead_at_once({fault: parts[part(fault)] for fault in (AGG, CORE)})
-    yield behind_when_late({fault: parts[part(fault, LATE)] for fault in (AGG, CORE)})
-    yield flaps(parts[part(FLAPS)], parts[part(FLAPS, LATE)])
-    yield losses(parts[LOSES], parts[WHOLE])
+    frames = {name: data.named(name) for name in PARTS}
+    yield ahead_at_once({fault: frames[part(fault)] for fault in (AGG, CORE)})
+    yield behind_when_late({fault: frames[part(fault, LATE)] for fault in (AGG, CORE)})
+    yield flaps(frames[part(FLAPS)], frames[part(FLAPS, LATE)])
+    yield losses(frames[LOSES], frames[WHOLE])
     yield frozen(
-        {fault: parts[part(fault, LATE)] for fault in FREEZING},
-        {fault: data.named(thawed(fault)) for fault in FREEZING},
+        {fault: frames[part(fault, LATE)] for fault in FREEZING},
+        {fault: data.named(thawed_name(fault)) for fault in FREEZING},
     )
-    yield slow(parts[part(SLOW)], parts[part(SLOW, LATE)])
+    yield slow(frames[part(SLOW)], frames[part(SLOW, LATE)])
 
 
 def _lead(frame: pl.DataFrame) -> str:
@@ -159,7 +160,9 @@ HELD_UP = (
 def ahead_at_once(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B12."""
     checks = {
-        f"Ofan is ahead ({fault})": schemes.lowest(frame, "ofan", NO_ROTATION)
+        f"Ofan is ahead ({fault})": schemes.lowest(
+            frame, "ofan", NO_ROTATION, margin=STATEMENTS["B12"].margin
+        )
         for fault, frame in frames.items()
     }
     return Verdict(
@@ -168,6 +171,9 @@ def ahead_at_once(frames: dict[str, pl.DataFrame]) -> Verdict:
         "; ".join(f"{fault}: {_lead(frame)}" for fault, frame in frames.items()),
         why=not_so(checks, HELD_UP),
         seeds=seeds_of(frames.values()),
+        needs=parts(
+            *(part(fault) for fault in frames if checks[f"Ofan is ahead ({fault})"] is None)
+        ),
     )
 
 
@@ -179,7 +185,7 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
     }
     checks = {
         f"{names(ROTATIONS)} are ahead of Ofan ({fault})": every(
-            gap.below(0) for gap in found.values()
+            gap.below(0, STATEMENTS["B13"].margin) for gap in found.values()
         )
         for fault, found in gaps.items()
     }
@@ -194,6 +200,13 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
         why=not_so(checks),
         evidence=each(frames, _spread),
         seeds=seeds_of(frames.values()),
+        needs=parts(
+            *(
+                part(fault, LATE)
+                for fault, right in zip(gaps, checks.values(), strict=True)
+                if right is None
+            )
+        ),
         panel="routes follow late",
     )
 
@@ -210,7 +223,9 @@ def flaps(at_once: pl.DataFrame, late: pl.DataFrame) -> Verdict:
     """Decide B14."""
     frames = {"routes at once": at_once, "routes late": late}
     checks = {
-        f"Ofan is ahead, {when}": schemes.lowest(frame, "ofan", NO_ROTATION)
+        f"Ofan is ahead, {when}": schemes.lowest(
+            frame, "ofan", NO_ROTATION, margin=STATEMENTS["B14"].margin
+        )
         for when, frame in frames.items()
     }
     return Verdict(
@@ -219,6 +234,7 @@ def flaps(at_once: pl.DataFrame, late: pl.DataFrame) -> Verdict:
         each(frames, _lead),
         why=not_so(checks),
         seeds=seeds_of((at_once, late)),
+        needs=parts(part(FLAPS), part(FLAPS, LATE)),
     )
 
 
@@ -227,7 +243,9 @@ def losses(lossy: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
     costs = {policy: round_trips(lossy, whole, policy) for policy in SHOWN}
     alike = [policy for policy in PACKETS if policy not in ("host_pkt_ar", "uet_bitmap")]
     checks = {
-        f"a round trip with {style.label(policy)}": costs[policy].within(*ROUND_TRIP)
+        f"a round trip with {style.label(policy)}": costs[policy].within(
+            *ROUND_TRIP, STATEMENTS["B15"].margin
+        )
         for policy in alike
     }
     return Verdict(
@@ -237,6 +255,7 @@ def losses(lossy: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
         + ", ".join(f"{style.label(policy)} {cost:.2f}" for policy, cost in costs.items()),
         why=not_so(checks),
         seeds=seeds_of((lossy, whole)),
+        needs=parts(LOSES, WHOLE),
         panel="nothing to route around",
     )
 
@@ -251,10 +270,11 @@ def round_trips(lossy: pl.DataFrame, whole: pl.DataFrame, policy: str) -> Estima
 
 def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B16."""
+    margin = STATEMENTS["B16"].margin
     others = [policy for policy in PACKETS if policy != "host_pkt_ar"]
     checks = {
         f"Host Pkt AR is the slowest ({fault})": every(
-            difference(frame, "host_pkt_ar", other).above(0) for other in others
+            difference(frame, "host_pkt_ar", other).above(0, margin) for other in others
         )
         for fault, frame in frames.items()
     }
@@ -263,7 +283,7 @@ def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> 
         for fault, frame in frames.items()
     }
     checks |= {
-        f"without freezing it is faster ({fault})": cost.above(0)
+        f"without freezing it is faster ({fault})": cost.above(0, margin)
         for fault, cost in freezing.items()
     }
     return Verdict(
@@ -276,6 +296,14 @@ def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> 
         evidence="times that a flow froze in a run: "
         + each(frames, lambda frame: f"{mean_of(frame, 'host_pkt_ar', 'freezes'):.0f}"),
         seeds=seeds_of(frames.values()),
+        needs=parts(
+            *(
+                name
+                for fault in frames
+                for name in (part(fault, LATE), thawed_name(fault))
+                if any(right is None for text, right in checks.items() if fault in text)
+            )
+        ),
         panel="routes follow late",
     )
 
@@ -288,12 +316,15 @@ FREEZE = (
 
 def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
     """Decide B17."""
+    margin = STATEMENTS["B17"].margin
     gaps = {other: difference(unseen, other, "ofan") for other in ("switch_pkt_ar", "host_pkt_ar")}
     checks = {
-        f"{style.label(other)} is ahead where routes do not weigh it": gap.below(0)
+        f"{style.label(other)} is ahead where routes do not weigh it": gap.below(0, margin)
         for other, gap in gaps.items()
     }
-    checks["Ofan is ahead where they do"] = schemes.lowest(weighed, "ofan", NO_ROTATION)
+    checks["Ofan is ahead where they do"] = schemes.lowest(
+        weighed, "ofan", NO_ROTATION, margin=margin
+    )
     frames = {"unseen": unseen, "weighed": weighed}
     return Verdict(
         "B17",
@@ -306,6 +337,7 @@ def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
         + "; times that a flow of Host Pkt AR froze in a run: "
         + each(frames, lambda frame: f"{mean_of(frame, 'host_pkt_ar', 'freezes'):.0f}"),
         seeds=seeds_of(frames.values()),
+        needs=parts(part(SLOW), part(SLOW, LATE)),
         panel="routes follow late",
     )
 

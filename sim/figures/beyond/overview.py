@@ -116,7 +116,7 @@ FIGURE = Figure(
     title="Where Ofan's advantage holds, shrinks or turns",
     paper="all figures below",
     caption=(
-        "CCT increase over the bound of the best other scheme less that of Ofan, with 95 % "
+        "CCT increase over the bound of the best other scheme less that of Ofan, with "
         "intervals of paired differences: to the right of the line Ofan is ahead. The best is the "
         "one with the lowest mean in that setting, which favours the others a little."
     ),

@@ -25,8 +25,9 @@ from sim.figures.beyond.shared import (
 )
 from sim.report import schemes, style
 from sim.report.claims import decide
-from sim.report.figure import Data, Figure, Preset, Verdict, grid
+from sim.report.figure import Data, Figure, Preset, Verdict, grid, parts
 from sim.report.schemes import not_so, of_policy, percent
+from sim.report.statements import STATEMENTS
 from sim.report.statistics import Estimate, estimate, every, paired
 
 DENSE = "dense"
@@ -132,20 +133,23 @@ def _whole_ms(frame: pl.DataFrame, policy: str) -> Estimate:
 
 def claims(data: Data) -> Iterator[Verdict]:
     """Decide B09 to B11."""
-    parts = {name: with_exposed(data.named(name)) for name in PARTS}
-    yield hardly_matters(parts[part(DENSE, PACKED)])
-    yield less_exposed({name: parts[part(MIXTURE, name)] for name in (PACKED, AT_RANDOM)})
-    yield worth_more(parts)
+    frames = {name: with_exposed(data.named(name)) for name in PARTS}
+    yield hardly_matters(frames[part(DENSE, PACKED)])
+    yield less_exposed({name: frames[part(MIXTURE, name)] for name in (PACKED, AT_RANDOM)})
+    yield worth_more(frames)
 
 
 def hardly_matters(frame: pl.DataFrame) -> Verdict:
     """Decide B09."""
+    margin = STATEMENTS["B09"].margin
     found = {policy: slower(frame, policy) for policy in ("flow", *PACKETS)}
     checks = {
-        f"{style.label(policy)} is within 1 % of Ofan": found[policy].within(-HARDLY, HARDLY)
+        f"{style.label(policy)} is within 1 % of Ofan": found[policy].within(
+            -HARDLY, HARDLY, margin
+        )
         for policy in PACKETS
     }
-    checks["Flow is not"] = found["flow"].above(HARDLY)
+    checks["Flow is not"] = found["flow"].above(HARDLY, margin)
     return Verdict(
         "B09",
         decide(
@@ -155,13 +159,16 @@ def hardly_matters(frame: pl.DataFrame) -> Verdict:
         + ", ".join(f"{style.label(policy)} {percent(gap, 2)}" for policy, gap in found.items()),
         why=not_so(checks),
         seeds=schemes.seeds_of(frame),
+        needs=parts(part(DENSE, PACKED)),
     )
 
 
 def less_exposed(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B10."""
     checks = {
-        f"less is exposed with Ofan, {name}": schemes.lowest(frame, "ofan", OTHERS, "exposed")
+        f"less is exposed with Ofan, {name}": schemes.lowest(
+            frame, "ofan", OTHERS, "exposed", STATEMENTS["B10"].margin
+        )
         for name, frame in frames.items()
     }
     return Verdict(
@@ -176,19 +183,26 @@ def less_exposed(frames: dict[str, pl.DataFrame]) -> Verdict:
             f"{name}: {schemes.listed(rows, SHOWN, 1, 'exposed')}" for name, rows in frames.items()
         ),
         seeds=seeds_of(frames.values()),
+        needs=parts(
+            *(
+                part(MIXTURE, name)
+                for name in frames
+                if checks[f"less is exposed with Ofan, {name}"] is None
+            )
+        ),
     )
 
 
-def worth_more(parts: dict[str, pl.DataFrame]) -> Verdict:
+def worth_more(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B11."""
     found = {
-        placement: [slower(parts[part(model, placement)], "flow") for model in (MIXTURE, DENSE)]
+        placement: [slower(frames[part(model, placement)], "flow") for model in (MIXTURE, DENSE)]
         for placement in (PACKED, AT_RANDOM)
     }
     checks = {
         f"a mixture gains more, {placement}": paired(
-            *(_ratios(parts[part(model, placement)]) for model in (MIXTURE, DENSE))
-        ).above(0)
+            *(_ratios(frames[part(model, placement)]) for model in (MIXTURE, DENSE))
+        ).above(0, STATEMENTS["B11"].margin)
         for placement in found
     }
     return Verdict(
@@ -200,7 +214,15 @@ def worth_more(parts: dict[str, pl.DataFrame]) -> Verdict:
             for placement, (mixture, dense) in found.items()
         ),
         why=not_so(checks),
-        seeds=seeds_of(parts.values()),
+        seeds=seeds_of(frames.values()),
+        needs=parts(
+            *(
+                part(model, placement)
+                for placement in found
+                for model in FILES
+                if checks[f"a mixture gains more, {placement}"] is None
+            )
+        ),
     )
 
 

@@ -116,7 +116,7 @@ def test_an_incast_is_measured_against_its_one_link() -> None:
     assert frame["over_need"][0] == pytest.approx(result.record.sending_cct_ps / need_ps - 1)
 
 
-# Ten seeds around a mean: none is exactly on it, and their interval is 0.16 wide on either side.
+# Ten seeds around a mean: none is exactly on it, and their interval is 0.26 wide on either side.
 WOBBLE = tuple(np.linspace(-0.35, 0.35, 10) / 100)
 
 
@@ -147,7 +147,9 @@ def test_b01_ofan_is_ahead_of_each_other_on_each_fabric(themis: float, outcome: 
     assert found.seeds == 10
 
 
-@pytest.mark.parametrize(("large", "outcome"), [(12.0, HOLDS), (7.0, FEW), (3.0, FAILS)])
+@pytest.mark.parametrize(
+    ("large", "outcome"), [(12.0, HOLDS), (7.0, FAILS), (7.5, HOLDS), (3.0, FAILS)]
+)
 def test_b02_the_lead_grows_from_the_smallest_to_the_largest(
     large: float, outcome: Outcome
 ) -> None:
@@ -161,7 +163,7 @@ def test_b02_the_lead_grows_from_the_smallest_to_the_largest(
 
 @pytest.mark.parametrize(
     ("per_edge", "per_host", "outcome"),
-    [(30.0, 2.0, HOLDS), (30.0, 20.0, PARTLY), (5.0, 20.0, FAILS), (30.0, 10.0, FEW)],
+    [(30.0, 2.0, HOLDS), (30.0, 20.0, PARTLY), (5.0, 20.0, FAILS), (30.0, 10.0, PARTLY)],
 )
 def test_b03_pointers_per_edge_turn_the_advantage(
     per_edge: float, per_host: float, outcome: Outcome
@@ -178,7 +180,7 @@ def test_b04_rotations_are_closer_on_two_levels(gap: float, outcome: Outcome) ->
     assert fabrics.closer_on_two_levels(frames).verdict == outcome
 
 
-@pytest.mark.parametrize(("tree", "outcome"), [(5.0, HOLDS), (160.0, FAILS), (100.0, FEW)])
+@pytest.mark.parametrize(("tree", "outcome"), [(5.0, HOLDS), (160.0, FAILS), (100.0, FAILS)])
 def test_b07_trees_leave_less(tree: float, outcome: Outcome) -> None:
     frames = around(flow=tree, ofan=2.0), around(flow=100.0, ofan=2.0)
     assert collectives.trees_leave_less(*frames).verdict == outcome
@@ -207,7 +209,7 @@ def test_b09_packet_schemes_are_within_a_hundredth_of_the_step(
     assert training.hardly_matters(frame).verdict == outcome
 
 
-@pytest.mark.parametrize(("adaptive", "outcome"), [(9.0, HOLDS), (2.0, FEW), (1.0, FAILS)])
+@pytest.mark.parametrize(("adaptive", "outcome"), [(9.0, HOLDS), (2.0, FAILS), (1.0, FAILS)])
 def test_b10_less_is_exposed(adaptive: float, outcome: Outcome) -> None:
     frame = level(training.SHOWN, 9.0, switch_pkt_ar=adaptive, ofan=2.0)
     frame = frame.with_columns(compute_ps=pl.lit(14_000_000))
@@ -225,7 +227,7 @@ def test_b11_a_mixture_gains_more(mixture: float, outcome: Outcome) -> None:
     assert training.worth_more(frames).verdict == outcome
 
 
-@pytest.mark.parametrize(("nscc", "outcome"), [(5.0, HOLDS), (10.0, FEW), (15.0, FAILS)])
+@pytest.mark.parametrize(("nscc", "outcome"), [(5.0, HOLDS), (10.0, FAILS), (15.0, FAILS)])
 def test_b19_nscc_is_ahead_of_mswift(nscc: float, outcome: Outcome) -> None:
     means = {"fixed rate": 20.0, "MSwift": 10.0, "NSCC": nscc}
     frames = {control: level(controls.SHOWN, mean) for control, mean in means.items()}
@@ -258,7 +260,7 @@ def test_b15_a_loss_costs_a_round_trip(ofan: float, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("late", "outcome"), [((1.0, 1.0), HOLDS), ((1.0, 5.0), PARTLY), ((2.0, 2.0), FEW)]
+    ("late", "outcome"), [((1.0, 1.0), HOLDS), ((1.0, 5.0), PARTLY), ((2.0, 2.0), FAILS)]
 )
 def test_b13_rotations_are_ahead_when_routes_are_late(
     late: tuple[float, float], outcome: Outcome
@@ -274,7 +276,7 @@ def test_b13_rotations_are_ahead_when_routes_are_late(
 
 @pytest.mark.parametrize(
     ("unseen", "weighed", "outcome"),
-    [(1.0, 9.0, HOLDS), (5.0, 9.0, PARTLY), (5.0, 1.0, FAILS), (1.0, 2.0, FEW)],
+    [(1.0, 9.0, HOLDS), (5.0, 9.0, PARTLY), (5.0, 1.0, FAILS), (1.0, 2.0, PARTLY)],
 )
 def test_b17_a_slow_link_turns_the_advantage_until_it_is_weighed(
     unseen: float, weighed: float, outcome: Outcome
@@ -285,7 +287,7 @@ def test_b17_a_slow_link_turns_the_advantage_until_it_is_weighed(
 
 @pytest.mark.parametrize(
     ("adaptive", "without", "outcome"),
-    [(9.0, 5.0, HOLDS), (9.0, 20.0, PARTLY), (1.0, 5.0, FAILS), (3.0, 0.5, FEW)],
+    [(9.0, 5.0, HOLDS), (9.0, 20.0, PARTLY), (1.0, 5.0, FAILS), (3.0, 0.5, PARTLY)],
 )
 def test_b16_freezing_makes_hosts_that_adapt_the_slowest(
     adaptive: float, without: float, outcome: Outcome

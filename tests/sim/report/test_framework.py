@@ -29,7 +29,7 @@ from sim.report.figure import (
     slug,
     variant_of,
 )
-from sim.report.gather import batches
+from sim.report.gather import batches, first_look
 from sim.report.page import embedded
 from sim.report.style import LOOK
 
@@ -70,7 +70,8 @@ def test_presets_cost_what_they_promise(
     slug: str, quick: float, default: float, tmp_path: Path
 ) -> None:
     def cost(level: Level) -> int:
-        found = batches(map(figure, EDITIONS[slug].figures), Preset(level), tmp_path)
+        figures = list(map(figure, EDITIONS[slug].figures))
+        found = batches(figures, first_look(figures, Preset(level)), tmp_path)
         return sum(
             packet_hops(scenario) for batch in found.values() for scenario in batch.scenarios
         )
@@ -81,7 +82,7 @@ def test_presets_cost_what_they_promise(
 
 def test_a_scenario_of_two_figures_runs_once(tmp_path: Path) -> None:
     chosen = [figure("baseline"), figure("failure_rate")]
-    found = batches(chosen, Preset("quick"), tmp_path)["runs"].scenarios
+    found = batches(chosen, first_look(chosen, Preset("quick")), tmp_path)["runs"].scenarios
     assert len(found) < sum(len(one.scenarios(Preset("quick"))) for one in chosen)
 
 

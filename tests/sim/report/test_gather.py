@@ -11,7 +11,7 @@ from fattree.experiment import Scenario
 from sim.cost import packet_hops
 from sim.report import schemes
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
-from sim.report.gather import Machines, batches, collect, compute, priority
+from sim.report.gather import Machines, batches, collect, compute, first_look, priority
 
 SMALL = {"name": "small", "fabric__k": 4, "collective__message_bytes": 8192}
 LARGE = {"name": "large", "collective__matrix": "all_to_all", "collective__message_bytes": 1 << 20}
@@ -30,6 +30,7 @@ def no_claims(_: Data) -> Sequence[Verdict]:
 
 
 FIGURE = Figure("tiny", "Tiny", "none", "none", scenarios, no_pictures, no_claims)
+ASKED = first_look([FIGURE], Preset("quick"))
 
 
 def test_packet_hops_are_a_runs_own_count_or_a_little_more() -> None:
@@ -51,7 +52,7 @@ def test_first_seeds_of_small_runs_come_before_large_runs() -> None:
 
 
 def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
-    found = batches([FIGURE], Preset("quick"), tmp_path)
+    found = batches([FIGURE], ASKED, tmp_path)
     told: list[float] = []
     assert compute(found, Machines(), lambda _what, done, total: told.append(done / total)) == 6
     assert told[-1] == 1
@@ -62,22 +63,23 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
 def test_processes_give_what_one_gives(tmp_path: Path) -> None:
     for jobs in (1, 2):
         compute(
-            batches([FIGURE], Preset("quick"), tmp_path / str(jobs)),
+            batches([FIGURE], ASKED, tmp_path / str(jobs)),
             Machines(jobs),
             lambda *_: None,
         )
     one, two = (
-        collect([FIGURE], Preset("quick"), tmp_path / str(jobs))["tiny"].frame for jobs in (1, 2)
+        collect([FIGURE], ASKED, Preset("quick"), tmp_path / str(jobs))["tiny"].frame
+        for jobs in (1, 2)
     )
     assert one.drop("cpu_s", "max_rss_bytes").equals(two.drop("cpu_s", "max_rss_bytes"))
 
 
 def test_a_seed_with_a_run_missing_is_left_out_of_its_part(tmp_path: Path) -> None:
-    found = batches([FIGURE], Preset("quick"), tmp_path)["runs"]
+    found = batches([FIGURE], ASKED, tmp_path)["runs"]
 
     part = replace(found, scenarios=found.scenarios[:3])
     compute({"runs": part}, Machines(), lambda *_: None)
-    data = collect([FIGURE], Preset("quick"), tmp_path)["tiny"]
+    data = collect([FIGURE], ASKED, Preset("quick"), tmp_path)["tiny"]
     assert sorted({scenario.seed for scenario in data.scenarios}) == [1]
     assert data.missing == 4
 
