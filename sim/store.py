@@ -1,15 +1,19 @@
 """Finished runs in SQLite, one row each, so that a killed sweep goes on where it stopped.
 
 A run's key is the hash of its scenario (all but the name), of the traffic file that it reads, of
-its P4 program and what runs it, and of the model: the text of every module that a result depends
-on. The view `results` has the record's fields as columns. WAL lets others read meanwhile.
+its P4 program and what runs it, and of the model: the code of every module that a result depends
+on, without comments and docstrings. The view `results` has the record's fields as columns. WAL
+lets others read meanwhile.
 """
 
+import ast
 import hashlib
+import io
 import json
 import math
 import re
 import sqlite3
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
@@ -105,10 +109,37 @@ def model_files() -> list[Path]:
 # Once a process: what has been imported does not change with the files.
 @cache
 def model_version() -> str:
-    """Return the hash of the model, text by text."""
-    return hashlib.sha256(
-        b"".join(path.name.encode() + path.read_bytes() for path in model_files())
-    ).hexdigest()
+    """Return the hash of the model, module by module."""
+    texts = (path.name + code(path.read_text(encoding="utf-8")) for path in model_files())
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
+
+
+def code(text: str) -> str:
+    """Return a module's text without comments, docstrings and blank lines."""
+    # By places in the text, not by what `ast` makes of it: that differs between versions of Python,
+    # and a result does not.
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+
+    for node in ast.walk(ast.parse(text)):
+        for line in _docstring(node):
+            lines[line - 1] = ""
+
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _docstring(node: ast.AST) -> range:
+    """Return the lines of a module's, a class's or a function's docstring."""
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    first = node.body[0] if isinstance(node, holders) and node.body else None
+    match first:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return range(first.lineno, (first.end_lineno or first.lineno) + 1)
+        case _:
+            return range(0)
 
 
 def run_key(scenario: Scenario) -> str:

@@ -127,6 +127,38 @@ def test_the_key_depends_on_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_key(Scenario()) != before
 
 
+MODULE = '''"""Says what."""
+
+LIMIT = "# 5"  # a reason
+
+
+def f(x: int) -> int:
+    """Return it.
+
+    Longer.
+    """
+    # Why.
+    return x + 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("Says what", "Says more", True),
+        ("    # Why.\n", "", True),
+        ("# a reason", "# another", True),
+        ("    Longer.\n", "", True),
+        ("x + 1", "x + 2", False),
+        ('"# 5"', '"# 6"', False),
+    ],
+)
+def test_the_model_is_its_code(old: str, new: str, is_same: bool) -> None:
+    assert old in MODULE
+    assert (module.code(MODULE.replace(old, new)) == module.code(MODULE)) is is_same
+    assert "x + 1" in module.code(MODULE)
+
+
 def test_the_model_is_all_that_a_run_imports() -> None:
     kept = {str(path.relative_to(module.ROOT)) for path in module.model_files()}
     assert import_closure("sim/engine.py") - kept == {"fattree/record.py"}

@@ -1,0 +1,64 @@
+"""A kept report is compared with runs of today: equal to the digit, or told which value is not."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from ofan import cli
+from sim.report import fresh
+from sim.report.fresh import again, drawn, kept_runs, stale
+
+FIGURES = ("invariant", "timeline")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data of a small report, made now."""
+    folder = tmp_path_factory.mktemp("kept")
+    named = [word for name in FIGURES for word in ("--figure", name)]
+    arguments = ["report", "--quick", "--jobs", "1", *named, "--output", str(folder)]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.output
+    return folder / "data"
+
+
+def test_what_was_made_now_is_fresh_to_the_digit(made: Path) -> None:
+    assert stale(made) is None
+    runs = drawn(kept_runs(made, most_hops=10_000_000), count=4, seed=3)
+    # Turn by turn: no figure is left out because another one has more runs.
+    assert {run.figure.name for run in runs} == set(FIGURES)
+    assert [line for run in runs for line in again(run)] == []
+
+
+@pytest.mark.parametrize("column", ["cct_ps", "together"])
+def test_a_value_that_is_another_one_is_told(made: Path, tmp_path: Path, column: str) -> None:
+    frame = pl.read_parquet(made / "invariant.parquet")
+    (tmp_path / "made_with.json").write_text((made / "made_with.json").read_text())
+    changed = frame.with_columns(
+        pl.col(column) + 1 if column == "cct_ps" else pl.col(column).list.eval(pl.element() + 1)
+    )
+    changed.write_parquet(tmp_path / "invariant.parquet")
+    (run,) = drawn(kept_runs(tmp_path, most_hops=10_000_000), count=1, seed=1)
+    told = list(again(run))
+    assert len(told) == 1
+    assert f": {column} is" in told[0]
+
+
+def test_data_of_another_model_are_stale(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = json.loads((made / "made_with.json").read_text())
+    values["environment"]["model"] = "0123456789abcdef"
+    (tmp_path / "made_with.json").write_text(json.dumps(values))
+    assert "made with model 0123456789abcdef" in (stale(tmp_path) or "")
+    monkeypatch.setattr(fresh, "model_version", lambda: "f" * 64)
+    assert stale(made) is not None
+
+
+def test_seeds_draw_other_runs(made: Path) -> None:
+    runs = kept_runs(made, most_hops=10_000_000)
+    chosen = {tuple(map(str, drawn(runs, 3, seed))) for seed in range(20)}
+    assert len(chosen) > 5
