@@ -8,7 +8,7 @@ STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock
 TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report beyond p4info clean support reference site sample licences sbom audit
+.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report beyond fresh pictures tables p4info clean support reference site sample licences sbom audit
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -90,6 +90,9 @@ report: setup  ## the paper's figures and claims: build/report/index.html (half 
 
 beyond: setup  ## what the paper does not have: build/beyond/index.html (twenty minutes; resumable)
 	@$(BIN)/ofan report --beyond
+
+fresh: setup  ## are the committed reports what the model gives today? (ARGS="--runs 100 --seed 2")
+	@$(BIN)/python -m sim.report.fresh docs/report/data docs/beyond/data $(ARGS)
 
 licences: setup  ## write docs/licences.md again after a change of requirements.lock
 	@$(BIN)/python -m tests.supply licences
