@@ -48,6 +48,11 @@ class Damping:
         return frozenset(link for link, flaps in self._flaps.items() if flaps.is_suppressed)
 
     @property
+    def longest_ps(self) -> int:
+        """Return for how long a link that has become quiet is left out at most."""
+        return ceil(self._half_life_ps * log2(CEILING * self._suppress / self._reuse))
+
+    @property
     def next_release_ps(self) -> int | None:
         """Return when the next suppressed link will have been quiet for long enough."""
         return min(

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from controller.damping import damping
 from controller.fabric_controller import LinkChange
 from controller.plan import PROBE_ETHERTYPE
 from fattree.addressing import switch_mac
@@ -199,6 +200,18 @@ def liveness(scenario: Scenario, now_ps: int = 0, down: Iterable[int] = ()) -> L
         )
 
     return Liveness(scenario.tree, interval_ps, misses, now_ps=now_ps, down=down)
+
+
+def follows_ps(scenario: Scenario) -> int:
+    """Return how long after a link's last change the controller may still act on it, without G.
+
+    It may have to find the change, and to wait for a link that has flapped.
+    """
+    probing = liveness(scenario)
+    # Misses, at most PATIENCE times as many, and a tick on either side.
+    found_ps = probing.interval_ps * (PATIENCE * probing.misses + 2) if probing else 0
+    flaps = damping(scenario.controller)
+    return found_ps + (flaps.longest_ps if flaps else 0)
 
 
 def probes_per_second(scenario: Scenario, probing: Liveness) -> float:

@@ -14,14 +14,14 @@ from typing import Annotated, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from fattree.policies import POLICIES, Policy
-from fattree.sections.base import Section
+from fattree.sections.base import LATEST_NS, Section
 from fattree.sections.collective import Collective, Job
 from fattree.sections.fabric import DEFAULT_QUEUE_BYTES, Fabric
 from fattree.sections.failures import Controller, Degraded, FailureEvent, Failures, Loss, Place
 from fattree.sections.hosts import LoadBalancer, Packets, Transport
 from fattree.sections.own import LIKE, AgentPacket, HostRule, OwnHostRule, OwnProgram
 from fattree.topology import FatTree, Level, Speeds
-from fattree.units import PS_PER_NS, PS_PER_SECOND
+from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
 
 __all__ = [
     "BUILT_IN",
@@ -66,6 +66,7 @@ class Settings(Section):
     failures: Failures = Failures()
     controller: Controller = Controller()
     agent_packet: AgentPacket | None = None
+    horizon_us: Annotated[float, Field(gt=0, le=LATEST_NS / 1000)] | None = None
 
     @model_validator(mode="after")
     def _packets_can_ask_for_acks(self) -> "Settings":
@@ -324,6 +325,11 @@ class Scenario(Settings):
     def bdp_packets(self) -> int:
         """Return the data packets in one zero-load RTT at line rate."""
         return -(-self.zero_load_rtt_ps // self.slot_ps)
+
+    @property
+    def horizon_ps(self) -> int | None:
+        """Return when a run ends that is not done, None where its user has set no such time."""
+        return None if self.horizon_us is None else max(1, round(self.horizon_us * PS_PER_US))
 
     @property
     def convergence_ps(self) -> int | None:

@@ -34,6 +34,7 @@ MEANINGS = {
     "policies": "The load balancers, by the names of `fattree/policies.py`; each is run with every seed.",
     "seed": "The first seed; it fixes matrix and failures for all load balancers alike.",
     "seeds": "How many seeds, from the first on.",
+    "horizon_us": "When a run is given up that is not done: so long after its start, in its own time (on `mininet` that is real time). By default none is that still progresses; one that stands still for good ends by itself.",
     "fabric.k": "Ports of a switch of the fat-tree, which has k*k*k/4 hosts; 0 beside the counts of any other fabric.",
     "fabric.topology": "A topology file of htsim's (`.topo`) in place of counts, rates and latencies; relative to the experiment's folder.",
     "fabric.pods": "In place of `k`, any folded Clos (`docs/fabrics.md`): pods, each with edges and aggs; by default 1.",

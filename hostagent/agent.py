@@ -14,7 +14,7 @@ It speaks JSON lines with whoever started it, over a socket that is its standard
     {"failed": [link, ...], "slow": [[link, up, down], ...]}  routes hold for this from now on
     {"stop": true}                             ends the run early
     {"progress": true}                         asks how far a run is
-        -> {"progress": [[flow, acknowledged, start_ps, done_ps], ...]}
+        -> {"progress": [[flow, acknowledged, start_ps, done_ps, sent, heard_ps], ...]}
 
 What it refuses it answers with {"error": one line}.
 
@@ -187,7 +187,14 @@ class Run:
     def _progress(self, flow: int) -> list[int]:
         endpoint = self.nics[self.senders[flow]].endpoint
         sender = endpoint.sender(flow)
-        return [flow, sender.acked, endpoint.started_ps(flow), sender.done_ps]
+        return [
+            flow,
+            sender.acked,
+            endpoint.started_ps(flow),
+            sender.done_ps,
+            sender.transmissions,
+            sender.heard_ps,
+        ]
 
     def _unfinished(self) -> bool:
         # What ends here counts too: while its sender computes, nothing may come for long.

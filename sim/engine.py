@@ -10,10 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fattree import standstill
 from fattree.addressing import host_name
 from fattree.experiment import Collective, Fabric, Scenario
 from fattree.flows import Flows
-from fattree.horizon import given_up_ps
+from fattree.standstill import Senders, Standing, Watch, patience, why_still
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_NS
 from hostagent.state import NEVER
@@ -23,7 +24,16 @@ from sim.network import Network, build
 from sim.results import Ports, Result, Series, by_layer
 from sim.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Constants, Routes, World
 from sim.threads import Crew, advance_side_by_side, kernels
-from sim.windows import FINISHED, STARVED, STUCK, advance, settle_all, start_flows, truncate
+from sim.windows import (
+    FINISHED,
+    STARVED,
+    STUCK,
+    advance,
+    next_event,
+    settle_all,
+    start_flows,
+    truncate,
+)
 from sim.wiring import grown
 
 Int64 = NDArray[np.int64]
@@ -47,8 +57,8 @@ def run(
 
     `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
     make large fabrics faster and change nothing else. Raises FabricError where the
-    scenario cannot be built, UnfinishedError where flows do not finish by `horizon_ps`, by default
-    100 times the lower bound after the last link change.
+    scenario cannot be built, UnfinishedError where flows do not finish: by `horizon_ps`, by default
+    the scenario's, or ever (`fattree.standstill`).
     """
     prepare()
     began_s = time.process_time()
@@ -99,7 +109,7 @@ def simulate(
             network,
             leg,
             sample_ps,
-            horizon_ps=_horizon_ps(network) if horizon_ps is None else horizon_ps,
+            horizon_ps=network.scenario.horizon_ps if horizon_ps is None else horizon_ps,
             samples=samples,
             on_progress=on_progress,
         )
@@ -127,16 +137,11 @@ def advanced(network: Network, until_ps: int) -> World:
     return world
 
 
-def _horizon_ps(network: Network) -> int:
-    gaps = network.world.flows.table.gap_ps
-    return given_up_ps(network.scenario, network.flows, network.events, gaps)
-
-
 def _drive(
     network: Network,
     leg: Leg,
     sample_ps: int | None,
-    horizon_ps: int,
+    horizon_ps: int | None,
     samples: list[tuple[int, Int64]],
     on_progress: OnProgress | None = None,
 ) -> World:
@@ -145,6 +150,8 @@ def _drive(
     Where somebody wants to know how far it is, also after some round trips.
     """
     world = network.world
+    watch = Watch.of(patience(network.scenario, network.events))
+    end_ps = NEVER if horizon_ps is None else horizon_ps
     leg_ps = RTTS_A_LEG * network.scenario.zero_load_rtt_ps if on_progress else 0
     told_s = time.monotonic()
     stale_ps = round(network.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
@@ -156,9 +163,11 @@ def _drive(
         now_ps = int(world.counters[CLOCK])
         change = bisect_right(changes, now_ps)
         stops = [
-            horizon_ps,
+            end_ps,
+            watch.next_ps,
             *changes[change : change + 1],
-            *(_next_multiple(now_ps, step) for step in (sample_ps, stale_ps, leg_ps) if step),
+            *(_next_multiple(now_ps, step) for step in (sample_ps,) if step),
+            *(_next_stop(world, now_ps, step) for step in (stale_ps, leg_ps) if step),
         ]
 
         world, status = _advance(world, leg, network.routes[change - 1].routes, min(stops))
@@ -171,8 +180,12 @@ def _drive(
             told_s = time.monotonic()
 
         now_ps = int(world.counters[CLOCK])
-        if status == STUCK or now_ps >= horizon_ps:
+        if status == STUCK or now_ps >= end_ps:
             raise UnfinishedError(_unfinished(network, world))
+
+        if now_ps >= watch.next_ps and watch.is_over(now_ps, standing(world)):
+            still = why_still(network.scenario, network.events, watch.heard_ps)
+            raise UnfinishedError(f"{_unfinished(network, world)}: {still}")
 
         # Ports look at their queues late (`sim.queues.offer`), which a reader must not.
         if sample_ps or stale_ps:
@@ -187,9 +200,30 @@ def progress(flows: Flows, world: World) -> float:
     return float(np.minimum(world.flows.senders.acked, flows.packets).sum() / flows.packets.sum())
 
 
+def standing(world: World, is_changing: bool = False) -> Standing:
+    """Return how far a run is; `is_changing` where routes or links are about to change."""
+    flows = world.flows
+    senders = flows.senders
+    columns = Senders(
+        started_ps=flows.started_ps,
+        done_ps=senders.done_ps,
+        heard_ps=senders.heard_ps,
+        acked=senders.acked,
+        sent=senders.transmissions,
+        computes=flows.table.packets == 0,
+    )
+    return standstill.standing(int(world.counters[CLOCK]), columns, is_changing)
+
+
 def _next_multiple(now_ps: int, step_ps: int) -> int:
     """Return the first multiple of `step_ps` after now."""
     return (now_ps // step_ps + 1) * step_ps
+
+
+def _next_stop(world: World, now_ps: int, step_ps: int) -> int:
+    """Return the first multiple of `step_ps` after now, or the last before anything happens."""
+    # Until then a stop would see what the one before has seen: idle time costs no leg.
+    return max(_next_multiple(now_ps, step_ps), int(next_event(world)) // step_ps * step_ps)
 
 
 @contextmanager

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from fattree.addressing import agg_waypoint, core_waypoint, host_ip
 from fattree.experiment import Scenario
 from fattree.flows import Flows
+from fattree.standstill import Standing
 from fattree.topology import SWITCH_LAYERS
 from fattree.wecmp import LinkState
 from hostagent.forms import BITS, Beginnings, Forms, Run
 from hostagent.state import NEVER, Recovery
 from sim.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
-from sim.engine import buffers_of, progress, result_of
+from sim.engine import buffers_of, progress, result_of, standing
 from sim.frames import FRAME_AT, IPV4, WRITTEN, Frames
 from sim.jit import CACHE
 from sim.network import build_for_program
@@ -30,6 +31,7 @@ from sim.programs import (
     drain,
     has_samples,
     in_flight,
+    next_programmed_event,
     serve_programmed_hosts,
     serve_programmed_switches,
 )
@@ -168,6 +170,10 @@ class Programmed:
         self.is_finished = status == FINISHED
         return status
 
+    def standing(self, is_changing: bool) -> Standing:
+        """Return how far the run is; `is_changing` where routes or links are about to change."""
+        return standing(self.world, is_changing)
+
     @property
     def unfinished(self) -> Int64:
         """Return the flows that are not done."""
@@ -235,7 +241,10 @@ class Programmed:
         status = 0
         while status == 0 and self.now_ps < until_ps:
             self._make_room_for_events()
-            status = self._leg(min(self.now_ps + self.world.constants.window_ps, until_ps))
+            # Up to the next event there is none to put in order, however many windows that takes.
+            next_ps = int(next_programmed_event(self.world))
+            window_end_ps = self.now_ps + self.world.constants.window_ps
+            status = self._leg(min(max(next_ps, window_end_ps), until_ps))
             self._tell_events(self.end_ps if status == FINISHED else self.now_ps)
 
         return status
@@ -268,7 +277,10 @@ class Programmed:
             )
 
         return Nodes(
-            hosts, switches, lambda world: bool(has_samples(world, self.frames, self.desks[0]))
+            hosts,
+            switches,
+            next_event=next_programmed_event,
+            has_room=lambda world: bool(has_samples(world, self.frames, self.desks[0])),
         )
 
     def _grow(self) -> None:

@@ -15,7 +15,7 @@ from sim.program_switches import PORT_MASK, departures, serve_switch, sift_down
 from sim.queues import following, host_sending_ps
 from sim.state import ACK, CLOCK, LOST, SPARE
 from sim.switches import PORT_BITS
-from sim.windows import chunks_needed, through_windows
+from sim.windows import chunks_needed, next_event, through_windows
 
 
 @kernel
@@ -27,6 +27,7 @@ def advance_program(world, routes, until_ps, frames, program, desk):
         has_room=has_room,
         serve_all_hosts=serve_all_hosts,
         serve_all_switches=serve_all_switches,
+        next_of_all=next_of_all,
     )
 
 
@@ -75,6 +76,25 @@ def serve_all_switches(work, end_ps):
         last=world.constants.switches,
         end_ps=end_ps,
     )
+
+
+@inlined
+def next_of_all(work):
+    """Return when the next thing happens anywhere, or NEVER."""
+    return next_programmed_event(work[0])
+
+
+@kernel
+def next_programmed_event(world):
+    """Return when the next packet arrives or leaves, a computation ends or a host may send."""
+    # Egress is an event of its own, a latency before what it does to a packet is seen.
+    next_ps = next_event(world)
+    for switch in range(world.constants.switches):
+        node = world.switches[at(switch)]
+        for port in range(np.int64(node.ports)):
+            next_ps = min(next_ps, next_departure(world, node, port))
+
+    return next_ps
 
 
 @kernel

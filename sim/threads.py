@@ -30,7 +30,7 @@ from sim.state import (
     Routes,
     World,
 )
-from sim.windows import chunks_needed, serve_hosts, serve_switches, through_windows
+from sim.windows import chunks_needed, next_event, serve_hosts, serve_switches, through_windows
 
 # Counters in a row: eight of 64 bits are a cache line of 64 bytes. A row that is eight times as
 # long keeps those of two threads apart, prefetched neighbours included.
@@ -48,6 +48,7 @@ class Nodes(NamedTuple):
 
     hosts: Callable[[World, Any, Span, int], int]
     switches: Callable[[World, Any, Span, int], int]
+    next_event: Callable[[World], int] = next_event
     # Whether there is room for all that a window needs beside chunks.
     has_room: Callable[[World], bool] = lambda _: True
 
@@ -114,6 +115,7 @@ def advance_side_by_side(world: World, nodes: Nodes, until_ps: int, crew: Crew) 
             has_room=_has_room,
             serve_all_hosts=_serve_all_hosts,
             serve_all_switches=_serve_all_switches,
+            next_of_all=lambda shared: shared.nodes.next_event(shared.world),
         )
         return int(status)
     finally:

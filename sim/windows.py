@@ -49,14 +49,15 @@ def advance(world, routes, until_ps, buffers):
         has_room=has_room,
         serve_all_hosts=serve_all_hosts,
         serve_all_switches=serve_all_switches,
+        next_of_all=next_of_all,
     )
 
 
 @inlined
-def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switches):
+def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switches, next_of_all):
     """Serve window after window until `until_ps`, or until flows are done or nothing can go on.
 
-    `work` begins with the world; what else is in it is between the three functions, which see to
+    `work` begins with the world; what else is in it is between the four functions, which see to
     one thread (`advance`, compiled) or to several (`sim.threads`, interpreted). Return REACHED,
     FINISHED, STARVED (the pool may be too small for the next window), STUCK (nothing is left to
     do) or BROKEN (a program has done what it may not).
@@ -86,14 +87,13 @@ def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switche
             return FINISHED
 
         if served == 0:
-            next_ps = next_event(world)
+            # Nothing was handled, so nothing can happen before the next event: however long that
+            # takes, it costs no window.
+            next_ps = next_of_all(work)
             if next_ps == NEVER:
                 return STUCK
 
-            # Nothing was handled, so nothing can happen before the next event. A program's egress
-            # is one, a latency before what it does to a packet is seen: not both in one window.
-            leaves_ps = next_ps - max(world.constants.latency_ps)
-            counters[CLOCK] = max(end_ps, min(leaves_ps, until_ps))
+            counters[CLOCK] = max(end_ps, min(next_ps, until_ps))
 
     return REACHED
 
@@ -127,6 +127,12 @@ def serve_all_switches(work, end_ps):
         end_ps=end_ps,
         buffers=buffers,
     )
+
+
+@inlined
+def next_of_all(work):
+    """Return when the next thing happens anywhere, or NEVER."""
+    return next_event(work[0])
 
 
 @kernel

@@ -23,7 +23,7 @@ from emulation.live.source import LiveError
 from emulation.outcomes.changes import changes_of
 from emulation.programs.own_program import Loaded
 from emulation.virtual.events import Kind
-from emulation.virtual.fabric import VirtualFabric, default_horizon_ps
+from emulation.virtual.fabric import VirtualFabric
 from fattree import failures, traffic
 from fattree.addressing import link_name, link_named
 from fattree.bounds import bound_ps
@@ -32,6 +32,7 @@ from fattree.policies import POLICIES
 from fattree.slow_links import NOT_SLOW, RateChange, Slow, SlowLink, after, at_rate
 from fattree.units import PS_PER_SECOND
 from hostagent.build import paced_gaps
+from hostagent.state import NEVER
 
 DEMO_SECONDS = 15.0
 WINDOW_SECONDS = 0.7
@@ -172,15 +173,12 @@ class VirtualSource:
 
         Raises EmulationError without an end.
         """
-        horizon_ps = default_horizon_ps(self.scenario)
+        horizon_ps = self.scenario.horizon_ps or NEVER
         slice_ps = self._observer.window_ps // SLICES_OF_A_WINDOW
         while self._network.hosts.unfinished and (
             until_ps is None or self._fabric.clock.now_ps < until_ps
         ):
-            # Raises what a run that never ends raises.
-            if self._fabric.clock.now_ps > horizon_ps:
-                self._fabric.run(horizon_ps)
-
+            self._network.give_up(horizon_ps)
             target_ps = self._fabric.clock.now_ps + slice_ps
             target_ps = target_ps if until_ps is None else min(target_ps, until_ps)
             while self._network.advance(target_ps, EVENTS_AT_ONCE):

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from emulation.errors import EmulationError, StartError
@@ -70,6 +71,17 @@ class Report:
     counts: Counts
 
 
+class Columns(IntEnum):
+    """What agents tell of a flow's sender (`hostagent.agent`)."""
+
+    FLOW = 0
+    ACKED = 1
+    START = 2
+    DONE = 3
+    SENT = 4
+    HEARD = 5
+
+
 class Agents:
     """All agents of a network."""
 
@@ -128,7 +140,11 @@ class Agents:
                 agent.send({"stop": True})
 
     def progress(self) -> list[list[int]]:
-        """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again.
+        """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again."""
+        return [row[: Columns.SENT] for row in self.senders()]
+
+    def senders(self) -> list[list[int]]:
+        """Return the same with the packets sent and when an ACK last came, and ask again.
 
         The answers come to the loop. At the end of a run what is not known to be acknowledged is
         what was sent.
@@ -140,7 +156,7 @@ class Agents:
                 rows += agent.progress
             else:
                 rows += [
-                    [flow, sent, start_ps, done_ps]
+                    [flow, sent, start_ps, done_ps, sent, 0]
                     for flow, start_ps, _, done_ps, sent in agent.report["flows"]
                 ]
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from controller.convergence import Convergence
 from controller.driver import Driver, OnInstalled
 from controller.entries import Entries
@@ -18,7 +20,7 @@ from controller.fleet import PATIENCE_S, Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.session import Session
 from emulation.errors import FailedRunError
-from emulation.mininet.agents import Agents, Report
+from emulation.mininet.agents import Agents, Columns, Report
 from emulation.mininet.counting import (
     Counted,
     Reading,
@@ -29,7 +31,7 @@ from emulation.mininet.counting import (
     process_seconds,
 )
 from emulation.mininet.detection import Listening, Probing, detector, monotonic_ps
-from emulation.mininet.limits import limit_ps
+from emulation.mininet.limits import real_patience
 from emulation.mininet.loop import Action, Loop
 from emulation.mininet.switch_processes import Switches, listens, set_link
 from emulation.mininet.targets.target import address
@@ -39,9 +41,11 @@ from fattree import traffic
 from fattree.addressing import switch_name
 from fattree.experiment import Scenario
 from fattree.failures import Links, Timeline, timeline
+from fattree.flows import Flows
 from fattree.slow_links import NOT_SLOW, Slow, after, host_shares
+from fattree.standstill import NEVER, Senders, Standing, Watch, standing, why_still
 from fattree.topology import FatTree, LinkEnd
-from fattree.units import PS_PER_NS
+from fattree.units import PS_PER_NS, PS_PER_SECOND
 
 # Between the order to start and the start: every agent must have had it by then.
 LEAD_NS = 200_000_000
@@ -52,6 +56,8 @@ SETTLING_SECONDS = 5.0
 SETTLING_STEP_SECONDS = 0.1
 # How soon one looks whether a lost switch has been reached.
 LOOK_AGAIN_NS = 50_000_000
+# Agents are asked so long before their answers are needed.
+ANSWERING_PS = PS_PER_SECOND
 # Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
 ELECTION_ID = 1000
 
@@ -364,14 +370,15 @@ class Run:
         self.number = fabric.runs
         fabric.runs += 1
         self._cpu_seconds = 0.0
+        self._watch = Watch.of(real_patience(scenario, fabric.timeline))
+        self._ask_ps = self._watch.next_ps - ANSWERING_PS
+        self._still = ""
 
     def start(self, with_events: bool) -> None:
         """Set everything going."""
         fabric = self._fabric
         quiet_ps = max(QUIET_PS, 2 * self.scenario.zero_load_rtt_ps)
-        fabric.agents.arm(
-            self.number, self.scenario, limit_ps(self.scenario, self._flows), quiet_ps
-        )
+        fabric.agents.arm(self.number, self.scenario, self.scenario.horizon_ps or NEVER, quiet_ps)
         fabric.agents.converge(fabric.routed, fabric.routed_slow)
         self._before = fabric.reading()
         self._cpu_seconds = fabric.cpu_seconds()
@@ -389,9 +396,34 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the run has ended; raises StartError where a switch has."""
+        """Return whether the run has ended; raises StartError where a switch has.
+
+        Ends one that stands still for good.
+        """
         self._fabric.tend()
+        self._look()
         return self._fabric.agents.have_reported()
+
+    def _look(self) -> None:
+        """See now and then whether the run still progresses."""
+        watch = self._watch
+        now_ps = self._fabric.now_ps()
+        if self._still or now_ps < self._ask_ps:
+            return
+
+        # What is looked at are the answers that come a while after one has asked.
+        rows = self._fabric.agents.senders()
+        if now_ps < watch.next_ps:
+            self._ask_ps = watch.next_ps
+            return
+
+        # What somebody does to the network by hand is progress, too.
+        changes = len(self._fabric.installations)
+        if watch.is_over(now_ps, _standing(now_ps, self._flows, rows, changes)):
+            self._still = why_still(self.scenario, self._fabric.timeline, watch.heard_ps)
+            self._fabric.agents.stop()
+
+        self._ask_ps = watch.next_ps - ANSWERING_PS
 
     def outcome(self) -> Outcome:
         """Return what the run has shown; raises FailedRunError for flows that are not complete."""
@@ -406,7 +438,9 @@ class Run:
             report, found, places = self._counted()
 
         if not report.is_finished:
-            raise FailedRunError(f"{complaint(fabric.tree, self._flows, report)}; {places.words()}")
+            names = complaint(fabric.tree, self._flows, report)
+            still = f"; {self._still}" if self._still else ""
+            raise FailedRunError(f"{names}{still}; {places.words()}")
 
         end_ps = max(done_ps for _, _, _, done_ps, _ in report.flows)
 
@@ -436,6 +470,24 @@ class Run:
         lost_probes = after.lost_probes - self._before.lost_probes
         unseen = lost_probes if fabric.switches.target.swallows else 0
         return report, found, accounts(report, found, unseen, self._before.carried)
+
+
+def _standing(now_ps: int, flows: Flows, rows: list[list[int]], changes: int) -> Standing:
+    """Return how far a run is, by what the agents say of their senders."""
+    known = np.array(rows, dtype=np.int64).reshape(-1, len(Columns.__members__))
+    found = standing(
+        now_ps,
+        Senders(
+            started_ps=known[:, Columns.START],
+            done_ps=known[:, Columns.DONE],
+            heard_ps=known[:, Columns.HEARD],
+            acked=known[:, Columns.ACKED],
+            sent=known[:, Columns.SENT],
+            computes=flows.packets[known[:, Columns.FLOW]] == 0,
+        ),
+        is_changing=len(known) < len(flows),
+    )
+    return found._replace(reached=found.reached + changes)
 
 
 def _access(scenario: Scenario, program: SwitchProgram, folder: Path, election_id: int) -> Access:

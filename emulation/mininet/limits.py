@@ -1,14 +1,12 @@
-"""What real processes can carry: which scenarios Mininet refuses, and when it gives a run up."""
+"""What real processes can carry: which scenarios Mininet refuses, and how patient it is."""
 
-from fractions import Fraction
-
+from controller.liveness import follows_ps
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
-from fattree import traffic
 from fattree.experiment import Failures, Scenario
-from fattree.flows import Flows, generations, longest_computation_ps
+from fattree.failures import Timeline
 from fattree.policies import Chooser
-from fattree.slow_links import slowest
+from fattree.standstill import Patience, patience
 from fattree.units import PS_PER_SECOND
 from hostagent.own_packet import FCS
 from hostagent.roce import BTH, ETHERNET, ICRC, IPV4, UDP
@@ -21,9 +19,8 @@ COMFORTABLE_PACKETS_PER_SECOND = 10_000
 LEAST_RATE_GBPS = 0.001
 # Edge, aggregation, core, aggregation, edge.
 SWITCHES_ON_A_PATH = 5
-# A run is given up after so many times its time at its pace, and ten seconds.
-PATIENCE = 10
-STARTING_PS = 10**13
+# Real processes may be kept from working for a while: a run without progress gets so much longer.
+HELD_UP_PS = 10 * PS_PER_SECOND
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
@@ -103,13 +100,7 @@ def _remedy(scenario: Scenario, offered: float) -> str:
     return f"--set fabric.rate_gbps={rate:.1g}{limit} --set fabric.latency_ns=5e6"
 
 
-def limit_ps(scenario: Scenario, flows: Flows) -> int:
-    """Return when a run is given up: several times what its longest flow needs, and some more."""
-    # A flow of a later generation waits for those before it.
-    paced = int((flows.packets * traffic.gaps(scenario, flows)).max()) * (
-        1 + int(generations(scenario.tree, flows).max())
-    )
-    computed = longest_computation_ps(scenario.tree, flows)
-    planned = paced + computed + int(flows.start_ps.max()) + 2 * scenario.zero_load_rtt_ps
-    # Whoever must pass the slowest link has so much longer.
-    return round(PATIENCE * planned / Fraction(str(slowest(scenario)))) + STARTING_PS
+def real_patience(scenario: Scenario, events: Timeline) -> Patience:
+    """Return what a run without progress is given in real time (`fattree.standstill`)."""
+    given = patience(scenario, events, follows_ps(scenario))
+    return given._replace(wait_ps=given.wait_ps + HELD_UP_PS)

@@ -16,7 +16,8 @@ from emulation.virtual.machine import NativeMachine, why_not
 from emulation.virtual.native import NativeFabric
 from fattree import traffic
 from fattree.experiment import Scenario
-from fattree.horizon import HORIZON_BOUNDS
+from fattree.failures import timeline
+from fattree.standstill import patience
 from hostagent.own_packet import scenario_packets
 from sim.programmed import are_compiled
 
@@ -80,12 +81,17 @@ def _hops(scenario: Scenario) -> int:
 
 
 def _most_hops(scenario: Scenario) -> int:
-    """Return the same of a run that may be given up: where no route ever leads around a dead link,
-    its flows are sent again and again up to the horizon.
+    """Return the same of a run that may stand still: where no route ever leads around a dead link,
+    flows send in vain until that is sure (`fattree.standstill`).
     """
     failures = scenario.failures
-    is_endless = scenario.convergence_ps is None and (failures.rate > 0 or failures.events)
-    return _hops(scenario) * (HORIZON_BOUNDS if is_endless else 1)
+    if scenario.convergence_ps is not None or not (failures.rate > 0 or failures.events):
+        return _hops(scenario)
+
+    flows = traffic.flows(scenario)
+    given = patience(scenario, timeline(scenario, flows))
+    in_vain = len(flows) * max(given.tries, given.wait_ps // scenario.slot_ps)
+    return _hops(scenario) + MOST_SWITCHES * in_vain
 
 
 def only_python(scenario: Scenario, program: SwitchProgram) -> str:

@@ -14,10 +14,7 @@ from emulation.virtual.events import Clock
 from emulation.virtual.network import Network
 from emulation.virtual.probes import VirtualProbes
 from emulation.virtual.wires import Wires
-from fattree import failures, traffic
 from fattree.experiment import Scenario
-from fattree.horizon import given_up_ps
-from hostagent.build import paced_gaps
 from hostagent.rules import refuse_unable_hosts
 
 
@@ -65,13 +62,13 @@ class VirtualFabric(Control):
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None
     ) -> Outcome:
-        """Run until all flows are done; raises EmulationError where they are not by the horizon.
+        """Run until all flows are done.
 
-        By default that is `fattree.horizon`'s.
+        Raises EmulationError where they are not by the horizon, by default the scenario's, or ever.
         """
         started = time.process_time()
         self.network.run(
-            default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps, on_progress
+            self.scenario.horizon_ps if horizon_ps is None else horizon_ps, on_progress
         )
         return self.network.outcome(time.process_time() - started)
 
@@ -94,10 +91,3 @@ def refuse_unsupported(scenario: Scenario) -> None:
             'controller.detection = "netlink": '
             "virtual links have no kernel interfaces (--network mininet)"
         )
-
-
-def default_horizon_ps(scenario: Scenario) -> int:
-    """Return when a run is given up."""
-    flows = traffic.flows(scenario)
-    events = failures.timeline(scenario, flows)
-    return given_up_ps(scenario, flows, events, paced_gaps(scenario, flows))

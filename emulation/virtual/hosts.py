@@ -6,6 +6,8 @@ A host's link has no queue: its flows pull, so that a packet is made when the li
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from emulation.outcomes.outcome import FlowResult
 from emulation.virtual.events import ARRIVE, SEND, Push
 from emulation.virtual.wires import Wire, Wires
@@ -14,6 +16,7 @@ from fattree.addressing import host_name
 from fattree.experiment import Scenario
 from fattree.failures import Links
 from fattree.slow_links import FULL, Slow
+from fattree.standstill import Senders, Standing, standing
 from fattree.topology import FatTree
 from hostagent.build import endpoints, plans
 from hostagent.endpoint import Departure, FlowPlan
@@ -147,6 +150,24 @@ class Hosts:
         """Return the fraction of all packets that are acknowledged."""
         acked = sum(map(self.acknowledged, range(len(self._plans))))
         return acked / sum(plan.packets for plan in self._plans)
+
+    def standing(self, now_ps: int, is_changing: bool) -> Standing:
+        """Return how far the run is; `is_changing` where routes or links are about to change."""
+        senders = [self._endpoints[plan.source].sender(plan.flow) for plan in self._plans]
+        started_ps = np.array([self.started_ps(plan.flow) for plan in self._plans])
+        done_ps = np.array(self.done_ps)
+        return standing(
+            now_ps,
+            Senders(
+                started_ps=started_ps,
+                done_ps=done_ps,
+                heard_ps=np.array([sender.heard_ps for sender in senders]),
+                acked=np.array([sender.acked for sender in senders]),
+                sent=np.array([sender.transmissions for sender in senders]),
+                computes=np.array([plan.packets == 0 for plan in self._plans]),
+            ),
+            is_changing,
+        )
 
     def started_ps(self, flow: int) -> int:
         """Return when a flow could start."""

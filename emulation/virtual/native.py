@@ -15,7 +15,7 @@ from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.virtual.control import Control
 from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
-from emulation.virtual.fabric import default_horizon_ps, refuse_unsupported
+from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.network import SAMPLES_PER_RTT
 from emulation.virtual.timed import Compile, TimedRun
 from fattree.experiment import Scenario
@@ -64,12 +64,12 @@ class NativeFabric(Control):
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None
     ) -> Outcome:
-        """Run until all flows are done; raises EmulationError where they are not by the horizon.
+        """Run until all flows are done.
 
-        By default that is `fattree.horizon`'s.
+        Raises EmulationError where they are not by the horizon, by default the scenario's, or ever.
         """
         began_s = time.process_time()
-        limit_ps = default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps
+        limit_ps = self.scenario.horizon_ps if horizon_ps is None else horizon_ps
         self.timed.simulate(limit_ps, on_progress)
         result, counts = self.timed.packets.result()
         return self._outcome(result, counts, time.process_time() - began_s)

@@ -10,17 +10,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
+from controller.liveness import follows_ps
 from emulation.errors import FailedRunError, UnsupportedError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
 from emulation.softswitch.switch import Pending, Transmit
-from emulation.virtual.events import ARRIVE, LEAVE, Clock, Event, Kind
+from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, Clock, Event, Kind
 from emulation.virtual.hosts import Hosts
 from emulation.virtual.lanes import LaneQueue, Passage
 from emulation.virtual.ports import Port, ports_of
 from emulation.virtual.wires import Wires
+from fattree import traffic
 from fattree.draws import Stream, component, mix
 from fattree.experiment import Scenario
+from fattree.failures import timeline
 from fattree.slow_links import SlowLink
+from fattree.standstill import Watch, patience, why_still
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
 from hostagent.own_packet import scenario_packets
@@ -111,6 +115,8 @@ class Network:
         self._sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT
         self._next_sample_ps = 0
         self._log = hashlib.sha256()
+        self._timeline = timeline(scenario, traffic.flows(scenario))
+        self._watch = Watch.of(patience(scenario, self._timeline, follows_ps(scenario)))
 
         # By Kind.
         self._handlers = (self._leave, self._call, self._call, self._arrive, self.hosts.send)
@@ -126,7 +132,8 @@ class Network:
 
         What happens at the very instant of the end still happens.
 
-        Raises FailedRunError, naming flows, at the horizon or when nothing happens any more.
+        Raises FailedRunError, naming flows, at the horizon, when nothing happens any more, or when
+        that changes nothing any more (`fattree.standstill`).
         """
         events = self._events
         clock = self.clock
@@ -134,15 +141,33 @@ class Network:
 
         # To the end of the instant: what happens in it does not depend on which flow ends it.
         while self.hosts.unfinished or (events and events[0][0] == clock.now_ps):
-            if not events or events[0][0] > limit_ps:
-                now_us = clock.now_ps / PS_PER_US
-                counts, ports = zip(*(each.misdirected for each in self.switches), strict=True)
-                complaint = self.hosts.complaint(sum(counts), max(ports))
-                raise FailedRunError(f"at {now_us:.3f} us, {complaint}")
-
+            self.give_up(limit_ps)
             self._step(on_progress)
 
         self._count_marks_in_queues()
+
+    def give_up(self, limit_ps: int) -> None:
+        """Raise FailedRunError where a run that is not done ends before its next event."""
+        if not self._events or self._events[0][0] > limit_ps:
+            raise FailedRunError(self._unfinished(self.clock.now_ps))
+
+        watch = self._watch
+        while watch.next_ps <= self._events[0][0]:
+            now_ps = watch.next_ps
+            if watch.is_over(now_ps, self.hosts.standing(now_ps, self._is_changing)):
+                still = why_still(self.scenario, self._timeline, watch.heard_ps)
+                raise FailedRunError(f"{self._unfinished(now_ps)}; {still}")
+
+    @property
+    def _is_changing(self) -> bool:
+        # Probes never end: what they may still find is in the watch's patience (`follows_ps`).
+        is_probing = self.scenario.controller.detection == "probe"
+        return not is_probing and any(event[1] in (LINK, CONTROL) for event in self._events)
+
+    def _unfinished(self, now_ps: int) -> str:
+        counts, ports = zip(*(each.misdirected for each in self.switches), strict=True)
+        complaint = self.hosts.complaint(sum(counts), max(ports))
+        return f"at {now_ps / PS_PER_US:.3f} us, {complaint}"
 
     def advance(self, until_ps: int, most_events: int) -> bool:
         """Let at most `most_events` happen, none after `until_ps`, for whoever looks on.
@@ -222,10 +247,16 @@ class Network:
         # Between events nothing but time changes a queue, so that samples can be taken late.
         time_ps, kind, node, port, _, payload = heappop(self._events)
         while self._next_sample_ps <= time_ps:
-            self._sample(self._next_sample_ps)
+            found = self._sample(self._next_sample_ps)
             self._next_sample_ps += self._sample_ps
             if on_progress:
                 on_progress(self.hosts.progress)
+
+            # Without an event no queue grows: in idle time, all samples are the same.
+            if not any(found):
+                idle = range(self._next_sample_ps, time_ps + 1, self._sample_ps)
+                self._samples.update(dict.fromkeys(idle, found))
+                self._next_sample_ps += len(idle) * self._sample_ps
 
         self.clock.now_ps = time_ps
         self._handlers[kind](time_ps, node, port, payload)
@@ -358,13 +389,14 @@ class Network:
 
         return None
 
-    def _sample(self, time_ps: int) -> None:
+    def _sample(self, time_ps: int) -> tuple[int, ...]:
+        """Take and return each layer's longest queue."""
         longest = dict.fromkeys(SWITCH_LAYERS, 0)
         for ports in self.ports:
             for port in ports.values():
                 longest[port.layer] = max(longest[port.layer], port.queue.occupancy_bytes(time_ps))
 
-        self._samples[time_ps] = tuple(longest.values())
+        return self._samples.setdefault(time_ps, tuple(longest.values()))
 
     def _count_marks_in_queues(self) -> None:
         """Let what still waits at the end through egress, where marks are counted."""

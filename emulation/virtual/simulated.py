@@ -26,7 +26,7 @@ from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.bulk import Loader
 from emulation.virtual.engine import only_python
 from emulation.virtual.events import Clock, Kind
-from emulation.virtual.fabric import default_horizon_ps, refuse_unsupported
+from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.timed import TimedRun
 from fattree import failures, traffic
@@ -78,8 +78,11 @@ class SimulatedFabric:
             self.timed.at(phase.time_ps, Kind.CONTROL, partial(self._install, phase))
 
     def run(self, horizon_ps: int | None = None, on_progress: OnProgress | None = None) -> Result:
-        """Run until all flows are done; raises EmulationError where they are not by the horizon."""
-        limit_ps = default_horizon_ps(self.scenario) if horizon_ps is None else horizon_ps
+        """Run until all flows are done.
+
+        Raises EmulationError where they are not by the horizon, by default the scenario's, or ever.
+        """
+        limit_ps = self.scenario.horizon_ps if horizon_ps is None else horizon_ps
         self.timed.simulate(limit_ps, on_progress)
         result, _ = self.timed.packets.result()
         return result

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
+from controller.liveness import follows_ps
 from emulation.errors import EmulationError, FailedRunError, ProgramError
 from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.events import Clock, Kind
@@ -14,6 +15,7 @@ from emulation.virtual.hosts import complaint
 from fattree.addressing import host_ip, host_mac
 from fattree.experiment import Scenario
 from fattree.flows import Flows
+from fattree.standstill import Watch, patience, why_still
 from fattree.units import PS_PER_US
 from hostagent.forms import Beginnings, Forms, beginnings
 from hostagent.own_packet import scenario_packets
@@ -77,6 +79,8 @@ class TimedRun:
             on_events=on_events,
             threads=threads,
         )
+        events = self.packets.network.events
+        self._watch = Watch.of(patience(scenario, events, follows_ps(scenario)))
         self._events: list[tuple[int, int, int, Callable[[], object]]] = []
         self._sequence = 0
 
@@ -85,15 +89,21 @@ class TimedRun:
         self._sequence += 1
         heappush(self._events, (time_ps, kind, self._sequence, action))
 
-    def simulate(self, limit_ps: int, on_progress: Callable[[float], None] | None = None) -> None:
-        """Run until all flows are done; raises FailedRunError where they are not by `limit_ps`."""
+    def simulate(
+        self, limit_ps: int | None = None, on_progress: Callable[[float], None] | None = None
+    ) -> None:
+        """Run until all flows are done.
+
+        Raises FailedRunError where they are not by `limit_ps`, or ever (`fattree.standstill`).
+        """
+        end_ps = NEVER if limit_ps is None else limit_ps
         leg_ps = RTTS_A_LEG * self.scenario.zero_load_rtt_ps if on_progress else NEVER
         packets = self.packets
         try:
             while True:
                 self.happen()
                 next_ps = self._events[0][0] if self._events else NEVER
-                until_ps = min(next_ps, limit_ps + 1, packets.now_ps + leg_ps)
+                until_ps = min(next_ps, end_ps + 1, packets.now_ps + leg_ps, self._watch.next_ps)
                 status = packets.advance(until_ps)
                 if on_progress:
                     on_progress(packets.progress)
@@ -101,7 +111,8 @@ class TimedRun:
                 if status == FINISHED:
                     return
 
-                self._refuse(status, limit_ps)
+                self._refuse(status, end_ps)
+                self._refuse_standstill()
                 if status == STUCK:
                     packets.skip_to(until_ps)
         finally:
@@ -126,18 +137,33 @@ class TimedRun:
             raise self._broken()
 
         if packets.now_ps > limit_ps or (status == STUCK and not self._events):
-            now_us = min(packets.now_ps, limit_ps) / PS_PER_US
-            flows = packets.network.flows
-            names = complaint(
-                self.scenario.tree,
-                [
-                    (int(flows.source[flow]), int(flows.destination[flow]))
-                    for flow in packets.unfinished.tolist()
-                ],
-                int(packets.world.counters[MISDIRECTED]),
-                int(packets.world.counters[HIGHEST_PORT]),
-            )
-            raise FailedRunError(f"at {now_us:.3f} us, {names}")
+            raise FailedRunError(self._unfinished(min(packets.now_ps, limit_ps)))
+
+    def _refuse_standstill(self) -> None:
+        """Raise that the run can go on for ever without an end, where that is so."""
+        packets = self.packets
+        watch = self._watch
+        if packets.now_ps < watch.next_ps:
+            return
+
+        # What the controller is about to do may change everything.
+        if watch.is_over(packets.now_ps, packets.standing(bool(self._events))):
+            still = why_still(self.scenario, packets.network.events, watch.heard_ps)
+            raise FailedRunError(f"{self._unfinished(packets.now_ps)}; {still}")
+
+    def _unfinished(self, now_ps: int) -> str:
+        packets = self.packets
+        flows = packets.network.flows
+        names = complaint(
+            self.scenario.tree,
+            [
+                (int(flows.source[flow]), int(flows.destination[flow]))
+                for flow in packets.unfinished.tolist()
+            ],
+            int(packets.world.counters[MISDIRECTED]),
+            int(packets.world.counters[HIGHEST_PORT]),
+        )
+        return f"at {now_ps / PS_PER_US:.3f} us, {names}"
 
     def _broken(self) -> EmulationError:
         now_us = self.packets.now_ps / PS_PER_US

@@ -18,6 +18,9 @@ from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
 
 NOTHING: Down = frozenset()
+# So many packets of each flow, and so much time, without anything new: more than needed.
+IN_VAIN = 100
+IN_VAIN_RTTS = 20
 
 
 class Kind(IntEnum):
@@ -65,6 +68,9 @@ class Network:
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, Kind, int, int, int, Any]] = []
         self.pushed = 0
+        self.now_ps = self.learnt_ps = self.next_look_ps = 0
+        self.looked_ps = -1
+        self.sent_then: dict[int, int] = {}
         self.failed = NOTHING
         self.routed = failures.Change(0, NOTHING)
         self.route()
@@ -115,7 +121,7 @@ class Network:
     def run(self, horizon_ps: int = NEVER) -> "Network":
         """Run until the last flow is done, all of that instant included.
 
-        Raises TimeoutError if that is not by the horizon.
+        Raises TimeoutError if that is not by the horizon, or if it stands still for good.
         """
         for change in self.changes:
             self.at(change.time_ps, Kind.LINKS, 0, 0, change.down)
@@ -129,9 +135,40 @@ class Network:
 
         while self.events and self.events[0][0] <= min(self.end_ps, horizon_ps):
             self.happen(*heappop(self.events))
+            if self.stands_still(self.now_ps):
+                raise TimeoutError(f"no progress since {self.moved_ps} ps")
         if self.end_ps > horizon_ps or self.end_ps == NEVER:
             raise TimeoutError(f"{len(self.unfinished)} flows are not done")
         return self
+
+    def stands_still(self, now_ps: int) -> bool:
+        """Return whether flows have sent for so long in vain that they will for ever."""
+        if now_ps < self.next_look_ps:
+            return False
+
+        self.next_look_ps = now_ps + IN_VAIN_RTTS * self.scenario.zero_load_rtt_ps
+        began = [flow for flow in self.flows if flow.started_ps <= now_ps]
+        still = [flow for flow in began if flow.done_ps == NEVER]
+        sent = {flow.number: flow.transmissions for flow in began}
+        is_changing = any(event[1] in (Kind.LINKS, Kind.ROUTES) for event in self.events)
+        if self.moved_ps > self.looked_ps or is_changing or not all(f.packets for f in still):
+            self.looked_ps = now_ps
+            self.sent_then = sent
+            return False
+
+        return all(
+            sent[flow] >= self.sent_then.get(flow, 0) + IN_VAIN
+            for flow in sent
+            if flow in self.unfinished
+        )
+
+    @property
+    def moved_ps(self) -> int:
+        """Return when anything was last learnt, begun or done."""
+        now_ps = self.now_ps
+        starts = [flow.started_ps for flow in self.flows if flow.started_ps <= now_ps]
+        ends = [flow.done_ps for flow in self.flows if flow.done_ps <= now_ps]
+        return max(self.learnt_ps, *starts, *ends)
 
     def at(self, time_ps: int, kind: Kind, node: int, port: int = 0, subject: Any = None) -> None:
         """Let something happen at a time; at equal times in the order of kind, node and port."""
@@ -141,6 +178,7 @@ class Network:
     def happen(
         self, now_ps: int, kind: Kind, node: int, _port: int, _pushed: int, subject: Any
     ) -> None:
+        self.now_ps = now_ps
         if kind is Kind.ARRIVE:
             # It may have given way since this was foreseen.
             packet, passage, latency_ps = subject
@@ -225,7 +263,10 @@ class Network:
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
         self.received += 1
         flow = self.flows[packet.flow]
+        before = flow.sender.acked
         host.take(packet, flow, now_ps)
+        if flow.sender.acked > before:
+            self.learnt_ps = now_ps
         if flow.done_ps != NEVER:
             self.unfinished.discard(flow.number)
         self.wake_all(host, now_ps)

@@ -6,7 +6,9 @@ Equality with the plain model is in tests/parity.
 import os
 import subprocess
 import sys
+import time
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from fattree.topology import SWITCH_LAYERS
 from sim import Result, UnfinishedError, engine, run
 from sim.network import build
 from sim.results import Ports, by_layer
+from sim.state import World
 
 BOUND_PS = 17_056_940
 SMALL = Fabric(k=4)
@@ -203,6 +206,61 @@ def test_flow_that_cannot_finish_is_named() -> None:
         match=r"not finished after 50 us: flow \d from h\d_\d_\d to .* of 1 packets",
     ):
         run(scenario, horizon_ps=50_000_000)
+
+
+def senders_to_one(count: int, k: int) -> Scenario:
+    pairs = tuple((host, 0) for host in range(1, count + 1))
+    return Scenario(fabric=Fabric(k=k), collective=Collective(matrix="pairs", pairs=pairs))
+
+
+def test_however_many_senders_to_one_host_end() -> None:
+    incast = senders_to_one(120, k=8)
+    result = run(incast)
+    assert np.all(result.done_ps < 2**62)
+    # Far longer than any of them would take alone.
+    assert result.end_ps > 120 * 256 * incast.slot_ps
+
+
+@pytest.mark.slow
+def test_500_senders_to_one_host_end() -> None:
+    result = run(senders_to_one(500, k=16))
+    assert np.all(result.done_ps < 2**62)
+
+
+def test_a_run_ends_at_the_horizon_that_the_experiment_sets() -> None:
+    wanted = senders_to_one(3, k=4)
+    end_ps = run(wanted).end_ps
+    enough = wanted.model_copy(update={"horizon_us": end_ps / 1e6 + 0.001})
+    assert run(enough).end_ps == end_ps
+    short = wanted.model_copy(update={"horizon_us": end_ps / 1e6 - 0.001})
+    with pytest.raises(UnfinishedError, match=r"flow\(s\) not finished after"):
+        run(short)
+
+
+@pytest.mark.parametrize("settings", [{}, {"queue_staleness_ns": 100}])
+def test_idle_time_costs_no_windows(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, float]
+) -> None:
+    legs: list[int] = []
+    plain = engine._advance
+
+    def counted(*arguments: Any) -> tuple[World, int]:
+        legs.append(arguments[-1])
+        return plain(*arguments)
+
+    monkeypatch.setattr(engine, "_advance", counted)
+    far = Scenario(
+        policy="jsq",
+        fabric=Fabric(k=4, latency_ns=1e9),
+        collective=SHORT,
+        load_balancer=LoadBalancer(**settings),
+    )
+    began_s = time.process_time()
+    result = run(far, on_progress=lambda _share: None)
+    assert result.end_ps > 12 * 10**12
+    assert len(legs) < 1_000
+    # Twelve seconds have twelve million windows, which would take ten times as long.
+    assert time.process_time() - began_s < 1
 
 
 def test_old_queue_lengths_make_shortest_queues_worse() -> None:

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import sim.windows
 from fattree.experiment import Collective, Fabric, Scenario
 from hostagent.state import NEVER
 from sim.engine import advanced
@@ -63,13 +62,12 @@ def test_the_clock_skips_to_the_first_event() -> None:
 
 @pytest.mark.parametrize(
     ("next_ps", "ended", "windows", "clock"),
-    # The clock skips up to a latency before the event, where a program's egress may be.
-    [(10**9, REACHED, 3, 10**9 + 10), (10**10, REACHED, 1, 10**9 + 10), (NEVER, STUCK, 1, 10)],
+    [(10**9, REACHED, 2, 10**9 + 10), (10**10, REACHED, 1, 10**9 + 10), (NEVER, STUCK, 1, 10)],
 )
 def test_a_window_in_which_nothing_happens_is_the_last_before_the_next_event(
-    monkeypatch: pytest.MonkeyPatch, next_ps: int, ended: int, windows: int, clock: int
+    next_ps: int, ended: int, windows: int, clock: int
 ) -> None:
-    constants = SimpleNamespace(window_ps=10, latency_ps=(5, 5, 5))
+    constants = SimpleNamespace(window_ps=10)
     world = SimpleNamespace(counters=[1] * 64, constants=constants)
     for name in (CLOCK, MISDELIVERED, UNSERVED):
         world.counters[name] = 0
@@ -81,8 +79,12 @@ def test_a_window_in_which_nothing_happens_is_the_last_before_the_next_event(
         assert len(served) <= windows
         return int(end_ps > next_ps)
 
-    monkeypatch.setattr(sim.windows, "next_event", lambda world: next_ps)
     outcome = through_windows(
-        (world,), 10**9 + 10, lambda work: True, served_hosts, lambda work, end_ps: 0
+        (world,),
+        10**9 + 10,
+        has_room=lambda work: True,
+        serve_all_hosts=served_hosts,
+        serve_all_switches=lambda work, end_ps: 0,
+        next_of_all=lambda work: next_ps,
     )
     assert (outcome, len(served), world.counters[CLOCK]) == (ended, windows, clock)

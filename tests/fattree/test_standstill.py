@@ -1,0 +1,144 @@
+"""When a run is given up: how long it is watched, and what counts as progress."""
+
+import numpy as np
+import pytest
+
+from fattree import traffic
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Loss, Scenario, Transport
+from fattree.failures import timeline
+from fattree.standstill import (
+    LEAST_TRIES,
+    NEVER,
+    Patience,
+    Senders,
+    Standing,
+    Watch,
+    longest_round_trip_ps,
+    patience,
+    standing,
+    why_still,
+)
+from fattree.units import PS_PER_NS, PS_PER_US
+
+GIVEN = Patience(settled_ps=0, wait_ps=100, per_elapsed=0, tries=8)
+
+
+def scenario(policy: str = "flow", **settings: object) -> Scenario:
+    return Scenario(
+        policy=policy, **{"fabric": Fabric(k=4), "collective": Collective(), **settings}
+    )
+
+
+def given(wanted: Scenario) -> Patience:
+    return patience(wanted, timeline(wanted, traffic.flows(wanted)))
+
+
+def seen(reached: int, *sent: int, is_changing: bool = False) -> Standing:
+    return Standing(reached, np.array(sent), np.ones(len(sent), dtype=bool), is_changing, 7)
+
+
+def looked(watch: Watch, *found: Standing) -> list[bool]:
+    """Return what a watch says at each of its looks."""
+    return [watch.is_over(watch.next_ps, each) for each in found]
+
+
+def test_a_run_without_progress_is_over_when_all_flows_have_sent_enough() -> None:
+    assert looked(Watch.of(GIVEN), seen(1, 5, 5), seen(1, 13, 12), seen(1, 13, 13)) == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_any_progress_begins_the_count_anew() -> None:
+    watch = Watch.of(GIVEN)
+    assert looked(watch, seen(1, 5), seen(2, 50), seen(2, 57), seen(3, 90)) == [False] * 4
+    assert looked(watch, seen(3, 98)) == [True]
+    assert watch.since_ps > 300
+
+
+def test_what_is_about_to_change_is_waited_for() -> None:
+    watch = Watch.of(GIVEN)
+    assert looked(watch, seen(1, 5), *(seen(1, 99, is_changing=True),) * 3) == [False] * 4
+    assert looked(watch, seen(1, 106), seen(1, 107)) == [False, True]
+
+
+def test_looks_are_the_rarer_the_longer_nothing_happens() -> None:
+    watch = Watch.of(GIVEN)
+    times = []
+    for _ in range(6):
+        times.append(watch.next_ps)
+        watch.is_over(watch.next_ps, seen(1, 5))
+    assert times == [100, 200, 300, 500, 900, 1700]
+
+
+def test_nothing_is_judged_before_the_last_change() -> None:
+    event = FailureEvent(link="edge0_0-agg0_0", down_ns=500_000, up_ns=900_000)
+    found = given(scenario(failures=Failures(events=(event,), convergence_rtt=float("inf"))))
+    assert found.settled_ps == 900_000 * PS_PER_NS
+    assert Watch.of(found).next_ps == found.settled_ps
+
+
+@pytest.mark.parametrize(
+    ("settings", "tries"),
+    [
+        ({}, LEAST_TRIES),
+        ({"policy": "themis"}, LEAST_TRIES),
+        # 21 tries leave a chance of 10**-9 where each succeeds with 1 - 1/e: 21 for each path.
+        ({"policy": "ofan"}, 83),
+        ({"policy": "host_pkt"}, 83),
+        # Both ways over the lossy link: a quarter passes.
+        ({"failures": Failures(losses=(Loss(host="h0_0_0", share=0.5),))}, 83),
+        ({"failures": Failures(losses=(Loss(host="h0_0_0", share=1),))}, LEAST_TRIES),
+    ],
+)
+def test_who_has_a_chance_on_each_try_may_try_often(settings: dict[str, str], tries: int) -> None:
+    assert given(scenario(**settings)).tries == tries
+
+
+def test_the_longest_round_trip_passes_full_queues() -> None:
+    empty = longest_round_trip_ps(scenario(fabric=Fabric(k=4, queue_bytes=0)))
+    full = longest_round_trip_ps(scenario(fabric=Fabric(k=4, queue_bytes=64_000)))
+    # 1,000 ACKs with their gaps, on six links in each direction.
+    assert full - empty == 12 * 1000 * scenario().ack_slot_ps
+    trimming = Transport(trimming=True)
+    twice = scenario(fabric=Fabric(k=4, queue_bytes=64_000), transport=trimming)
+    assert longest_round_trip_ps(twice) - empty == 2 * (full - empty)
+
+
+def test_buffers_without_a_limit_are_given_in_proportion_to_the_run() -> None:
+    assert given(scenario(fabric=Fabric(k=4, queue_bytes=0))).per_elapsed > 0
+    watch = Watch.of(GIVEN._replace(per_elapsed=4))
+    assert looked(watch, seen(1, 0), seen(1, 99)) == [False, True]
+    assert watch.since_ps == 100 and watch.next_ps > 600
+
+
+def test_progress_is_what_senders_learn_starts_and_ends() -> None:
+    senders = Senders(
+        started_ps=np.array([10, 20, 900, NEVER]),
+        done_ps=np.array([50, NEVER, NEVER, 0]),
+        heard_ps=np.array([50, 70, 0, 0]),
+        acked=np.array([4, 2, 0, 0]),
+        sent=np.array([4, 9, 0, 0]),
+        computes=np.array([False, False, False, True]),
+    )
+    found = standing(100, senders)
+    assert (found.reached, found.heard_ps, found.is_changing) == (6 + 3 + 1, 70, False)
+    assert found.is_open.tolist() == [False, True, True, False]
+    computing = senders._replace(computes=np.array([False, True, False, False]))
+    assert standing(100, computing).is_changing
+
+
+def test_the_reason_names_links_that_routes_do_not_avoid() -> None:
+    events = tuple(
+        FailureEvent(link=link, down_ns=0, up_ns=up_ns)
+        for link, up_ns in (("edge0_0-agg0_0", None), ("edge0_1-agg0_0", 100))
+    )
+    never = scenario(failures=Failures(events=events, convergence_rtt=float("inf")))
+    told = why_still(never, timeline(never, traffic.flows(never)), 3 * PS_PER_US)
+    assert told == (
+        "no progress since 3.000 us, and nothing can change that any more:"
+        " edge0_0-agg0_0 is down for good, and routes still lead there"
+    )
+    soon = never.model_copy(update={"failures": Failures(events=events)})
+    assert ":" not in why_still(soon, timeline(soon, traffic.flows(soon)), 0)

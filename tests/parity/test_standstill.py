@@ -1,0 +1,88 @@
+"""A run that can go on for ever without an end is given up on all networks, for the same reason."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+import sim
+from emulation.errors import EmulationError
+from emulation.virtual import simulated
+from emulation.virtual.engine import fabric
+from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Loss, Scenario, Transport
+from fattree.units import PS_PER_US
+from tests.naive import network as naive
+
+NEVER_AVOIDED = Failures(
+    events=(
+        FailureEvent(link="agg0_0-core0_0", down_ns=1_500),
+        FailureEvent(link="edge0_1-agg0_1", down_ns=0),
+    ),
+    convergence_rtt=float("inf"),
+)
+# So few packets that SACK's timeouts must double, and a host that nothing leaves.
+FEW = Collective(message_bytes=2 * 4096)
+SHORT = Fabric(k=4, latency_ns=100, queue_bytes=20_000)
+DEAF = Failures(losses=(Loss(host="h1_0_0", share=1),))
+
+
+def told(run: Callable[[], object]) -> tuple[str, float, str]:
+    """Return how many flows a run that cannot end leaves, since when it stands still, and why."""
+    with pytest.raises((sim.UnfinishedError, EmulationError)) as stopped:
+        run()
+    found = re.search(
+        r"(\d+) flow.* no progress since (.*) us, and nothing can change that any more: (.*)",
+        str(stopped.value),
+    )
+    assert found
+    return found[1], float(found[2]), found[3]
+
+
+@pytest.mark.parametrize(
+    ("policy", "recovery", "failures", "reason"),
+    [
+        ("flow", "erasure", NEVER_AVOIDED, "edge0_1-agg0_1, agg0_0-core0_0 are down for good"),
+        ("flow", "sack", NEVER_AVOIDED, "edge0_1-agg0_1, agg0_0-core0_0 are down for good"),
+        ("ofan", "erasure", DEAF, "h1_0_0 loses all its packets"),
+    ],
+)
+def test_what_leads_nowhere_for_ever_is_given_up_by_all_at_once(
+    policy: str, recovery: str, failures: Failures, reason: str
+) -> None:
+    stuck = Scenario(
+        policy=policy,
+        seed=3,
+        fabric=SHORT,
+        collective=FEW,
+        transport=Transport(recovery=recovery),
+        failures=failures,
+    )
+    found = told(lambda: sim.run(stuck))
+    assert found[2].startswith(reason)
+    assert found == told(lambda: sim.run(stuck, threads=2))
+    assert found == told(lambda: simulated.run(stuck))
+    assert found == told(lambda: fabric(stuck, engine="native").run())
+    assert found == told(lambda: fabric(stuck, engine="python").run())
+
+    with pytest.raises(TimeoutError, match="no progress") as stopped:
+        naive.run(stuck)
+    plain = naive.Network(stuck)
+    since_us = int(str(stopped.value).split()[3]) / PS_PER_US
+    assert f"{since_us:.3f}" == f"{found[1]:.3f}"
+    assert len(plain.flows) > int(found[0]) > 0
+
+
+def test_a_run_that_waits_for_a_link_is_not_given_up() -> None:
+    event = FailureEvent(link="edge0_0-agg0_0", down_ns=0, up_ns=20e6)
+    back = Failures(events=(event,), convergence_rtt=float("inf"))
+    late = Scenario(
+        policy="flow",
+        fabric=SHORT,
+        collective=FEW,
+        transport=Transport(recovery="sack"),
+        failures=back,
+    )
+    result = sim.run(late)
+    assert result.end_ps > 20e6 * 1000
+    assert result.end_ps == fabric(late, engine="native").run().end_ps
+    assert result.end_ps == naive.run(late).end_ps
