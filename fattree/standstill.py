@@ -11,9 +11,9 @@ erasure sender makes new symbols, SACK sends its holes again. So a run stands st
 Packets are counted beside the time, as a timeout that has doubled 16 times takes so much longer.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from math import ceil, log
 from typing import NamedTuple
 
@@ -36,11 +36,11 @@ NEVER = 2**62
 LEAST_TRIES = 8
 # Whoever has a chance on each try is given up wrongly once in so many times.
 TRUST = 10**9
-# Round trips through full queues: one for what was under way at the last progress, one for the
-# timeout that then changes a label, one for what the new label does.
+# Round trips: one for what was under way at the last progress, one for the timeout that then
+# changes a label, one for what the new label does.
 ROUND_TRIPS = 3
-# Buffers without a limit hold what so many hosts have sent to one since the start.
-UNLIMITED = 4
+# What waits in queues has been sent since the start, by so many hosts for each link at most.
+SENDERS_A_LINK = 4
 # Zero-load RTTs until a sender without a sample of its own takes a packet for lost.
 FIRST_TIMEOUT_RTT = 3
 NAMED = 3
@@ -49,12 +49,13 @@ NAMED = 3
 class Patience(NamedTuple):
     """What a run without progress is given; until `settled_ps` something may change by itself.
 
-    It waits for `wait_ps`, and `per_elapsed` times what the run had taken until then.
+    It is given `wait_ps`, and for its queues `queues_ps`, or as long as it may have taken to fill
+    them if that is less.
     """
 
     settled_ps: int
     wait_ps: int
-    per_elapsed: int
+    queues_ps: int
     tries: int
 
 
@@ -119,26 +120,35 @@ def patience(scenario: Scenario, events: Timeline, follows_ps: int = 0) -> Patie
     gap_ps = (scenario.transport.packets_per_ack - 1) * scenario.slot_ps
     return Patience(
         settled_ps=last_ps + (follows_ps if last_ps else 0),
-        wait_ps=ROUND_TRIPS * longest_round_trip_ps(scenario) + timeout_ps + gap_ps,
-        per_elapsed=0 if scenario.fabric.queue_bytes else UNLIMITED,
+        wait_ps=ROUND_TRIPS * _round_trip_ps(scenario, _slot_ps) + timeout_ps + gap_ps,
+        queues_ps=ROUND_TRIPS * _round_trip_ps(scenario, _full_queue_ps),
         tries=_tries(scenario),
     )
 
 
-def longest_round_trip_ps(scenario: Scenario) -> int:
-    """Return how long a packet and its ACK take at most, all queues full, all links slow."""
+def _round_trip_ps(scenario: Scenario, hop_ps: Callable[[Scenario, Level], int]) -> int:
+    """Return what the hops of the longest path take, there and back, where all links are slow."""
     share = Fraction(str(slowest(scenario)))
+    levels = scenario.tree.levels(scenario.tree.most_hops)
+    return 2 * sum(ceil(hop_ps(scenario, Level(level)) / share) for level in levels)
+
+
+def _slot_ps(scenario: Scenario, level: Level) -> int:
+    """Return what a packet takes that finds a link free."""
+    size = scenario.data_bytes + scenario.packets.gap_bytes
+    return scenario.latencies_ps[level] + scenario.tx_ps(size, level)
+
+
+def _full_queue_ps(scenario: Scenario, level: Level) -> int:
+    """Return how long a full queue holds a packet up; NEVER where buffers have no limit."""
+    if not scenario.fabric.queue_bytes:
+        return NEVER
+
     # Of the smallest packets most gaps go into a buffer; a lane is as long again.
     packets = ceil(scenario.fabric.queue_bytes / scenario.ack_bytes)
     lanes = 2 if scenario.transport.trimming else 1
-    gap = scenario.packets.gap_bytes
-    one_way_ps = 0
-    for level in scenario.tree.levels(scenario.tree.most_hops):
-        slots_ps = scenario.tx_ps(scenario.data_bytes + gap, Level(level))
-        queue_ps = lanes * packets * scenario.tx_ps(scenario.ack_bytes + gap, Level(level))
-        one_way_ps += scenario.latencies_ps[level] + ceil((slots_ps + queue_ps) / share)
-
-    return 2 * one_way_ps
+    size = scenario.ack_bytes + scenario.packets.gap_bytes
+    return lanes * packets * scenario.tx_ps(size, level)
 
 
 def _tries(scenario: Scenario) -> int:
@@ -170,7 +180,7 @@ class Watch:
     since_ps: int = 0
     heard_ps: int = 0
     _reached: int = -1
-    _sent: NDArray[np.int64] = field(default_factory=partial(np.zeros, 0, np.int64))
+    _sent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
     def of(cls, patience: Patience) -> "Watch":
@@ -179,25 +189,26 @@ class Watch:
 
     def is_over(self, now_ps: int, standing: Standing) -> bool:
         """Return whether nothing can happen any more; call it at `next_ps`."""
-        patience = self.patience
         has_moved = standing.reached != self._reached or standing.is_changing
-        if has_moved or self.since_ps < patience.settled_ps or len(self._sent) == 0:
+        if has_moved or self.since_ps < self.patience.settled_ps or len(self._sent) == 0:
             self._reached = standing.reached
             self._sent = standing.sent.copy()
             self.since_ps = now_ps
+            self.heard_ps = min(now_ps, standing.heard_ps)
             self.next_ps = now_ps + self._wait_ps
             return False
 
         # Twice as long each time: SACK's timeouts double as well.
-        self.heard_ps = min(self.since_ps, standing.heard_ps)
         still_ps = now_ps - self.since_ps
         self.next_ps = now_ps + max(self._wait_ps, still_ps)
+        self.heard_ps = min(self.since_ps, standing.heard_ps)
         in_vain = (standing.sent - self._sent)[standing.is_open]
-        return still_ps >= self._wait_ps and bool(np.all(in_vain >= patience.tries))
+        return still_ps >= self._wait_ps and bool(np.all(in_vain >= self.patience.tries))
 
     @property
     def _wait_ps(self) -> int:
-        return self.patience.wait_ps + self.patience.per_elapsed * self.since_ps
+        queues_ps = min(self.patience.queues_ps, SENDERS_A_LINK * self.heard_ps)
+        return self.patience.wait_ps + queues_ps
 
 
 def why_still(scenario: Scenario, events: Timeline, since_ps: int) -> str:

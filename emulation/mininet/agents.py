@@ -1,6 +1,5 @@
 """The host agents of a run, as processes (`hostagent.agent`, whose messages are said there)."""
 
-import json
 import socket
 import subprocess
 from base64 import b64encode
@@ -24,6 +23,7 @@ from hostagent.agent import Channel
 from hostagent.isolation import clean_environment, python_command
 from hostagent.nic import Counts
 from hostagent.own_packet import told
+from sim.store import plain
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Agents:
             agent.progress = []
             agent.send(
                 {
-                    "run": json.loads(scenario.model_dump_json()),
+                    "run": plain(scenario),
                     "number": number,
                     "limit_ps": limit_ps,
                     "quiet_ps": quiet_ps,

@@ -90,7 +90,9 @@ def _most_hops(scenario: Scenario) -> int:
 
     flows = traffic.flows(scenario)
     given = patience(scenario, timeline(scenario, flows))
-    in_vain = len(flows) * max(given.tries, given.wait_ps // scenario.slot_ps)
+    in_vain = len(flows) * max(
+        given.tries, (given.wait_ps + min(given.queues_ps, given.wait_ps)) // scenario.slot_ps
+    )
     return _hops(scenario) + MOST_SWITCHES * in_vain
 
 

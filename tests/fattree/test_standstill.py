@@ -1,5 +1,7 @@
 """When a run is given up: how long it is watched, and what counts as progress."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,17 +15,16 @@ from fattree.standstill import (
     Senders,
     Standing,
     Watch,
-    longest_round_trip_ps,
     patience,
     standing,
     why_still,
 )
 from fattree.units import PS_PER_NS, PS_PER_US
 
-GIVEN = Patience(settled_ps=0, wait_ps=100, per_elapsed=0, tries=8)
+GIVEN = Patience(settled_ps=0, wait_ps=100, queues_ps=0, tries=8)
 
 
-def scenario(policy: str = "flow", **settings: object) -> Scenario:
+def scenario(policy: str = "flow", **settings: Any) -> Scenario:
     return Scenario(
         policy=policy, **{"fabric": Fabric(k=4), "collective": Collective(), **settings}
     )
@@ -92,25 +93,28 @@ def test_nothing_is_judged_before_the_last_change() -> None:
         ({"failures": Failures(losses=(Loss(host="h0_0_0", share=1),))}, LEAST_TRIES),
     ],
 )
-def test_who_has_a_chance_on_each_try_may_try_often(settings: dict[str, str], tries: int) -> None:
+def test_who_has_a_chance_on_each_try_may_try_often(settings: dict[str, Any], tries: int) -> None:
     assert given(scenario(**settings)).tries == tries
 
 
-def test_the_longest_round_trip_passes_full_queues() -> None:
-    empty = longest_round_trip_ps(scenario(fabric=Fabric(k=4, queue_bytes=0)))
-    full = longest_round_trip_ps(scenario(fabric=Fabric(k=4, queue_bytes=64_000)))
-    # 1,000 ACKs with their gaps, on six links in each direction.
-    assert full - empty == 12 * 1000 * scenario().ack_slot_ps
-    trimming = Transport(trimming=True)
-    twice = scenario(fabric=Fabric(k=4, queue_bytes=64_000), transport=trimming)
-    assert longest_round_trip_ps(twice) - empty == 2 * (full - empty)
+def test_full_queues_may_hold_everything_up() -> None:
+    # 1,000 ACKs with their gaps, on six links in each direction, three times.
+    small = Fabric(k=4, queue_bytes=64_000)
+    full = given(scenario(fabric=small))
+    assert full.queues_ps == 3 * 12 * 1000 * scenario().ack_slot_ps
+    assert full.wait_ps == given(scenario()).wait_ps
+
+    lanes = scenario(fabric=small, transport=Transport(trimming=True))
+    assert given(lanes).queues_ps == 2 * full.queues_ps
+    assert given(scenario(fabric=Fabric(k=4, queue_bytes=0))).queues_ps >= NEVER
 
 
-def test_buffers_without_a_limit_are_given_in_proportion_to_the_run() -> None:
-    assert given(scenario(fabric=Fabric(k=4, queue_bytes=0))).per_elapsed > 0
-    watch = Watch.of(GIVEN._replace(per_elapsed=4))
-    assert looked(watch, seen(1, 0), seen(1, 99)) == [False, True]
-    assert watch.since_ps == 100 and watch.next_ps > 600
+def test_queues_are_no_longer_than_what_was_sent() -> None:
+    # Seen to stand still at 100, since 7: what was sent until then has left four times later.
+    watch = Watch.of(GIVEN._replace(queues_ps=NEVER))
+    assert looked(watch, seen(1, 0)) == [False]
+    assert watch.next_ps == 100 + 100 + 4 * 7
+    assert looked(watch, seen(1, 99)) == [True]
 
 
 def test_progress_is_what_senders_learn_starts_and_ends() -> None:

@@ -13,7 +13,7 @@ from tests.naive.labels import label_rule
 from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port
-from tests.naive.transport import recovery
+from tests.naive.transport import Erasure, Sack, recovery
 from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
 
@@ -147,7 +147,7 @@ class Network:
             return False
 
         self.next_look_ps = now_ps + IN_VAIN_RTTS * self.scenario.zero_load_rtt_ps
-        began = [flow for flow in self.flows if flow.started_ps <= now_ps]
+        began = [flow for flow in self.flows if flow.started_ps != NEVER]
         still = [flow for flow in began if flow.done_ps == NEVER]
         sent = {flow.number: flow.transmissions for flow in began}
         is_changing = any(event[1] in (Kind.LINKS, Kind.ROUTES) for event in self.events)
@@ -168,7 +168,7 @@ class Network:
         now_ps = self.now_ps
         starts = [flow.started_ps for flow in self.flows if flow.started_ps <= now_ps]
         ends = [flow.done_ps for flow in self.flows if flow.done_ps <= now_ps]
-        return max(self.learnt_ps, *starts, *ends)
+        return max([self.learnt_ps, *starts, *ends])
 
     def at(self, time_ps: int, kind: Kind, node: int, port: int = 0, subject: Any = None) -> None:
         """Let something happen at a time; at equal times in the order of kind, node and port."""
@@ -263,9 +263,11 @@ class Network:
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
         self.received += 1
         flow = self.flows[packet.flow]
-        before = flow.sender.acked
+        sender = flow.sender
+        assert isinstance(sender, Erasure | Sack)
+        before = sender.acked
         host.take(packet, flow, now_ps)
-        if flow.sender.acked > before:
+        if sender.acked > before:
             self.learnt_ps = now_ps
         if flow.done_ps != NEVER:
             self.unfinished.discard(flow.number)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 
@@ -12,6 +13,8 @@ from emulation.virtual.engine import fabric
 from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Loss, Scenario, Transport
 from fattree.units import PS_PER_US
 from tests.naive import network as naive
+
+Recovery = Literal["erasure", "sack"]
 
 NEVER_AVOIDED = Failures(
     events=(
@@ -47,7 +50,7 @@ def told(run: Callable[[], object]) -> tuple[str, float, str]:
     ],
 )
 def test_what_leads_nowhere_for_ever_is_given_up_by_all_at_once(
-    policy: str, recovery: str, failures: Failures, reason: str
+    policy: str, recovery: Recovery, failures: Failures, reason: str
 ) -> None:
     stuck = Scenario(
         policy=policy,

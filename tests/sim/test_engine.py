@@ -239,7 +239,7 @@ def test_a_run_ends_at_the_horizon_that_the_experiment_sets() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"queue_staleness_ns": 100}])
 def test_idle_time_costs_no_windows(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, float]
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
     legs: list[int] = []
     plain = engine._advance
