@@ -5,8 +5,9 @@ progresses is never given up, however slow it is. Without progress most senders 
 erasure sender makes new symbols, SACK sends its holes again. So a run stands still for good when
 
 - no link and no route changes any more, and no computation is under way,
-- since the last progress every flow that has started and is not done has sent `tries` packets,
-- and `wait_ps` has passed: what was under way then has arrived or is lost, its ACK too.
+- since the last progress every flow that has started and is not done has sent `tries` packets, in
+  at least three rounds,
+- and longer than `wait_ps` ago: what was under way then has arrived or is lost, its ACK too.
 
 Packets are counted beside the time, as a timeout that has doubled 16 times takes so much longer.
 """
@@ -34,6 +35,9 @@ NEVER = 2**62
 # Whoever takes the same path each time tries it so often: where all others stand still, nothing is
 # in the way of the first try but what was under way.
 LEAST_TRIES = 8
+# Of a burst one packet may have been asked to be acknowledged, and be lost: it is not all tries
+# that there are.
+LEAST_ROUNDS = 3
 # Whoever has a chance on each try is given up wrongly once in so many times.
 TRUST = 10**9
 # Round trips: one for what was under way at the last progress, one for the timeout that then
@@ -180,6 +184,9 @@ class Watch:
     since_ps: int = 0
     heard_ps: int = 0
     _reached: int = -1
+    _last_sent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    _rounds: int = 0
+    _was_changing: bool = False
     _sent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
@@ -189,21 +196,34 @@ class Watch:
 
     def is_over(self, now_ps: int, standing: Standing) -> bool:
         """Return whether nothing can happen any more; call it at `next_ps`."""
-        has_moved = standing.reached != self._reached or standing.is_changing
-        if has_moved or self.since_ps < self.patience.settled_ps or len(self._sent) == 0:
+        # What was about to change at the last look may have changed just now.
+        may_move = standing.is_changing or self._was_changing
+        has_moved = standing.reached != self._reached or len(self._sent) == 0
+        self._was_changing = standing.is_changing
+        if has_moved or may_move or self.since_ps < self.patience.settled_ps:
             self._reached = standing.reached
-            self._sent = standing.sent.copy()
+            self._sent = self._last_sent = standing.sent.copy()
+            self._rounds = 0
             self.since_ps = now_ps
             self.heard_ps = min(now_ps, standing.heard_ps)
             self.next_ps = now_ps + self._wait_ps
             return False
 
-        # Twice as long each time: SACK's timeouts double as well.
-        still_ps = now_ps - self.since_ps
-        self.next_ps = now_ps + max(self._wait_ps, still_ps)
+        # SACK's timeouts double, and so does the time between looks that see no packet.
+        is_sending = bool(np.all((standing.sent - self._last_sent)[standing.is_open] > 0))
+        self.next_ps = now_ps + (
+            self._wait_ps if is_sending else max(self._wait_ps, now_ps - self.since_ps)
+        )
         self.heard_ps = min(self.since_ps, standing.heard_ps)
-        in_vain = (standing.sent - self._sent)[standing.is_open]
-        return still_ps >= self._wait_ps and bool(np.all(in_vain >= self.patience.tries))
+        if not is_sending:
+            return False
+
+        # What was sent just before a look may still be answered: the look before must have seen
+        # enough.
+        in_vain = (self._last_sent - self._sent)[standing.is_open]
+        self._last_sent = standing.sent.copy()
+        self._rounds += 1
+        return self._rounds >= LEAST_ROUNDS and bool(np.all(in_vain >= self.patience.tries))
 
     @property
     def _wait_ps(self) -> int:

@@ -70,6 +70,7 @@ class Network:
         self.pushed = 0
         self.now_ps = self.learnt_ps = self.next_look_ps = 0
         self.looked_ps = -1
+        self.was_changing = False
         self.sent_then: dict[int, int] = {}
         self.failed = NOTHING
         self.routed = failures.Change(0, NOTHING)
@@ -151,7 +152,13 @@ class Network:
         still = [flow for flow in began if flow.done_ps == NEVER]
         sent = {flow.number: flow.transmissions for flow in began}
         is_changing = any(event[1] in (Kind.LINKS, Kind.ROUTES) for event in self.events)
-        if self.moved_ps > self.looked_ps or is_changing or not all(f.packets for f in still):
+        is_changing |= any(now_ps < until_ps < NEVER for _, _, until_ps in self.host_outages)
+        slow = [*self.slow.values(), *self.slow_hosts.values()]
+        is_changing |= any(now_ps < since_ps for steps in slow for since_ps, _ in steps)
+        # Also after the last change one begins anew.
+        was_changing, self.was_changing = self.was_changing, is_changing
+        has_moved = self.moved_ps > self.looked_ps or not all(flow.packets for flow in still)
+        if has_moved or is_changing or was_changing:
             self.looked_ps = now_ps
             self.sent_then = sent
             return False
