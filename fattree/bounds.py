@@ -1,8 +1,10 @@
-"""Lower bounds of the completion time: no queueing, no loss (appendix B).
+"""Lower bounds of the completion time, which no run beats: no queueing, no loss.
 
-The permutation's bound follows the three modes of a host that sends data and acknowledges at once:
-data only, data and ACKs in turn, ACKs only. `T_d`, `T_a` are serialisation times without the gap,
-`d`, `a` with it, `p` the one-way propagation.
+Each is the largest of what links and waits alone need: the longest chain of flows, each alone on
+empty links; and what each host's link must carry, to it and from it. Where every host sends one
+message and gets one alike, appendix B knows more: the permutation's bound follows the three modes
+of a host that sends data and acknowledges at once: data only, data and ACKs in turn, ACKs only.
+`T_d`, `T_a` are serialisation times without the gap, `d`, `a` with it, `p` the one-way propagation.
 """
 
 from collections.abc import Callable
@@ -14,13 +16,10 @@ from numpy.typing import NDArray
 from fattree.experiment import Scenario
 from fattree.flows import Flows, chain_ends, generations, path_links
 from fattree.traffic import gaps as line_rate_gaps
-from fattree.traffic import shares
+from fattree.traffic import nic
 
 Int64 = NDArray[np.int64]
-SENDERS_ALONE = (
-    "bound: of each sender alone, on empty links. Where several send to one host at a time, its"
-    " link needs longer than that, and the difference is over the bound."
-)
+LATER = np.iinfo(np.int64).max // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +40,17 @@ class Timing:
 
     @classmethod
     def of(cls, scenario: Scenario, hops: int = 6, data_slot_ps: int | None = None) -> "Timing":
-        """Return the scenario's times.
+        """Return the scenario's times; slots are the NIC's.
 
-        `data_slot_ps` replaces T'_d by the paced gap under failures.
+        `data_slot_ps` replaces T'_d by another gap.
         """
         levels = scenario.tree.levels(hops)
+        pace = nic(scenario)
         return cls(
             data_ps=scenario.tx_ps(scenario.data_bytes),
             ack_ps=scenario.tx_ps(scenario.ack_bytes),
-            data_slot_ps=data_slot_ps or scenario.slot_ps,
-            ack_slot_ps=scenario.ack_slot_ps,
+            data_slot_ps=data_slot_ps or pace.data_ps,
+            ack_slot_ps=pace.ack_ps,
             propagation_ps=sum(scenario.latencies_ps[level] for level in levels),
             data_path_ps=sum(scenario.tx_ps(scenario.data_bytes, level) for level in levels),
             ack_path_ps=sum(scenario.tx_ps(scenario.ack_bytes, level) for level in levels),
@@ -126,95 +126,153 @@ def one_way_ps(timing: Timing, packets: int) -> int:
 
 
 def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
-    """Return the lower bound of the CCT of `flows`.
+    """Return the lower bound of the CCT of `flows`, from each flow's start.
 
-    Each host's flows of one generation are one message; generations come in turn. A host that
-    receives less than it sends is only held to its own sending. `gaps` are the paced gaps (under
-    failures); by default those at line rate.
+    `gaps` are the paced gaps (under failures); by default those at line rate.
     """
-    # Hosts of one generation are numbered through, so that one bincount serves all generations.
-    tree = scenario.tree
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
-    if flows.share.any():
-        return _graph_bound_ps(scenario, flows, paced // shares(tree, flows))
-
-    generation = generations(tree, flows)
-    together = generation * tree.hosts
-    sends = np.bincount(together + flows.source, weights=flows.packets)
-    receives = np.bincount(
-        together + flows.destination, weights=flows.packets, minlength=len(sends)
-    )[: len(sends)]
-    hops = path_links(tree, flows)
-
-    # The recursion is the same for all hosts with equal figures: each distinct case is run once.
-    slots = paced // shares(tree, flows)
-    sender = together + flows.source
-    keys = np.stack(
-        [hops, sends[sender].astype(np.int64), receives[sender] >= sends[sender], slots], axis=1
+    together = _both_ways_ps(scenario, flows, paced)
+    return max(
+        _longest_chain_ps(scenario, flows, paced, together), _busiest_link_ps(scenario, flows)
     )
-    cases, case_of = np.unique(keys, axis=0, return_inverse=True)
-    times = np.array([_case_ps(scenario, *case) for case in cases.tolist()], dtype=np.int64)[
-        case_of.ravel()
-    ]
-    arrivals = (flows.packets - 1) * paced + _by_hops(scenario, arrival_ps)[hops // 2 - 1]
-    ends = chain_ends(
+
+
+def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
+    """Return the lower bound of the CCT from each flow's first packet.
+
+    A flow that waits for others counts from the start, as in `Flows.longest_sending_ps`.
+    """
+    paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    # Of several flows of a host each counts from its own first packet.
+    _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
+    is_alone = count[flow_of.ravel()] == 1
+    together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
+    return _longest_chain_ps(scenario, flows, paced, together)
+
+
+def _longest_chain_ps(scenario: Scenario, flows: Flows, paced: Int64, together: Int64) -> int:
+    """Return when the last flow is done if each is alone on empty links, and waits for its own.
+
+    `together` is what a flow takes at least beside its host's others, 0 where that is not known.
+    """
+    tree = scenario.tree
+    is_sent = flows.packets > 0
+    hops = path_links(tree, flows)
+    begun = np.where(is_sent, (flows.packets - 1) * paced, flows.compute_ps)
+    there = np.where(is_sent, _by_hops(scenario, arrival_ps)[hops // 2 - 1], 0)
+    back = np.where(is_sent, _by_hops(scenario, return_ps)[hops // 2 - 1], 0)
+    acknowledged = np.maximum(begun + there + back, together)
+    # What waits in a graph for a transfer at its source waits until it is sent; else for its ACKs.
+    at_source = begun if scenario.is_graph else acknowledged
+    ends = acknowledged - at_source
+    ends += chain_ends(
         flows,
-        generation,
+        generations(tree, flows),
         machines=tree.machines,
-        at_source=times,
-        at_destination=arrivals,
+        at_source=at_source,
+        at_destination=begun + there,
     )
 
     return int((ends - flows.start_ps).max(initial=0))
 
 
-def leaves_out_receivers(scenario: Scenario) -> bool:
-    """Return whether several hosts may send to one at a time, whose link the bound then leaves out.
+def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
+    """Return appendix B's time of each flow whose host sends to one and gets as much from one.
 
-    In all other matrices a host gets no more than it sends, or gets it from one host.
+    0 for all others: a host without data to send acknowledges at once, and one that gets its data
+    over other paths begins to acknowledge at another time.
     """
-    if len(scenario.jobs) > 1:
-        return True
+    found = np.zeros(len(flows), dtype=np.int64)
+    # Few ACKs take next to nothing.
+    if not len(flows) or scenario.transport.packets_per_ack > 1:
+        return found
 
-    return any(
-        one.matrix in ("file", "workload")
-        or one.algorithm == "double_tree"
-        # A pair that is named twice is of one sender.
-        or len({destination for _, destination in one.pairs}) < len({*one.pairs})
-        for one in scenario.collectives
-    )
-
-
-def _graph_bound_ps(scenario: Scenario, flows: Flows, slots: Int64) -> int:
-    """Return the bound of a graph of transfers and computations, which has no common rounds.
-
-    Either its longest chain, each transfer alone at its host's whole rate (`slots`, per flow), or
-    the host that sends most, without a break.
-    """
     tree = scenario.tree
-    is_sent = flows.packets > 0
     hops = path_links(tree, flows)
-    begun = np.where(is_sent, (flows.packets - 1) * slots, flows.compute_ps)
-    there = np.where(is_sent, _by_hops(scenario, arrival_ps)[hops // 2 - 1], 0)
-    back = np.where(is_sent, _by_hops(scenario, return_ps)[hops // 2 - 1], 0)
-    # What waits for a transfer at its source waits until it is sent, the end is its last ACK's.
-    ends = there + back
-    ends += chain_ends(
-        flows,
-        generations(tree, flows),
-        machines=tree.machines,
-        at_source=begun,
-        at_destination=begun + there,
+    together = generations(tree, flows) * tree.hosts
+    sender, receiver = together + flows.source, together + flows.destination
+    count = int(max(sender.max(), receiver.max())) + 1
+    sends, gets = (np.bincount(end, flows.packets, count) for end in (sender, receiver))
+    # Per host and generation: how many flows, how far, when, to whom and from whom.
+    parts = np.bincount(sender, minlength=count)
+    out, come = (
+        [_only(count, end, values) for values in (hops, flows.start_ps, other)]
+        for end, other in ((sender, receiver), (receiver, sender))
     )
+    alike = (out[2] >= 0) & (come[2] >= 0) & (out[0] == come[0]) & (out[1] == come[1])
+    alike &= (sends > 0) & (gets >= sends)
+
+    # A slower pace leaves room for ACKs between data.
+    is_full = paced <= parts[sender] * nic(scenario).data_ps
+    chosen = np.flatnonzero(alike[sender] & is_full)
+    # The recursion is the same for all hosts with equal figures: each distinct case is run once.
+    keys = np.stack([hops[chosen], sends[sender[chosen]].astype(np.int64)], axis=1)
+    cases, case_of = np.unique(keys, axis=0, return_inverse=True)
+    times = [_case_ps(scenario, links, packets) for links, packets in cases.tolist()]
+    found[chosen] = np.array(times, dtype=np.int64)[case_of.ravel()]
+
+    return found
+
+
+def _only(count: int, group: Int64, values: Int64) -> Int64:
+    """Return the value that all members of each of `count` groups have, -1 where they differ."""
+    least, most = np.full(count, LATER), np.full(count, -LATER)
+    np.minimum.at(least, group, values)
+    np.maximum.at(most, group, values)
+
+    return np.where(least == most, least, -1)
+
+
+def _busiest_link_ps(scenario: Scenario, flows: Flows) -> int:
+    """Return how long the host's link that has most to carry needs, one way or the other.
+
+    Counted from the latest start of a flow that takes part in it.
+    """
+    sent = np.flatnonzero(flows.packets)
+    if not len(sent):
+        return 0
+
+    hosts = scenario.tree.hosts
+    hops = path_links(scenario.tree, flows)[sent] // 2 - 1
+    there, back = (_by_hops(scenario, time)[hops] for time in (arrival_ps, return_ps))
+    start_ps, packets = flows.start_ps[sent], flows.packets[sent]
+    source, destination = flows.source[sent], flows.destination[sent]
+    pace = nic(scenario)
+
+    # From a host: its data, and an ACK for each packet that it gets. They begin when it may send,
+    # or when it has got something; whichever is last still has its way.
+    data = np.bincount(source, weights=packets, minlength=hosts)
+    acks = np.bincount(destination, weights=packets, minlength=hosts)
+    acks *= scenario.transport.packets_per_ack == 1
+    work = data * pace.data_ps + acks * pace.ack_ps
+    first = _least(hosts, (source, start_ps), (destination, start_ps + there))
+    last = _least(hosts, (source, there + back - pace.data_ps), (destination, back - pace.ack_ps))
+    latest = -_least(hosts, (source, -start_ps), (destination, -start_ps))
+    up = np.where(data + acks > 0, first + work + last - latest, 0)
+
+    # Its data alone: the last one is to be acknowledged.
+    first, last = _least(hosts, (source, start_ps)), _least(hosts, (source, there + back))
+    latest = -_least(hosts, (source, -start_ps))
+    out = np.where(data > 0, first + (data - 1) * pace.data_ps + last - latest, 0)
+
+    # To a host: the data alone, as ACKs may be lost on their way.
+    first = _least(hosts, (destination, start_ps + there))
+    last = _least(hosts, (destination, back))
+    latest = -_least(hosts, (destination, -start_ps))
+    gets = np.bincount(destination, weights=packets, minlength=hosts)
+    down = np.where(gets > 0, first + (gets - 1) * scenario.slot_ps + last - latest, 0)
 
     # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
-    sending = np.bincount(flows.source, weights=flows.packets * slots, minlength=tree.hosts)
-    first = np.full(tree.hosts, np.iinfo(np.int64).max)
-    np.minimum.at(first, flows.source, flows.start_ps)
-    sent = np.where(sending > 0, first, 0) + np.maximum(sending - slots.max(), 0)
-    busiest = sent.max() - flows.start_ps.max()
+    return int(max(up.max(), out.max(), down.max()))
 
-    return max(int((ends - flows.start_ps).max()), int(busiest))
+
+def _least(hosts: int, *parts: tuple[Int64, Int64]) -> Int64:
+    """Return the least of the values of each host, given as (host, value) columns."""
+    found = np.full(hosts, LATER)
+    for host, values in parts:
+        np.minimum.at(found, host, values)
+
+    return found
 
 
 def _by_hops(scenario: Scenario, time_ps: Callable[[Timing], int]) -> Int64:
@@ -222,6 +280,8 @@ def _by_hops(scenario: Scenario, time_ps: Callable[[Timing], int]) -> Int64:
     return np.array([time_ps(Timing.of(scenario, hops)) for hops in (2, 4, 6)], dtype=np.int64)
 
 
-def _case_ps(scenario: Scenario, hops: int, packets: int, both_ways: int, slot_ps: int) -> int:
-    timing = Timing.of(scenario, hops, slot_ps)
-    return ack_times_ps(timing, packets)[-1] if both_ways else one_way_ps(timing, packets)
+def _case_ps(scenario: Scenario, hops: int, packets: int) -> int:
+    # Appendix B lets the slots of all hosts meet. Where they do not, an ACK may come between others
+    # that it would have waited for: runs have been seen up to 0.7 of an ACK's slot below.
+    timing = Timing.of(scenario, hops)
+    return ack_times_ps(timing, packets)[-1] - timing.ack_slot_ps

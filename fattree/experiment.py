@@ -137,6 +137,24 @@ class Settings(Section):
         return bool(self.jobs) or self.collective.is_graph
 
     @property
+    def is_shared_actively(self) -> bool:
+        """Return whether a host's rate is shared by the flows that are ready, not for life.
+
+        The paper's matrices keep equal shares for life; graphs, jobs, steps and traces do not.
+        """
+        sharing = self.transport.sharing
+        return self.is_graph or self.matrix == "file" if sharing is None else sharing == "active"
+
+    @property
+    def tells_shares(self) -> bool:
+        """Return whether receivers tell senders among how many flows their links are shared."""
+        if not self.is_shared_actively:
+            return False
+
+        told = self.transport.receiver_share
+        return self.transport.congestion == "fixed" if told is None else told
+
+    @property
     def files(self) -> tuple[str, ...]:
         """Return the files that say what is sent, each once."""
         return tuple(dict.fromkeys(one.file for one in self.collectives if one.file))

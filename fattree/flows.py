@@ -24,7 +24,9 @@ class Flows:
 
     Who waits for whom is a CSR: flow f waits for after[after_offset[f]:after_offset[f + 1]]. A
     computation has no packets, its host at both ends, and takes `compute_ps` (0 for all others).
-    `share` is among how many flows a host's rate is shared (0: as `traffic.shares` counts).
+    `share` is among how many flows a host's rate is shared where shares are for life, and what
+    failures are reckoned with (0: as `traffic.shares` counts). What goes `in_turn` (0 or 1) leaves
+    as a whole before what begins at its host later, where hosts share what is active.
     """
 
     source: Int64
@@ -35,6 +37,7 @@ class Flows:
     after: Int64
     compute_ps: Int64
     share: Int64
+    in_turn: Int64
 
     def __len__(self) -> int:
         return len(self.source)
@@ -73,6 +76,7 @@ def independent(source: Int64, destination: Int64, packets: Int64, start_ps: Int
         after=np.empty(0, dtype=np.int64),
         compute_ps=np.zeros(len(source), dtype=np.int64),
         share=np.zeros(len(source), dtype=np.int64),
+        in_turn=np.zeros(len(source), dtype=np.int64),
     )
 
 
@@ -109,6 +113,8 @@ def split(whole: Flows, parts: int) -> Flows:
         # The parts of a computation run side by side, so that it takes as long as it did.
         compute_ps=whole.compute_ps[flow],
         share=whole.share[flow] * parts,
+        # Parts of one message leave side by side.
+        in_turn=np.zeros(len(flow), dtype=np.int64),
     )
 
 

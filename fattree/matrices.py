@@ -138,6 +138,7 @@ def chained(successor: Int64, steps: int, packets: int) -> Flows:
         after=after.ravel(),
         compute_ps=np.zeros(total, dtype=np.int64),
         share=np.zeros(total, dtype=np.int64),
+        in_turn=np.zeros(total, dtype=np.int64),
     )
 
 

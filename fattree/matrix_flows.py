@@ -53,6 +53,7 @@ def matrix_flows(matrix: ConnectionMatrix, tree: FatTree, payload_bytes: int, un
         after=_column(flow for awaited in waits for flow in awaited),
         compute_ps=np.zeros(len(starts), dtype=np.int64),
         share=np.zeros(len(starts), dtype=np.int64),
+        in_turn=np.zeros(len(starts), dtype=np.int64),
     )
 
     try:

@@ -63,6 +63,7 @@ def _sprayed(whole: Flows, planes: int, machines: int) -> Flows:
         after=after,
         compute_ps=whole.compute_ps[flow],
         share=whole.share[flow],
+        in_turn=whole.in_turn[flow],
     )
 
 
@@ -84,4 +85,5 @@ def _kept(whole: Flows, planes: int, machines: int) -> Flows:
         after=whole.after,
         compute_ps=whole.compute_ps,
         share=whole.share,
+        in_turn=whole.in_turn,
     )

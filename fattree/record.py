@@ -29,7 +29,8 @@ class Record(BaseModel):
     """What one run has shown. Queues are the largest of any switch port.
 
     `cct_ps` counts from each flow's start, `sending_cct_ps` from its first packet, without the
-    random phase before it; `increase` and `sending_increase` are (CCT - bound) / bound of either.
+    random phase before it; `increase` and `sending_increase` are (CCT - bound) / bound of either,
+    each with a bound of its own.
     `fct_*_ps` are percentiles of the flows' own times, each from when the flow could start.
 
     `k` is 0 where `fabric` has other counts than a k-ary fat-tree.
@@ -59,6 +60,7 @@ class Record(BaseModel):
     bound_ps: int
     increase: float
     sending_cct_ps: int = 0
+    sending_bound_ps: int = 0
     sending_increase: float = 0
     fct_p50_ps: int | None = None
     fct_p99_ps: int | None = None
@@ -129,6 +131,7 @@ def run_record(
     *,
     cct_ps: int,
     sending_cct_ps: int,
+    sending_bound_ps: int,
     fct_ps: NDArray[np.int64],
     done_ps: NDArray[np.int64],
     bound_ps: int,
@@ -153,7 +156,8 @@ def run_record(
         bound_ps=bound_ps,
         increase=cct_ps / bound_ps - 1,
         sending_cct_ps=sending_cct_ps,
-        sending_increase=sending_cct_ps / bound_ps - 1,
+        sending_bound_ps=sending_bound_ps,
+        sending_increase=sending_cct_ps / sending_bound_ps - 1,
         **percentiles(fct_ps[flows.packets > 0]),
         compute_ps=longest_computation_ps(scenario.tree, flows),
         scale=scale_of(scenario),

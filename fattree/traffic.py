@@ -4,7 +4,9 @@ Computed once and in one place, so that the three networks send the same packets
 picosecond.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +44,7 @@ __all__ = [
     "flows",
     "gaps",
     "message_bytes",
+    "nic",
     "packet_count",
     "phases",
     "shares",
@@ -186,37 +189,71 @@ def shares(tree: FatTree, flows: Flows) -> Int64:
     return np.where(flows.share > 0, flows.share, largest[flows.source])
 
 
-def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
-    """Return every flow's pacing gap in ps: its share of slots at line rate, or at rate `rho`.
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """What paces a host's NIC, whatever flow a packet is of; in ps, from start to start.
 
-    `rate_limit` makes it longer.
+    `data_ps` and `ack_ps` are how long a packet of a class keeps the NIC, `between_ps` lies at
+    least between two data packets.
+    """
+
+    data_ps: int
+    ack_ps: int
+    between_ps: int
+
+
+def nic(scenario: Scenario, rho: Fraction = LINE_RATE) -> Nic:
+    """Return what paces NICs: line rate x `rate_limit`, and data at rate `rho`."""
+    limit = Fraction(str(scenario.transport.rate_limit or 1))
+    # Where shares are for life the flows' own gaps keep the rate of data.
+    data = _data_slot(scenario, rho if scenario.is_shared_actively else LINE_RATE)
+    return Nic(
+        data_ps=ceil(scenario.slot_ps / limit),
+        ack_ps=ceil(scenario.ack_slot_ps / limit),
+        between_ps=ceil(data),
+    )
+
+
+def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
+    """Return every flow's pacing gap in ps at line rate, or at rate `rho`, in (flows,).
+
+    It is a slot of its host's NIC where flows share what is active, else as many slots as share it
+    for life. `rate_limit` makes it longer.
+    """
+    slot = _data_slot(scenario, rho)
+    if scenario.is_shared_actively:
+        return np.full(len(flows), ceil(slot), dtype=np.int64)
+
+    counts, of_flow = np.unique(shares(scenario.tree, flows), return_inverse=True)
+    return np.array([ceil(slot * count) for count in counts.tolist()], dtype=np.int64)[of_flow]
+
+
+def _data_slot(scenario: Scenario, rho: Fraction) -> Fraction:
+    """Return how long lies between two data packets of a host that sends at rate `rho`.
+
     Below line rate the bottleneck also carries ACKs, so that a slot is (T'_d + T'_a) / rho (load
     balancers, "Hosts").
     """
     slot = Fraction(scenario.slot_ps if rho >= 1 else scenario.slot_ps + scenario.ack_slot_ps)
-
-    # In fractions and rounded up at the end: a rate of 1/3 has no exact double, and a gap that is
-    # too short by a picosecond would overload the link that rho was found for.
-    slot /= min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1))
-    counts, of_flow = np.unique(shares(scenario.tree, flows), return_inverse=True)
-
-    return np.array(
-        [-(-slot.numerator * count // slot.denominator) for count in counts.tolist()],
-        dtype=np.int64,
-    )[of_flow]
+    # In fractions, which whoever asks rounds up: a rate of 1/3 has no exact double, and a gap that
+    # is too short by a picosecond would overload the link that rho was found for.
+    return slot / (min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1)))
 
 
 def phases(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:
     """Return how long after its start each flow waits.
 
-    It is a random part of its gap, or its rank among its host's flows in slots.
+    It is a random part of its gap, or its rank among its host's flows in slots. Where flows share
+    what is active, those that wait for others wait no longer than that, and a rank is nothing.
     """
+    if scenario.is_shared_actively:
+        waits = np.diff(flows.after_offset) > 0
+        drawn = _drawn_phases(scenario, gaps)
+        return np.where(waits | (not scenario.transport.random_phases), 0, drawn)
+
     # The paper's models are of periodic flows with random phases (appendix E).
     if scenario.transport.random_phases:
-        drawn: Int64 = below(
-            mix(scenario.seed, component(Stream.PHASE, 0) + np.arange(len(flows)), 0), gaps
-        )
-        return drawn
+        return _drawn_phases(scenario, gaps)
 
     # Rank within equal keys: the position in the stable order, less where the key's run begins.
     together = generations(scenario.tree, flows) * scenario.tree.hosts + flows.source
@@ -226,6 +263,13 @@ def phases(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:
     rank[order] = np.arange(len(flows)) - np.repeat(first, size)
 
     return rank * scenario.slot_ps
+
+
+def _drawn_phases(scenario: Scenario, gaps: Int64) -> Int64:
+    """Return a random part of each flow's gap."""
+    streams = component(Stream.PHASE, 0) + np.arange(len(gaps))
+    drawn: Int64 = below(mix(scenario.seed, streams, 0), gaps)
+    return drawn
 
 
 def first_due(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:

@@ -1,6 +1,7 @@
 """From a scenario to its hosts: what every flow is, and the endpoints that run the rules."""
 
 from collections.abc import Collection
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -23,15 +24,20 @@ from hostagent.rules import rules
 from hostagent.source_routes import SourceRoutes
 
 
-def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
-    """Return every flow's gap in ps.
+def rate(scenario: Scenario, flows: Flows) -> Fraction:
+    """Return the share of line rate at which hosts send.
 
-    Links that are down at the start make it longer (load balancers, "Pacing").
+    Links that are down at the start make it smaller (load balancers, "Pacing").
     """
     # The paper's rho_max is of one state of the links. Here it is that of time 0: what fails or
     # comes back later does not change a pace (a choice).
     links = LinkState.without(scenario.tree, timeline(scenario, flows).down_at_start)
-    return traffic.gaps(scenario, flows, rho_max(scenario.tree, links, flows, scenario.speeds))
+    return rho_max(scenario.tree, links, flows, scenario.speeds)
+
+
+def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
+    """Return every flow's gap in ps at the rate at which hosts send."""
+    return traffic.gaps(scenario, flows, rate(scenario, flows))
 
 
 def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
@@ -52,6 +58,7 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
         *(column.tolist() for column in columns),
         after,
         flows.compute_ps.tolist(),
+        flows.in_turn.tolist() if scenario.is_shared_actively else [0] * len(flows),
         strict=True,
     )
 
@@ -83,6 +90,7 @@ def endpoints(
 
     waits = {tree.machine(host): Waits() for host in of_host}
     events = timeline(scenario, flows)
+    nic = traffic.nic(scenario, rate(scenario, flows))
 
     def endpoint(host: int) -> Endpoint:
         routes = (
@@ -102,6 +110,7 @@ def endpoints(
             own_rule=own,
             packets=packets,
             waits=waits[tree.machine(host)],
+            nic=nic,
         )
 
     return {host: endpoint(host) for host in of_host}

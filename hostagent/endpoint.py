@@ -11,11 +11,19 @@ from heapq import heappop, heappush
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from fattree.traffic import Nic
 from hostagent import labels, transport
 from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule
 from hostagent.packets import AckFrames, DataFrames, Ends, Packets
-from hostagent.roce import RUNS, Packet, parse_trimmed, unwrapped_psn
+from hostagent.roce import (
+    MOST_SHARE,
+    RUNS,
+    SHARE_BITS,
+    Packet,
+    parse_trimmed,
+    unwrapped_psn,
+)
 from hostagent.source_routes import SourceRoutes
 from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 
@@ -24,7 +32,8 @@ class FlowPlan(NamedTuple):
     """One flow of a run.
 
     It starts at `start_ps`, or when all of `after` are complete here (`Rules.awaits_acks`), and is
-    due a phase later. Without packets it is a computation that takes `compute_ps`.
+    due a phase later. Without packets it is a computation that takes `compute_ps`. `in_turn` says
+    that it leaves as a whole, before what its host begins later.
     """
 
     flow: int
@@ -37,6 +46,7 @@ class FlowPlan(NamedTuple):
     hops: int
     after: tuple[int, ...] = ()
     compute_ps: int = 0
+    in_turn: int = 0
 
 
 class Departure(NamedTuple):
@@ -79,10 +89,13 @@ class _Sending:
 class _Receiving:
     """One flow that ends here.
 
-    With SACK, `window` has a bit for every packet number from the lowest missing one on.
+    With SACK, `window` has a bit for every packet number from the lowest missing one on. `arriving`
+    are the flows that share its host's link: something of them has arrived, and not all.
     """
 
     __slots__ = (
+        "arriving",
+        "flow",
         "frames",
         "is_sack",
         "lowest",
@@ -94,7 +107,11 @@ class _Receiving:
         "window",
     )
 
-    def __init__(self, plan: FlowPlan, frames: AckFrames | OwnFrames, rules: Rules) -> None:
+    def __init__(
+        self, plan: FlowPlan, frames: AckFrames | OwnFrames, rules: Rules, arriving: set[int]
+    ) -> None:
+        self.flow = plan.flow
+        self.arriving = arriving
         self.packets = plan.packets
         self.peer = plan.source
         self.frames = frames
@@ -119,9 +136,16 @@ class _Receiving:
             packet.psn,
             packet.marked,
             self.lowest if self.is_sack else self.received,
-            self.window,
+            self._told(),
             packet.trimmed,
         )
+
+    def _told(self) -> int:
+        """Return what an ACK has behind its fixed fields: a share, if any, and the bitmap."""
+        if not self.rules.tells_share:
+            return self.window
+
+        return self.window << SHARE_BITS | min(max(len(self.arriving), 1), MOST_SHARE)
 
     def _note(self, packet: Packet) -> bool:
         """Count a packet that is whole; return whether it is acknowledged now."""
@@ -131,6 +155,12 @@ class _Receiving:
             self._slide(unwrapped_psn(packet.psn, self.lowest))
         else:
             self.received += 1
+
+        if before == 0:
+            self.arriving.add(self.flow)
+
+        if self.received >= self.packets:
+            self.arriving.discard(self.flow)
 
         self.waiting += 1
         is_now: bool = transport.is_acknowledged(
@@ -184,7 +214,8 @@ class Waits:
 class Endpoint:
     """The flows of a run that begin or end at one host, and its ACKs.
 
-    `waits` is shared by the hosts (NICs) of a machine. Times in ps never run backwards.
+    `waits` is shared by the hosts (NICs) of a machine, `nic` is what paces this one. Times in ps
+    never run backwards.
     """
 
     def __init__(
@@ -199,6 +230,8 @@ class Endpoint:
         own_rule: OwnRule | None = None,
         packets: Packets | OwnPackets | None = None,
         waits: Waits | None = None,
+        *,
+        nic: Nic,
     ) -> None:
         written = packets or Packets(payload_bytes)
         self._wrap = written.wrap
@@ -211,6 +244,9 @@ class Endpoint:
         self._is_sack = rules.recovery == Recovery.SACK
         self._sending: dict[int, _Sending] = {}
         self._receiving: dict[int, _Receiving] = {}
+        self._arriving: set[int] = set()
+        self._nic = nic
+        self._data_free_ps = 0
         self._waits = waits or Waits()
         self._ready: list[tuple[int, int]] = []
         self._timers: list[tuple[int, int]] = []
@@ -229,7 +265,7 @@ class Endpoint:
                 self._waits.add(plan, self._start)
             else:
                 self._receiving[plan.flow] = _Receiving(
-                    plan, written.ack(ends(host, there), plan.flow, run), rules
+                    plan, written.ack(ends(host, there), plan.flow, run), rules, self._arriving
                 )
 
         for flow, sending in self._sending.items():
@@ -238,7 +274,11 @@ class Endpoint:
 
     def wake_ps(self) -> int:
         """Return from when on `send` has a frame, NEVER if not before a packet arrives."""
-        return 0 if self._acks else self._data_ready_ps()
+        return 0 if self._acks else self._data_wake_ps()
+
+    def kept_ps(self, is_ack: bool) -> int:
+        """Return how long a packet of a class keeps the NIC from sending the next one."""
+        return self._nic.ack_ps if is_ack else self._nic.data_ps
 
     def timer_ps(self) -> int:
         """Return when `elapse` has something to do, NEVER if not before a packet arrives."""
@@ -265,7 +305,7 @@ class Endpoint:
 
         Data and ACKs alternate while both wait, data first (design, decision 3).
         """
-        is_data_ready = self._data_ready_ps() <= now_ps
+        is_data_ready = self._data_wake_ps() <= now_ps
         if self._acks and not (is_data_ready and self._last_was_ack):
             self._last_was_ack = True
             receiving, ack, is_nack = self._acks.popleft()
@@ -277,6 +317,7 @@ class Endpoint:
         # Label, number and waypoint are chosen only now that the link takes the packet: hosts have
         # no queue of data in which a choice could grow old.
         self._last_was_ack = False
+        self._data_free_ps = now_ps + self._nic.between_ps
         plan = self._sending[self._ready[0][1]].plan
         return Departure(
             self._routed(self._next_data(plan.flow, now_ps), plan.destination, False), False
@@ -333,6 +374,10 @@ class Endpoint:
 
         return ready[0][0] if ready else NEVER
 
+    def _data_wake_ps(self) -> int:
+        """Return when data may leave: the NIC keeps its rate, whatever flows are ready."""
+        return max(self._data_ready_ps(), self._data_free_ps)
+
     def _start(self, flow: int, now_ps: int) -> None:
         sending = self._sending[flow]
         plan = sending.plan
@@ -346,6 +391,7 @@ class Endpoint:
             gap_ps=plan.gap_ps,
             due_ps=due_ps,
             hops=plan.hops,
+            in_turn=plan.in_turn,
         )
 
         if plan.packets == 0:
@@ -422,6 +468,11 @@ class Endpoint:
             labels.on_ack(
                 sender, rules=self._rules, label=ack.label, marked=ack.marked, now_ps=now_ps
             )
+
+        if self._rules.tells_share:
+            share = ack.sacked & MOST_SHARE
+            transport.heed_share(sender, share, sending.plan.in_turn)
+            ack = ack._replace(sacked=ack.sacked >> SHARE_BITS)
 
         if self._is_sack:
             self._acknowledge(sender, packets, ack)

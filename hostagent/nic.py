@@ -144,7 +144,8 @@ class Nic:
         if departure is None:
             return
 
-        self._free_ps = start_ps + self.times.slot_ps[departure.is_ack]
+        held_ps = self.times.slot_ps[departure.is_ack]
+        self._free_ps = start_ps + max(held_ps, self.endpoint.kept_ps(departure.is_ack))
         self._wire.append(
             (
                 start_ps + self.times.on_wire_ps[departure.is_ack] + self.times.latency_ps,

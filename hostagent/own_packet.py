@@ -25,7 +25,7 @@ from hostagent.forms import BITS, VARYING, Built, Form, Forms
 from hostagent.isolation import clean_environment, python_command
 from hostagent.packet_answers import BAD, GOOD, unpacked
 from hostagent.packets import Ends, Packets, bitmap_bytes, wrap
-from hostagent.roce import CE, IPV4, MAX_SACK_BITS
+from hostagent.roce import CE, IPV4, MAX_TOLD_BYTES
 
 WAIT_SECONDS = 60
 MOST_CHARACTERS = 500
@@ -117,7 +117,7 @@ def _read(form: Form, frame: bytes, is_ack: bool) -> roce.Packet | None:
     run = roce.DEFAULT_PARTITION - forms.read(form, "partition_key", frame)
     end = at + int.from_bytes(frame[at + 2 : at + 4], "big") - form.hidden
     bitmap = frame[len(form.template) - form.hidden : end] if is_ack else b""
-    if run >= roce.RUNS or len(bitmap) > MAX_SACK_BITS // 8:
+    if run >= roce.RUNS or len(bitmap) > MAX_TOLD_BYTES:
         return None
 
     is_marked = forms.read(form, "marked", frame) if is_ack else frame[at + 1] & CE == CE

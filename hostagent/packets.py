@@ -30,7 +30,7 @@ from hostagent.roce import (
     ICRC,
     IPIP_PROTOCOL,
     IPV4,
-    MAX_SACK_BITS,
+    MAX_TOLD_BYTES,
     NAK_SYNDROME,
     PSN_MASK,
     ROCE_PORT,
@@ -261,11 +261,14 @@ def _change_ipv4(frame: bytearray, at: int, more_bytes: int, ecn: int = 0) -> No
 
 
 def bitmap_bytes(sacked: int) -> bytes:
-    """Return a bitmap, least significant bit first, in as few 32-bit words as hold it."""
+    """Return a bitmap, least significant bit first, in as few 32-bit words as hold it.
+
+    With the share in front of it, where receivers tell one.
+    """
     words = -(-sacked.bit_length() // 32)
-    if words * 32 > MAX_SACK_BITS:
+    if words * 4 > MAX_TOLD_BYTES:
         raise ValueError(
-            f"a SACK bitmap has at most {MAX_SACK_BITS} bits, not {sacked.bit_length()}"
+            f"an ACK tells at most {MAX_TOLD_BYTES * 8} bits, not {sacked.bit_length()}"
         )
 
     return sacked.to_bytes(words * 4, "little")

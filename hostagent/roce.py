@@ -3,9 +3,10 @@
 Ethernet / IPv4 (ECN) / UDP 4791 (source port = flow label) / BTH (destination QP = flow id, PSN) /
 payload / ICRC
 
-An ACK has the AETH in place of the payload and, with SACK, a bitmap behind it. A NACK is an ACK
-whose syndrome says so; it answers a data packet that a switch has cut to its headers, whose lengths
-go on telling how long it was.
+An ACK has the AETH in place of the payload and behind it, where the receiver tells it, among how
+many flows its link is shared (32 bits, least significant byte first), and with SACK a bitmap. A
+NACK is an ACK whose syndrome says so; it answers a data packet that a switch has cut to its
+headers, whose lengths go on telling how long it was.
 
 The number of the run, by which a host knows what an earlier one has left in the network, is in the
 BTH's partition key, which costs no byte and which the ICRC covers. Lengths leave out the Ethernet
@@ -38,6 +39,12 @@ OVERHEAD = ETHERNET + IPV4 + UDP + BTH + ICRC
 # 128 bytes: an ACK with the largest bitmap stays under 256 bytes, the class's limit in IPv4's total
 # length by which switches tell ACKs from data (design, decision 2).
 MAX_SACK_BITS = 1024
+# In front of the bitmap, where receivers tell it: among how many flows their link is shared. More
+# than the simulator's records hold, which keep it beside numbers of 24 bits, is told as the most.
+SHARE_BITS = 32
+MOST_SHARE = (1 << 14) - 1
+# What may follow an ACK's AETH: both of these.
+MAX_TOLD_BYTES = (MAX_SACK_BITS + SHARE_BITS) // 8
 PSN_BITS = 24
 PSN_MASK = (1 << PSN_BITS) - 1
 BECN = 1 << 30
@@ -65,8 +72,9 @@ class Packet(NamedTuple):
 
     `marked` is CE on a data packet and BECN on an ACK; `msn` (24 bits) counts the packets received
     (erasure) or is the lowest missing PSN (SACK); bit i of `sacked` says that PSN msn + i has
-    arrived. `run` is the number of the run, modulo RUNS. `trimmed` is a packet that a switch has
-    cut, or the NACK that answers one; `asks` a data packet that asks for an ACK.
+    arrived (where receivers tell shares, behind SHARE_BITS bits of these). `run` is the number of
+    the run, modulo RUNS. `trimmed` is a packet that a switch has cut, or the NACK that answers one;
+    `asks` a data packet that asks for an ACK.
     """
 
     is_ack: bool
@@ -133,7 +141,7 @@ def parse(frame: bytes) -> Packet | None:
         )
 
     body = frame[at + IPV4 + UDP + BTH : at + total - ICRC]
-    if opcode != ACKNOWLEDGE or not AETH <= len(body) <= AETH + MAX_SACK_BITS // 8:
+    if opcode != ACKNOWLEDGE or not AETH <= len(body) <= AETH + MAX_TOLD_BYTES:
         return None
 
     # The AETH is a syndrome byte and the MSN.

@@ -45,6 +45,7 @@ def rules(scenario: Scenario) -> Rules:
         trimming=int(transport.trimming),
         awaits_acks=int(not scenario.is_graph),
         packets_per_ack=transport.packets_per_ack,
+        tells_share=int(scenario.tells_shares),
     )
 
 

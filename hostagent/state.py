@@ -65,7 +65,8 @@ class Rules(NamedTuple):
     2**16. `trimming` says whether switches cut packets in place of dropping them. With
     `awaits_acks` what waits for a flow at its source waits for its ACKs, else until all of it has
     been sent once.
-    Receivers acknowledge every `packets_per_ack`th packet.
+    Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK says
+    among how many flows their link is shared.
     """
 
     seed: int
@@ -89,15 +90,18 @@ class Rules(NamedTuple):
     trimming: int
     awaits_acks: int
     packets_per_ack: int
+    tells_share: int
 
 
-# One sending flow. Packet numbers (PSN) count from 0; from `resume_ps` on an erasure sender does
-# not stop any more, 0 before its first stop; `highest` is the largest number of which an ACK (with
-# erasure codes also a NACK) has come, -1 before; `first_ps` and `done_ps` are NEVER until its first
-# packet leaves, until it is done; `base_ps` is its path's zero-load RTT, before `patient_ps` late
-# holes wait; `window` is in packets times 2**16, as is what NSCC has `owed` it (packets squared).
-# `trimmed` counts packets that NACKs have told of and that SACK is to send again, from
-# `first_trimmed` on; `heard_ps` is when the last ACK or NACK came.
+# One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is what lies between its packets at
+# least, its gap times the receiver's `share` of flows, 0 for what goes in turn: its packets are all
+# due `since_ps`, when the first one was. `left_ps` is when the last one left. From `resume_ps` on
+# an erasure sender does not stop any more, 0 before its first stop; `highest` is the largest number
+# of which an ACK (with erasure codes also a NACK) has come, -1 before; `first_ps` and `done_ps` are
+# NEVER until its first packet leaves, until it is done; `base_ps` is its path's zero-load RTT,
+# before `patient_ps` late holes wait; `window` is in packets times 2**16, as is what NSCC has
+# `owed` it (packets squared). `trimmed` counts packets that NACKs have told of and that SACK is to
+# send again, from `first_trimmed` on; `heard_ps` is when the last ACK or NACK came.
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -106,6 +110,10 @@ SENDER = np.dtype(
                 "flow",
                 "packets",
                 "gap_ps",
+                "pace_ps",
+                "share",
+                "since_ps",
+                "left_ps",
                 "due_ps",
                 "resume_ps",
                 "first_ps",

@@ -49,11 +49,17 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
 
 
 @register_jitable
-def start(sender, rules, flow, packets, gap_ps, due_ps, hops):
-    """Make a zeroed record the sender of `packets` packets, a gap apart, due from `due_ps` on."""
+def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn):
+    """Make a zeroed record the sender of `packets` packets, a gap apart, due from `due_ps` on.
+
+    What goes `in_turn` is due from then on until all has left: the NIC alone paces it.
+    """
     sender.flow = flow
     sender.packets = packets
     sender.gap_ps = gap_ps
+    sender.pace_ps = 0 if in_turn else gap_ps
+    sender.share = 1
+    sender.since_ps = due_ps
     sender.due_ps = due_ps
     sender.first_ps = NEVER
     sender.done_ps = NEVER
@@ -73,8 +79,8 @@ def timeout_ps(sender, rules):
     """
     # The floor is what keeps REPS from freezing without a failure: rttvar shrinks while queues are
     # steady, and the next packet through a longer queue would look lost.
-    # An ACK may wait for the packets that it is to report, a gap each.
-    wait_ps = (rules.packets_per_ack - 1) * sender.gap_ps
+    # An ACK may wait for the packets that it is to report, as far apart as they leave.
+    wait_ps = (rules.packets_per_ack - 1) * max(sender.gap_ps, sender.pace_ps)
     if sender.srtt_ps < 0:
         return wait_ps + max(3 * rules.zero_load_rtt_ps, rules.timer_floor_ps)
 
@@ -129,14 +135,36 @@ def next_psn(sender, rules, packets, label, now_ps):
     packet.label = label
     sender.first_ps = min(sender.first_ps, now_ps)
     sender.transmissions += 1
-    sender.due_ps = now_ps + sender.gap_ps
+    sender.left_ps = now_ps
+    set_due(sender)
 
     # Numbered by transmission, which counts resent packets as well: no two share a draw.
     if rules.jitter_permille > 0:
         draw = mix(rules.seed, component(JITTER, sender.flow), sender.transmissions)
-        sender.due_ps += below(draw, sender.gap_ps * rules.jitter_permille // 1000)
+        sender.due_ps += below(draw, sender.pace_ps * rules.jitter_permille // 1000)
 
     return psn
+
+
+@register_jitable
+def set_due(sender):
+    """Let the next packet be due a pace after the last one left, or, in turn, at once."""
+    sender.due_ps = sender.left_ps + sender.pace_ps if sender.pace_ps > 0 else sender.since_ps
+
+
+@register_jitable
+def heed_share(sender, share, in_turn):
+    """Pace a flow as its receiver says, whose link is shared among `share` flows.
+
+    Flows that begin send a round trip long as if they were alone; then the sum of what leaves for
+    one host is what its link carries, and nothing is drowned that only shares a way with them.
+    """
+    if share == sender.share:
+        return
+
+    sender.share = share
+    sender.pace_ps = 0 if in_turn and share == 1 else sender.gap_ps * share
+    set_due(sender)
 
 
 @register_jitable

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from fattree.bounds import SENDERS_ALONE, leaves_out_receivers
 from fattree.connection_matrix import describe, parse_connection_matrix
 from fattree.csv_option import CsvOption
 from fattree.errors import FabricError, MatrixError
@@ -128,9 +127,6 @@ def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str)
         console.print(line, highlight=False, soft_wrap=True)
 
     console.print(LEGEND, style="dim", highlight=False)
-    if any(leaves_out_receivers(scenario) for scenario, _ in runs):
-        console.print(SENDERS_ALONE, style="dim", highlight=False)
-
     for line in workload_lines(runs):
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -83,6 +83,7 @@ def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -
     table.gap_ps = gaps
     table.phase_ps = traffic.phases(scenario, flows, gaps)
     table.compute_ps = flows.compute_ps
+    table.in_turn = flows.in_turn if scenario.is_shared_actively else 0
     table.pair = pairs.of_flow
     table.hash_data, table.hash_ack = _flow_hashes(tree, flows)
     table.ring_length = _ring_lengths(scenario, flows.packets, gaps)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hostagent.roce import NAK_SYNDROME
+from hostagent.roce import NAK_SYNDROME, SHARE_BITS
 from sim.jit import at, inlined
 from sim.state import ACK, ASKS, MARKED, TRIMMED, Bytes, Int32, Int64
 
@@ -31,6 +31,7 @@ UDP_LENGTH_AT = 24
 CE = 3
 # Of the byte in front of a packet number: that its sender asks for an ACK.
 REQUEST_BIT = 0x80
+SHARE_BYTES = SHARE_BITS // 8
 # What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
 # bitmap's words above the lowest packet that is missing.
 WORD_BITS = 32
@@ -176,20 +177,22 @@ def read_16(octets, where):
 
 @inlined
 def write_acknowledged(world, frames, frame, packet):
-    """Write an ACK's mark and MSN; return the length of its bitmap, which lengthens the packet."""
+    """Write an ACK's mark and MSN; return the length of what it tells beyond these."""
     if packet.status & MARKED:
         put(frames, frame, ACK, MARK, 1)
 
     if packet.status & TRIMMED:
         frames.octets[at(frame + syndrome_at(frames))] = NAK_SYNDROME
 
-    if not world.constants.is_sack:
+    # Only lengths of what follows: no program looks so far.
+    more = np.int64(SHARE_BYTES if world.rules.tells_share else 0)
+    if world.constants.is_sack:
+        holes = np.int64(packet.hash)
+        put(frames, frame, ACK, MSN, holes & LOWEST_MASK)
+        more += 4 * (holes >> WORDS_SHIFT)
+    else:
         put(frames, frame, ACK, MSN, int(packet.log))
-        return 0
 
-    holes = np.int64(packet.hash)
-    put(frames, frame, ACK, MSN, holes & LOWEST_MASK)
-    more = 4 * (holes >> WORDS_SHIFT)
     if more > 0:
         octets = frames.octets
         for each in range(len(frames.grown)):

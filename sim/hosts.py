@@ -62,7 +62,8 @@ def next_of_host(world, number, now_ps):
     host = world.hosts[at(number)]
     port = towards(world.constants, number)
     arrival_ps = next_arrival(world.pool, world.links[at(first_list(world, port))])
-    send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, host.ready_ps))
+    data_ps = max(host.ready_ps, host.data_free_ps)
+    send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, data_ps))
     if arrival_ps <= min(send_ps, host.timer_ps):
         return arrival_ps, ARRIVES
 

@@ -86,12 +86,14 @@ def build(scenario: Scenario) -> Network:
         for table, phase in zip(tables, states, strict=True)
     )
 
+    rate = _rate(scenario, flows, events)
     world = _world(
         scenario,
         flows,
         events,
         pairs,
-        constants=_constants(scenario),
+        rate=rate,
+        constants=_constants(scenario, traffic.nic(scenario, rate)),
         switches=switches_of(scenario, tables[0], groups),
         cells=int(2 * groups.sum()),
     )
@@ -114,7 +116,8 @@ def build_for_program(scenario: Scenario) -> Network:
     events = timeline(scenario, flows)
     pairs = Pairs.of(scenario.tree, flows)
     # A packet's departure is an event at its switch, so only the link's latency lies between two.
-    constants = _constants(scenario)
+    rate = _rate(scenario, flows, events)
+    constants = _constants(scenario, traffic.nic(scenario, rate))
     constants = constants._replace(window_ps=min(*scenario.latencies_ps, LONGEST_WINDOW_PS))
     switches = placed_switches(scenario.tree)
     links = LinkState.without(scenario.tree, events.first_routes, events.first_slow)
@@ -123,7 +126,16 @@ def build_for_program(scenario: Scenario) -> Network:
     return Network(
         scenario,
         flows,
-        _world(scenario, flows, events, pairs, constants=constants, switches=switches, cells=0),
+        _world(
+            scenario,
+            flows,
+            events,
+            pairs,
+            rate=rate,
+            constants=constants,
+            switches=switches,
+            cells=0,
+        ),
         routes=(Epoch(0, routes),),
         events=events,
     )
@@ -160,6 +172,7 @@ def _world(
     events: Timeline,
     pairs: "Pairs",
     *,
+    rate: Fraction,
     constants: Constants,
     switches: Records,
     cells: int,
@@ -181,10 +194,7 @@ def _world(
     low, high = label_hashes()
     shared = rules(scenario)
 
-    # Hosts know the failures there are at the start; timed ones do not change their pace.
-    rho = rho_max(tree, LinkState.without(tree, events.down_at_start), flows, scenario.speeds)
-
-    columns = flows_of(scenario, flows, traffic.gaps(scenario, flows, rho), pairs)
+    columns = flows_of(scenario, flows, traffic.gaps(scenario, flows, rate), pairs)
 
     return World(
         constants=constants,
@@ -206,6 +216,13 @@ def _world(
         hash_high=high,
         counters=counters,
     )
+
+
+def _rate(scenario: Scenario, flows: Traffic, events: Timeline) -> Fraction:
+    """Return the share of line rate at which hosts send."""
+    # Hosts know the failures there are at the start; timed ones do not change their pace.
+    links = LinkState.without(scenario.tree, events.down_at_start)
+    return rho_max(scenario.tree, links, flows, scenario.speeds)
 
 
 def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
@@ -233,7 +250,7 @@ def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
     )
 
 
-def _constants(scenario: Scenario) -> Constants:
+def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
     tree = scenario.tree
     gap = scenario.packets.gap_bytes
     size = scenario.threshold_bytes
@@ -273,6 +290,9 @@ def _constants(scenario: Scenario) -> Constants:
         ack_bytes=scenario.ack_bytes,
         ack_ps=ack_ps,
         ack_slot_ps=_by_level(scenario, scenario.ack_bytes + gap),
+        nic_data_ps=nic.data_ps,
+        nic_ack_ps=nic.ack_ps,
+        nic_between_ps=nic.between_ps,
         capacity=scenario.fabric.queue_bytes,
         ecn_bytes=NEVER if percent is None else floor(size * Fraction(str(percent)) / 100),
         threshold_1=thresholds[0],

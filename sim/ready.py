@@ -44,6 +44,7 @@ def start_flow(world, number, flow, now_ps):
         gap_ps=constant.gap_ps,
         due_ps=due_ps,
         hops=int(constant.hops),
+        in_turn=constant.in_turn,
     )
 
     flows.started_ps[flow] = now_ps

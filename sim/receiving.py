@@ -1,6 +1,9 @@
 """What a host does with a packet: data become ACKs, and from ACKs senders learn."""
 
+import numpy as np
+
 from hostagent import labels, transport
+from hostagent.roce import MOST_SHARE, PSN_BITS, PSN_MASK
 from sim import host_rule
 from sim.frames import note_holes, note_number
 from sim.jit import at, inlined
@@ -8,6 +11,11 @@ from sim.lb.hashing import label_hash
 from sim.queues import ONE_READER, append
 from sim.ready import requeue, unblock
 from sim.state import ACK, ASKS, LAST_DONE, LIVE, LOST, MARKED, TRIMMED, UNFINISHED
+
+# A record's numbers have 31 bits and hosts' 24, which leaves 7 in each: a share's low ones are in
+# the packet number, its high ones in the log.
+SHARE_SHIFT = 7
+LOW_SHARE = (1 << SHARE_SHIFT) - 1
 
 
 @inlined
@@ -46,6 +54,8 @@ def receive_data(world, frames, number, packet, now_ps):
 
     if is_new:
         flows.received[at(flow)] += 1
+        if world.rules.tells_share:
+            note_arriving(world, number, flow)
 
     if trimmed:
         queue_ack(world, frames, number, packet)
@@ -91,8 +101,76 @@ def queue_ack(world, frames, number, packet):
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     # In place of SACK's bitmap: the log up to here says what has arrived by now.
     ack.log = flows.received[at(flow)]
+    if world.rules.tells_share:
+        write_share(ack, max(host.arriving, 1))
+
     note_holes(world, frames, ack)
     host.acks += 1
+
+
+@inlined
+def note_arriving(world, number, flow):
+    """Count a flow among those that share a host's link from its first packet to its last."""
+    host = world.hosts[at(number)]
+    received = world.flows.received[at(flow)]
+    if received == 1:
+        host.arriving += 1
+
+    if received == world.flows.table[at(flow)].packets:
+        host.arriving -= 1
+
+
+@inlined
+def write_share(ack, share):
+    """Put a receiver's share into an ACK, above numbers of which 24 bits are left.
+
+    A field of its own would make every packet's record longer than half a line of memory.
+    """
+    told = min(share, MOST_SHARE)
+    ack.psn = (np.int64(ack.psn) & PSN_MASK) | ((told & LOW_SHARE) << PSN_BITS)
+    ack.log = (np.int64(ack.log) & PSN_MASK) | ((told >> SHARE_SHIFT) << PSN_BITS)
+
+
+@inlined
+def share_of(ack):
+    """Return the share that `write_share` has put into an ACK."""
+    high = np.int64(ack.log) >> PSN_BITS
+    return (high << SHARE_SHIFT) | (np.int64(ack.psn) >> PSN_BITS)
+
+
+@inlined
+def acknowledge(flows, flow, ring, total):
+    """SACK: let a sender know of the packets that an ACK reports beyond the ones before it."""
+    # The receiver may write further entries at the same time, in another thread, but these are at
+    # least a window old.
+    sender = flows.senders[at(flow)]
+    log = flows.table[at(flow)].log
+    for entry in range(int(flows.reported[flow]), total):
+        transport.acknowledge(sender, ring, int(flows.arrivals[log + entry]))
+
+    flows.reported[flow] = max(total, int(flows.reported[flow]))
+
+
+@inlined
+def numbers_of(world, packet, flow, sender):
+    """Return an ACK's packet number, and how many packets of the flow it reports."""
+    psn = np.int64(packet.psn)
+    total = np.int64(packet.log)
+    if not world.rules.tells_share:
+        return psn, total
+
+    near = sender.acked
+    if world.constants.is_sack:
+        near = np.int64(world.flows.reported[at(flow)])
+
+    return unwrapped(psn, sender.sent), unwrapped(total, near)
+
+
+@inlined
+def unwrapped(number, near):
+    """Return the number with these low 24 bits that is closest, as `hostagent.roce` does."""
+    half = np.int64(1) << (PSN_BITS - 1)
+    return max(near + ((number - near + half) & PSN_MASK) - half, number & PSN_MASK)
 
 
 @inlined
@@ -118,17 +196,13 @@ def receive_ack(world, number, packet, now_ps):
     else:
         labels.on_ack(sender, rules, label=label, marked=is_marked, now_ps=now_ps)
 
-    # What this ACK reports beyond the ones before it. The receiver may write further entries at the
-    # same time, in another thread, but these are at least a window old.
+    psn, total = numbers_of(world, packet, flow, sender)
+    if rules.tells_share:
+        transport.heed_share(sender, share_of(packet), constant.in_turn)
+
     if world.constants.is_sack:
-        reported = int(packet.log)
-        for entry in range(int(flows.reported[flow]), reported):
-            transport.acknowledge(sender, ring, int(flows.arrivals[constant.log + entry]))
+        acknowledge(flows, flow, ring, total)
 
-        flows.reported[flow] = max(reported, int(flows.reported[flow]))
-
-    psn = int(packet.psn)
-    total = int(packet.log)
     if is_nack:
         is_done = transport.on_nack(sender, rules, ring, psn=psn, total=total, now_ps=now_ps)
     else:

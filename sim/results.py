@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.bounds import bound_ps
+from fattree.bounds import bound_ps, sending_bound_ps
 from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.record import Counts, Queues, Record, run_record
@@ -87,6 +87,11 @@ class Result:
         """Return the lower bound of the completion time at the flows' pace (appendix B)."""
         return bound_ps(self.scenario, self.flows, self.gaps)
 
+    @cached_property
+    def sending_bound_ps(self) -> int:
+        """Return the lower bound of the completion time from each flow's first packet."""
+        return sending_bound_ps(self.scenario, self.flows, self.gaps)
+
     @property
     def increase(self) -> float:
         """Return (CCT - bound) / bound."""
@@ -134,6 +139,7 @@ class Result:
             fct_ps=self.done_ps - self.start_ps,
             done_ps=self.done_ps,
             bound_ps=self.bound_ps,
+            sending_bound_ps=self.sending_bound_ps,
             queues=queues,
             counts=counts,
             cpu_s=self.cpu_s,

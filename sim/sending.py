@@ -21,7 +21,8 @@ def send(world, routes, frames, number, now_ps):
     Appendix B's mode 2. Data come first.
     """
     host = world.hosts[at(number)]
-    if host.acks > 0 and not (host.ready_ps <= now_ps and host.last_was_ack):
+    is_data_ready = max(host.ready_ps, host.data_free_ps) <= now_ps
+    if host.acks > 0 and not (is_data_ready and host.last_was_ack):
         host.last_was_ack = 1
         send_ack(world, routes, frames, number, now_ps)
     else:
@@ -42,7 +43,10 @@ def put(world, number, is_ack, now_ps):
     fate = LOST if is_gone(world, own, own, start_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps[HOST_LEVEL]
-    world.hosts[at(number)].free_ps = link.free_ps
+
+    # The NIC keeps its rate where that is below its link's, for whatever leaves (`traffic.Nic`).
+    kept_ps = constants.nic_ack_ps if is_ack else constants.nic_data_ps
+    world.hosts[at(number)].free_ps = max(link.free_ps, start_ps + kept_ps)
 
     return slot, fate
 
@@ -94,6 +98,7 @@ def send_data(world, routes, frames, number, now_ps):
         unblock(world, number, flow, now_ps)
 
     world.counters[LIVE] += 1
+    world.hosts[at(number)].data_free_ps = now_ps + world.constants.nic_between_ps
     slot, fate = put(world, number, DATA, now_ps)
     packet = world.pool.packets[at(slot)]
     packet.flow = flow

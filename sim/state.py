@@ -137,7 +137,8 @@ SWITCH = np.dtype(
 # one); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
 # binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait. Its
 # computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
-# `timer_ps` (NEVER without one).
+# `timer_ps` (NEVER without one). Data may leave from `data_free_ps` on; `arriving` flows share the
+# link towards it: something of them has arrived, and not all.
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -153,6 +154,8 @@ HOST = np.dtype(
             "timer_ps",
             "timer_first",
             "timer_size",
+            "data_free_ps",
+            "arriving",
         )
     ],
     align=True,
@@ -161,7 +164,8 @@ HOST = np.dtype(
 # What never changes of a flow; what does is in `hostagent.state.SENDER`.
 # `hops`: links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers;
 # `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first;
-# `compute_ps`: how long it takes where it is a computation, without packets.
+# `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
+# leaves as a whole, before what begins later.
 # `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [
@@ -181,6 +185,7 @@ FLOW = np.dtype(
         ("gap_ps", np.int64),
         ("phase_ps", np.int64),
         ("compute_ps", np.int64),
+        ("in_turn", np.int64),
         ("ring", np.int64),
         ("ring_length", np.int64),
         ("log", np.int64),
@@ -213,10 +218,11 @@ class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
     `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it; they and latencies
-    are by `topology.Level`. A `threshold` is the least queue of its bin. `is_shared` says whether
-    Simple RR's classes share a pointer, `is_lossy` whether any link loses packets at random,
-    `is_slowed` whether any is ever slow. The lane of link 0 is `lanes`, 0 where nothing is trimmed.
-    `machines` have a host in each plane: m, m + machines, ...
+    are by `topology.Level`. `nic_*` is what paces hosts beyond that (`traffic.Nic`). A `threshold`
+    is the least queue of its bin. `is_shared` says whether Simple RR's classes share a pointer,
+    `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow. The
+    lane of link 0 is `lanes`, 0 where nothing is trimmed. `machines` have a host in each plane: m,
+    m + machines, ...
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -246,6 +252,9 @@ class Constants(NamedTuple):
     ack_bytes: int
     ack_ps: ByLevel
     ack_slot_ps: ByLevel
+    nic_data_ps: int
+    nic_ack_ps: int
+    nic_between_ps: int
     capacity: int
     ecn_bytes: int
     threshold_1: int

@@ -198,7 +198,8 @@ def next_event(world):
 
     for number in range(len(world.hosts)):
         host = world.hosts[number]
-        next_ps = min(next_ps, max(host.free_ps, np.int64(0) if host.acks > 0 else host.ready_ps))
+        data_ps = max(host.ready_ps, host.data_free_ps)
+        next_ps = min(next_ps, max(host.free_ps, np.int64(0) if host.acks > 0 else data_ps))
         next_ps = min(next_ps, host.timer_ps)
 
     return next_ps

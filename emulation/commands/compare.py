@@ -45,7 +45,6 @@ from emulation.shipped_file import ShippedFile
 from emulation.softswitch.pipeline import Engine
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
-from fattree.bounds import SENDERS_ALONE, leaves_out_receivers
 from fattree.experiment import Experiment, OwnProgram, Scenario
 from fattree.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.record import Record, flat, table
@@ -200,9 +199,6 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
     console.print(comparison_table(rows))
     console.print(*verdicts(rows), sep="\n")
     console.print(LEGEND, style="dim")
-    if any(map(leaves_out_receivers, scenarios)):
-        console.print(SENDERS_ALONE, style="dim")
-
     console.print(f"Picture: {picture}")
 
 

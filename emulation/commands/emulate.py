@@ -49,7 +49,6 @@ from emulation.softswitch.pipeline import Engine
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.engine import ENGINES, FEW_HOPS
 from emulation.virtual.size import refuse_too_large
-from fattree.bounds import SENDERS_ALONE, leaves_out_receivers
 from fattree.experiment import Experiment
 from fattree.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
 from fattree.record import Record, flat
@@ -158,9 +157,6 @@ def show(
     console = terminal()
     console.print(results_table([("", finished.records)]))
     console.print(legend(finished.records))
-    if any(leaves_out_receivers(scenario) for scenario, _ in finished.runs):
-        console.print(SENDERS_ALONE)
-
     if picture:
         console.print(f"Picture: {picture}")
 

@@ -15,7 +15,7 @@ import polars as pl
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
 from fattree import traffic
-from fattree.bounds import bound_ps
+from fattree.bounds import bound_ps, sending_bound_ps
 from fattree.experiment import Experiment, with_files
 from fattree.experiment_writer import experiment_toml
 from fattree.failures import timeline
@@ -59,6 +59,7 @@ def record(outcome: Outcome, network: str) -> Record:
         freezes=outcome.freezes,
     )
 
+    gaps = paced_gaps(scenario, flows)
     return run_record(
         scenario,
         network,
@@ -70,7 +71,8 @@ def record(outcome: Outcome, network: str) -> Record:
         ),
         fct_ps=np.array([flow.fct_ps for flow in outcome.flows]),
         done_ps=np.array([flow.done_ps for flow in outcome.flows]),
-        bound_ps=bound_ps(scenario, flows, paced_gaps(scenario, flows)),
+        bound_ps=bound_ps(scenario, flows, gaps),
+        sending_bound_ps=sending_bound_ps(scenario, flows, gaps),
         queues=queues,
         counts=counts,
         cpu_s=outcome.cpu_seconds,

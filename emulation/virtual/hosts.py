@@ -118,7 +118,9 @@ class Hosts:
             if not is_lost:
                 self._arrive(host, time_ps, departure)
 
-            self._free_ps[host] = time_ps + self._held_ps[host][departure.is_ack][1]
+            held_ps = self._held_ps[host][departure.is_ack][1]
+            kept_ps = self._endpoints[host].kept_ps(departure.is_ack)
+            self._free_ps[host] = time_ps + max(held_ps, kept_ps)
 
         self._wake_machine(host, time_ps)
 

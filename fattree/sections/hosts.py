@@ -68,5 +68,8 @@ class Transport(Section):
     pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
     random_phases: bool = True
     rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
+    # Unless given, as the traffic is (`Settings.is_shared_actively`, `Settings.tells_shares`).
+    sharing: Literal["static", "active"] | None = None
+    receiver_share: bool | None = None
     trimming: bool = False
     packets_per_ack: Annotated[int, Field(ge=1, le=64)] = 1

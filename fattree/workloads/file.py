@@ -10,7 +10,7 @@ has, and by how much bytes and computations were divided (`scale`).
 """
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,12 +38,16 @@ MOST_SIZE = 2**53
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is said of a workload beside its graph; `ranks` counts those that do nothing, too."""
+    """What is said of a workload beside its graph; `ranks` counts those that do nothing, too.
+
+    `in_turn` is the graph's, whatever is given.
+    """
 
     about: str = ""
     ranks: int = 0
     gpus_per_server: int = 1
     scale: int = 1
+    in_turn: bool = False
 
 
 def write_workload(path: Path, graph: Graph, about: About) -> None:
@@ -83,7 +87,8 @@ def _packed(graph: Graph, about: About) -> bytes:
 
     # What goes wrong is an OSError, which Polars' own writing hides.
     data = io.BytesIO()
-    metadata = {KEY: TypeAdapter(About).dump_json(about).decode()}
+    said = replace(about, in_turn=graph.in_turn)
+    metadata = {KEY: TypeAdapter(About).dump_json(said).decode()}
     frame.with_columns(pl.col("after").fill_null([])).select(*COLUMNS).write_parquet(
         data, metadata=metadata
     )
@@ -126,6 +131,7 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
         compute_ps,
         waiting=np.repeat(np.arange(len(frame)), lengths),
         awaited=awaited,
+        in_turn=about.in_turn,
     )
     check(graph, about, path)
     return graph, about

@@ -25,6 +25,7 @@ class Graph:
     """Nodes as int64 arrays of one length, and edges: node `waiting[e]` waits for `awaited[e]`.
 
     A transfer has `size` bytes; a computation has none, its rank at both ends, and `compute_ps`.
+    With `in_turn` what a rank sends leaves one after the other, as it may begin.
     """
 
     source: Int64
@@ -33,6 +34,7 @@ class Graph:
     compute_ps: Int64
     waiting: Int64 = field(default_factory=lambda: NOTHING)
     awaited: Int64 = field(default_factory=lambda: NOTHING)
+    in_turn: bool = field(default=False, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -157,8 +159,8 @@ def graph_flows(graph: Graph, hosts: Int64, payload_bytes: int, start_ps: int) -
 def shared_by_depth(tree: FatTree, flows: Flows) -> Flows:
     """Return the flows of a graph with their shares; raises TrafficError.
 
-    A host's rate is shared among the transfers of one depth: as many as leave it, or as arrive at
-    their destination, if that is more.
+    As an estimate of who meets whom: the transfers of one depth, as many as leave the host, or as
+    arrive at their destination, if that is more.
     """
     refuse_remote(tree, flows)
     depth = depths(flows.after_offset, flows.after)
@@ -185,6 +187,7 @@ def _flows(graph: Graph, source: Int64, destination: Int64, packets: Int64) -> F
         after=after,
         compute_ps=graph.compute_ps,
         share=nothing,
+        in_turn=nothing + graph.in_turn,
     )
 
 

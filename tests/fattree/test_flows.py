@@ -24,6 +24,7 @@ def flows(pairs: list[tuple[int, int]], waits: list[list[int]], packets: int = 8
         after=np.array([flow for row in waits for flow in row], dtype=np.int64),
         compute_ps=np.zeros(len(pairs), dtype=np.int64),
         share=np.zeros(len(pairs), dtype=np.int64),
+        in_turn=np.zeros(len(pairs), dtype=np.int64),
     )
 
 

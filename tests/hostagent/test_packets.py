@@ -151,9 +151,10 @@ def test_lengths_are_those_of_the_wire_without_the_fcs() -> None:
     assert len(largest) - roce.ETHERNET < ACK_BELOW
 
 
-def test_a_bitmap_beyond_1024_bits_is_refused() -> None:
-    with pytest.raises(ValueError, match="1024 bits, not 1025"):
-        packets.bitmap_bytes(1 << 1024)
+def test_more_than_a_share_and_a_bitmap_of_1024_bits_is_refused() -> None:
+    assert len(packets.bitmap_bytes(1 << 1055)) == 132
+    with pytest.raises(ValueError, match="1056 bits, not 1057"):
+        packets.bitmap_bytes(1 << 1056)
 
 
 @given(frame=st.binary(max_size=300))

@@ -232,7 +232,7 @@ def test_mswift_does_not_cut_again_for_what_left_before_the_last_cut(mswift: Sen
 
 def test_mswift_target_is_proportional_to_the_links_of_the_path() -> None:
     sender = Sender(Scenario(transport=Transport(recovery="sack", congestion="mswift")))
-    transport.start(sender.state, sender.rules, 0, 10, GAP_PS, 0, 2)
+    transport.start(sender.state, sender.rules, 0, 10, GAP_PS, 0, 2, 0)
     assert sender.state.target_ps == sender.rules.target_ps // 3
 
 

@@ -3,6 +3,7 @@
 A step is (source, destination, bytes, compute time, steps that it waits for). Ranks count from 0.
 """
 
+import json
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ class Job:
     start_ps: int = 0
     first: int = 0
     shares: list[int] = field(default_factory=list)
+    in_turn: bool = False
 
 
 Send = tuple[int, int, int]
@@ -107,6 +109,8 @@ def made(scenario: Scenario, wanted: Any) -> Job:
         steps = over_planes(scenario, steps, planes, tree.hosts)
     job = Job(steps)
     job.shares = shares(job.steps)
+    if wanted.matrix == "workload" and wanted.file:
+        job.in_turn = json.loads(pl.read_parquet_metadata(wanted.file)["ofan"])["in_turn"]
     return job
 
 

@@ -35,6 +35,7 @@ class Flow:
     received: set[int] = field(default_factory=set)
     packets_per_ack: int = 1
     unanswered: int = 0
+    tells_share: bool = False
 
     @property
     def is_active(self) -> bool:
@@ -51,10 +52,20 @@ class Flow:
 
 @dataclass(slots=True)
 class Host:
-    """The flows that begin here, the ACKs that wait, the one link; `nics` are of one machine."""
+    """The flows that begin here, the ACKs that wait, the one link; `nics` are of one machine.
+
+    `kept_ps` is how long a packet keeps its NIC from the next one, by class (data, ACK), and
+    `between_ps` lies at least between two data packets. Of the flows in `incoming` something has
+    arrived here, and not all.
+    """
 
     number: int
     link: Port
+    kept_ps: tuple[int, int] = (0, 0)
+    between_ps: int = 0
+    free_ps: int = 0
+    data_free_ps: int = 0
+    incoming: set[int] = field(default_factory=set)
     flows: list[Flow] = field(default_factory=list)
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
@@ -65,7 +76,7 @@ class Host:
         flow.started_ps = now_ps
         if not flow.packets:
             flow.sender.pacer.first_ps = now_ps
-        flow.sender.pacer.due_ps = now_ps + flow.phase_ps
+        flow.sender.pacer.begin_ps = now_ps + flow.phase_ps
 
     def first_ready(self) -> tuple[int, int]:
         """Return the ready time and the number of the flow that may send first.
@@ -77,7 +88,8 @@ class Host:
             for flow in self.flows
             if flow.is_active and flow.packets
         ]
-        return min(ready, default=(NEVER, 0))
+        ready_ps, number = min(ready, default=(NEVER, 0))
+        return max(ready_ps, self.data_free_ps), number
 
     @property
     def computing(self) -> list[Flow]:
@@ -94,7 +106,8 @@ class Host:
     def wake_ps(self, now_ps: int) -> int:
         """Return when the host can send, or has computed, if nothing arrives until then."""
         ends = [flow.started_ps + flow.compute_ps for flow in self.computing]
-        sends = max(now_ps, self.link.free_ps, 0 if self.acks else self.first_ready()[0])
+        free_ps = max(self.free_ps, self.link.free_ps)
+        sends = max(now_ps, free_ps, 0 if self.acks else self.first_ready()[0])
         return min([*ends, sends])
 
     def next_packet(self, now_ps: int) -> Packet | None:
@@ -102,11 +115,14 @@ class Host:
         ready_ps, number = self.first_ready()
         if self.acks and not (ready_ps <= now_ps and self.last_was_ack):
             self.last_was_ack = True
+            self.free_ps = now_ps + self.kept_ps[ACK]
             return self.acks.popleft()
         if ready_ps > now_ps:
             return None
 
         self.last_was_ack = False
+        self.free_ps = now_ps + self.kept_ps[DATA]
+        self.data_free_ps = now_ps + self.between_ps
         flow = next(flow for flow in self.flows if flow.number == number)
         label = flow.labels.next(now_ps)
         psn = flow.sender.send(label, now_ps)
@@ -147,6 +163,9 @@ class Host:
         is_new = packet.psn not in flow.received and not packet.trimmed
         if is_new:
             flow.received.add(packet.psn)
+            self.incoming.add(flow.number)
+        if len(flow.received) >= flow.packets:
+            self.incoming.discard(flow.number)
         ack = Packet(
             flow=flow.number,
             psn=packet.psn,
@@ -158,6 +177,7 @@ class Host:
             total=len(flow.received),
             held=frozenset(flow.received if flow.reports_holdings else ()),
             trimmed=packet.trimmed,
+            share=max(len(self.incoming), 1),
         )
         flow.unanswered += not packet.trimmed
         is_complete = len(flow.received) >= flow.packets
@@ -178,6 +198,8 @@ class Host:
         if flow.done_ps != NEVER:
             return False
         sender, psn, total, held = flow.sender, packet.psn, packet.total, packet.held
+        if flow.tells_share:
+            sender.pacer.hear_share(packet.share)
         if packet.trimmed:
             flow.labels.on_nack(packet.label, now_ps)
             is_done = sender.on_nack(psn, total, held, now_ps)

@@ -52,6 +52,7 @@ class Network:
         for host in self.hosts:
             host.nics = self.hosts[host.number % machines :: machines]
         self.flows = self._flows()
+        self._pace_nics()
         self.unfinished = {flow.number for flow in self.flows}
 
         self.balancers = [Balancer(scenario, switch) for switch in range(self.tree.switches)]
@@ -78,9 +79,7 @@ class Network:
 
     def _flows(self) -> list[Flow]:
         """Return the scenario's flows, and tell each to its host."""
-        at_start = [change.down for change in self.changes if change.time_ps == 0]
-        links = Links(self.tree, at_start[0] if at_start else NOTHING)
-        paces = traffic.paces(self.scenario, self.messages, links)
+        paces = traffic.paces(self.scenario, self.messages, self.links_at_start())
 
         flows = []
         for number, (message, pace) in enumerate(zip(self.messages, paces, strict=True)):
@@ -99,10 +98,23 @@ class Network:
                 is_in_graph=bool(self.scenario.jobs) or self.scenario.collective.is_graph,
                 compute_ps=message.compute_ps,
                 packets_per_ack=self.scenario.transport.packets_per_ack,
+                tells_share=traffic.tells_shares(self.scenario),
             )
+            is_active = traffic.is_active(self.scenario)
+            sender.pacer.is_whole = message.is_whole and is_active
             flows.append(flow)
             self.hosts[message.source].flows.append(flow)
         return flows
+
+    def _pace_nics(self) -> None:
+        between_ps = traffic.between_ps(self.scenario, self.messages, self.links_at_start())
+        for host in self.hosts:
+            host.kept_ps = traffic.kept_ps(self.scenario)
+            host.between_ps = between_ps
+
+    def links_at_start(self) -> Links:
+        at_start = [change.down for change in self.changes if change.time_ps == 0]
+        return Links(self.tree, at_start[0] if at_start else NOTHING)
 
     @property
     def end_ps(self) -> int:
@@ -248,7 +260,8 @@ class Network:
         while over := [flow for nic in host.nics for flow in nic.finish(now_ps)]:
             self.unfinished -= {flow.number for flow in over}
 
-        packet = host.next_packet(now_ps) if host.link.free_ps <= now_ps else None
+        is_free = max(host.free_ps, host.link.free_ps) <= now_ps
+        packet = host.next_packet(now_ps) if is_free else None
         if packet is None:
             if len(self.unfinished) < before:
                 self.wake_all(host, now_ps)

@@ -11,7 +11,8 @@ class Packet:
     """`total`: how many packets of the flow the receiver has; `held`: with SACK, which.
 
     `waypoint`: Host DR's (agg position, core index). `trimmed`: data that a switch has cut to its
-    headers, or the ACK that tells of it, a NACK. `asks`: data that want their ACK at once.
+    headers, or the ACK that tells of it, a NACK. `asks`: data that want their ACK at once. `share`:
+    among how many flows the link of an ACK's sender is shared.
     """
 
     flow: int
@@ -26,3 +27,4 @@ class Packet:
     waypoint: Waypoint | None = None
     trimmed: bool = False
     asks: bool = True
+    share: int = 1

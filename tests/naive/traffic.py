@@ -31,6 +31,7 @@ class Message:
     compute_ps: int = 0
     start_ps: int = 0
     share: int = 0
+    is_whole: bool = False
 
 
 @dataclass
@@ -56,6 +57,7 @@ def messages(scenario: Scenario) -> list[Message]:
             compute_ps=message.compute_ps,
             start_ps=message.start_ps,
             share=message.share * parts,
+            is_whole=message.is_whole and parts == 1,
         )
         for message in whole
         for _ in range(parts)
@@ -135,6 +137,7 @@ def of_jobs(scenario: Scenario) -> list[Message]:
             compute_ps=step.compute_ps,
             start_ps=job.start_ps,
             share=share,
+            is_whole=job.in_turn,
         )
         for job in jobs(scenario)
         for step, share in zip(job.steps, job.shares, strict=True)
@@ -200,18 +203,16 @@ def inter_pod_permutation(seed: int, tree: Tree) -> list[int]:
 def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
     """Return every flow's pace, with the links that are up at the start."""
     wire = Wire(scenario)
+    if is_active(scenario):
+        return active_paces(scenario, flows, links)
+
     generation = generations(flows)
-    together = Counter((generation[flow], message.source) for flow, message in enumerate(flows))
-    of_host = {
-        host: max(count for (_, source), count in together.items() if source == host)
-        for host in {message.source for message in flows}
-    }
-    shares = [message.share or of_host[message.source] for message in flows]
+    shares = shares_of(flows, generation)
 
     # The bottleneck also carries ACKs; a host's link at line rate has room for them (choice).
     rate = rho_max(flows, generation, shares, links, speeds(scenario))
     slot = Fraction(wire.data_slot_ps + (wire.ack_slot_ps if rate < 1 else 0))
-    slot /= rate * Fraction(str(scenario.transport.rate_limit or 1))
+    slot /= rate * limit(scenario)
 
     ranks: Counter[tuple[int, int]] = Counter()
     found = []
@@ -225,6 +226,66 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
             ranks[generation[flow], message.source] += 1
         found.append(pace)
     return found
+
+
+def is_active(scenario: Scenario) -> bool:
+    """Whether flows share a host's rate while they are ready, and not for life."""
+    if scenario.transport.sharing:
+        return scenario.transport.sharing == "active"
+    return bool(scenario.jobs) or scenario.collective.is_graph or scenario.matrix == "file"
+
+
+def tells_shares(scenario: Scenario) -> bool:
+    """Whether receivers tell senders among how many flows their links are shared."""
+    told = scenario.transport.receiver_share
+    is_wanted = scenario.transport.congestion == "fixed" if told is None else told
+    return is_active(scenario) and is_wanted
+
+
+def limit(scenario: Scenario) -> Fraction:
+    """Return the share of its link's rate that a NIC has."""
+    return Fraction(str(scenario.transport.rate_limit or 1))
+
+
+def kept_ps(scenario: Scenario) -> tuple[int, int]:
+    """Return how long a data packet, and how long an ACK, keeps a NIC from the next packet."""
+    wire = Wire(scenario)
+    return ceil(wire.data_slot_ps / limit(scenario)), ceil(wire.ack_slot_ps / limit(scenario))
+
+
+def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
+    """Return the paces of flows each of which may have its host's whole rate.
+
+    What waits for others begins with the last of these; what does not, at a random phase.
+    """
+    gap_ps = between_ps(scenario, flows, links)
+    found = []
+    for flow, message in enumerate(flows):
+        draw = number(scenario.seed, Purpose.PHASE, flow, 0)
+        has_phase = scenario.transport.random_phases and not message.waits_for
+        found.append(Pace(gap_ps, scaled(draw, gap_ps) if has_phase else 0))
+    return found
+
+
+def between_ps(scenario: Scenario, flows: list[Message], links: Links) -> int:
+    """Return how long lies at least between two data packets of a NIC."""
+    wire = Wire(scenario)
+    if not is_active(scenario):
+        return kept_ps(scenario)[0]
+    generation = generations(flows)
+    rate = rho_max(flows, generation, shares_of(flows, generation), links, speeds(scenario))
+    slot = wire.data_slot_ps + (wire.ack_slot_ps if rate < 1 else 0)
+    return ceil(slot / (rate * limit(scenario)))
+
+
+def shares_of(flows: list[Message], generation: list[int]) -> list[int]:
+    """Return among how many flows a host's rate is shared: as given, or the most at a time."""
+    together = Counter((generation[flow], message.source) for flow, message in enumerate(flows))
+    of_host = {
+        host: max(count for (_, source), count in together.items() if source == host)
+        for host in {message.source for message in flows}
+    }
+    return [message.share or of_host[message.source] for message in flows]
 
 
 def generations(flows: list[Message]) -> list[int]:

@@ -81,8 +81,9 @@ class Timer:
 
     zero_load_rtt_ps: int
     floor_ps: int
-    # How long an ACK may wait for more packets to tell of.
-    held_back_ps: int = 0
+    # An ACK may wait for so many more packets to tell of.
+    held_back: int
+    pacer: "Pacer"
     srtt_ps: int | None = None
     rttvar_ps: int = 0
 
@@ -99,9 +100,10 @@ class Timer:
     @property
     def timeout_ps(self) -> int:
         """Return after how long an unacknowledged packet times out."""
+        held_back_ps = self.held_back * self.pacer.gap_ps * self.pacer.share
         if self.srtt_ps is None:
-            return self.held_back_ps + max(3 * self.zero_load_rtt_ps, self.floor_ps)
-        return self.held_back_ps + max(self.srtt_ps + 4 * self.rttvar_ps, self.floor_ps)
+            return held_back_ps + max(3 * self.zero_load_rtt_ps, self.floor_ps)
+        return held_back_ps + max(self.srtt_ps + 4 * self.rttvar_ps, self.floor_ps)
 
     @property
     def pause_ps(self) -> int:
@@ -111,26 +113,47 @@ class Timer:
 
 @dataclass(slots=True)
 class Pacer:
-    """When the next packet is due: a gap and some jitter after the last, no catching up."""
+    """When the next packet is due: a gap and some jitter after the last, no catching up.
+
+    As many gaps as flows share the receiver's link, as far as is known. What leaves as a whole is
+    due from the beginning on.
+    """
 
     scenario: Scenario
     flow: int
     gap_ps: int
-    due_ps: int = 0
+    begin_ps: int = 0
     transmissions: int = 0
     first_ps: int = NEVER
+    last_ps: int = 0
+    share: int = 1
+    jitter_ps: int = 0
+    is_whole: bool = False
+
+    @property
+    def due_ps(self) -> int:
+        """Return when the next packet may leave."""
+        if not self.transmissions or (self.is_whole and self.share == 1):
+            return self.begin_ps
+        return self.last_ps + self.gap_ps * self.share + self.jitter_ps
 
     def sent(self, now_ps: int) -> None:
         """Note that a packet leaves."""
         if not self.transmissions:
             self.first_ps = now_ps
         self.transmissions += 1
-        self.due_ps = now_ps + self.gap_ps
+        self.last_ps = now_ps
 
         permille = round(self.scenario.transport.pacing_jitter * 1000)
         if permille:
             draw = number(self.scenario.seed, Purpose.JITTER, self.flow, self.transmissions)
-            self.due_ps += scaled(draw, self.gap_ps * permille // 1000)
+            self.jitter_ps = scaled(draw, self.gap_ps * self.share * permille // 1000)
+
+    def hear_share(self, share: int) -> None:
+        """Learn among how many flows the receiver's link is shared."""
+        if share != self.share:
+            self.share = share
+            self.jitter_ps = 0
 
 
 class Recovery(Protocol):
@@ -531,8 +554,8 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
     wire, options = Wire(scenario), scenario.transport
     floor_ps = round(options.timer_floor_rtt * wire.zero_load_rtt_ps)
     memory = Memory(places(scenario, packets, gap_ps))
-    timer = Timer(wire.zero_load_rtt_ps, floor_ps, (options.packets_per_ack - 1) * gap_ps)
     pacer = Pacer(scenario, flow, gap_ps)
+    timer = Timer(wire.zero_load_rtt_ps, floor_ps, options.packets_per_ack - 1, pacer)
     if options.recovery == "erasure":
         return Erasure(packets, memory, timer, pacer)
 

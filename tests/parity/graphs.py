@@ -1,5 +1,6 @@
 """Small random graphs of transfers: collectives, jobs, and workload files with computations."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
         traffic = {"collective": draw(collectives())}
     else:
         path = folder / "drawn.parquet"
-        write_workload(path, draw(graphs()), About(ranks=TREE.hosts))
+        graph = replace(draw(graphs()), in_turn=draw(st.booleans()))
+        write_workload(path, graph, About(ranks=TREE.hosts))
         placement = draw(st.sampled_from(("packed", "random")))
         traffic = {"collective": Collective(matrix="workload", file=str(path), placement=placement)}
     broken = draw(failures(FatTree(4, planes=planes or 1)))

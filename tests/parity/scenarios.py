@@ -245,6 +245,8 @@ def transports(draw: Any, can_trim: bool) -> Transport:
         rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
         trimming=can_trim and draw(st.booleans()),
         packets_per_ack=draw(st.sampled_from((1, 1, 2, 4, 64))),
+        sharing=draw(st.sampled_from((None, None, "static", "active"))),
+        receiver_share=draw(st.sampled_from((None, None, True, False))),
     )
 
 
