@@ -14,7 +14,7 @@ from emulation.errors import EmulationError, FailedRunError
 from emulation.shipped_file import ShippedFile
 from emulation.softswitch.errors import SoftswitchError
 from fattree.csv_option import CsvOption
-from fattree.errors import FabricError
+from fattree.errors import FabricError, PhysicsError
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES, POLICY_SETS
 from fattree.record import Record
@@ -90,7 +90,7 @@ def one_line_errors() -> Iterator[None]:
     """
     try:
         yield
-    except FailedRunError as error:
+    except (FailedRunError, PhysicsError) as error:
         click.echo(f"ofan: {error}", err=True)
         raise click.exceptions.Exit(RUN_FAILED) from None
     except BAD_INPUT as error:

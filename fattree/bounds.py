@@ -147,7 +147,16 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
     is_alone = count[flow_of.ravel()] == 1
     together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
-    return _longest_chain_ps(scenario, flows, paced, together)
+    chain_ps = _longest_chain_ps(scenario, flows, paced, together)
+    if scenario.is_shared_actively or len(flows.after) or np.ptp(flows.start_ps) > 0:
+        return chain_ps
+
+    # Where all begin together: a first packet leaves within a gap and what others' first packets
+    # take, each with an ACK.
+    pace = nic(scenario)
+    firsts_ps = count[flow_of.ravel()] * (pace.data_ps + pace.ack_ps)
+    latest_ps = int((paced + firsts_ps).max())
+    return max(chain_ps, _busiest_link_ps(scenario, flows) - latest_ps)
 
 
 def _longest_chain_ps(scenario: Scenario, flows: Flows, paced: Int64, together: Int64) -> int:

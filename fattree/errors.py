@@ -8,7 +8,13 @@ FabricError
     FailureError      failures that leave a flow without a path
     MatrixError       a connection matrix file that cannot be read, with its line
     ExperimentError   an experiment file that cannot be read, with its line and key
+
+PhysicsError          a finished run that cannot have happened; command lines exit with 1
 """
+
+
+class PhysicsError(RuntimeError):
+    """A finished run that cannot have happened: a fault of the program, whatever the input."""
 
 
 class FabricError(ValueError):

@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from fattree.experiment import Scenario
+from fattree.errors import PhysicsError
+from fattree.experiment import BUILT_IN, Scenario
 from fattree.flows import Flows, longest_computation_ps
 from fattree.topology import SWITCH_LAYERS
 from fattree.traffic import message_bytes
@@ -145,6 +146,9 @@ def run_record(
     `policy` is the name of a program of the user's, where it balanced the load instead of the
     scenario's policy.
     """
+    if not policy:
+        refuse_impossible(scenario, network, cct_ps, bound_ps)
+
     name = described(scenario, network, message_bytes(scenario), int(flows.packets.sum()))
     packet = scenario.data_bytes
     # A record without layers says that nobody has looked; 0 would be an empty queue.
@@ -172,6 +176,20 @@ def run_record(
         max_rss_bytes=max_rss_bytes(),
         **asdict(counts),
     )
+
+
+def refuse_impossible(scenario: Scenario, network: str, cct_ps: int, bound_ps: int) -> None:
+    """Raise PhysicsError for a run that was faster than its links.
+
+    Not on Mininet, whose clock is the machine's, nor where a program of the user's may send packets
+    twice.
+    """
+    is_ours = scenario.program in (None, BUILT_IN)
+    if cct_ps < bound_ps and network != "mininet" and is_ours:
+        raise PhysicsError(
+            f"{scenario.balancer}, seed {scenario.seed}: the run ended after {cct_ps:,} ps, but "
+            f"its links need {bound_ps:,} ps: this is a fault of ours, please report the experiment"
+        )
 
 
 def _jobs_ps(scenario: Scenario, flows: Flows, done_ps: NDArray[np.int64]) -> str:

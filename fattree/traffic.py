@@ -244,12 +244,13 @@ def phases(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:
     """Return how long after its start each flow waits.
 
     It is a random part of its gap, or its rank among its host's flows in slots. Where flows share
-    what is active, those that wait for others wait no longer than that, and a rank is nothing.
+    what is active, those that wait for others wait no longer than that, what goes in turn goes in
+    the order of its numbers, and a rank is nothing.
     """
     if scenario.is_shared_actively:
-        waits = np.diff(flows.after_offset) > 0
+        is_free = (np.diff(flows.after_offset) == 0) & (flows.in_turn == 0)
         drawn = _drawn_phases(scenario, gaps)
-        return np.where(waits | (not scenario.transport.random_phases), 0, drawn)
+        return np.where(is_free & scenario.transport.random_phases, drawn, 0)
 
     # The paper's models are of periodic flows with random phases (appendix E).
     if scenario.transport.random_phases:

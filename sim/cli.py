@@ -11,7 +11,7 @@ import click
 
 from fattree.connection_matrix import describe, parse_connection_matrix
 from fattree.csv_option import CsvOption
-from fattree.errors import FabricError, MatrixError
+from fattree.errors import FabricError, MatrixError, PhysicsError
 from fattree.experiment import Experiment, Scenario
 from fattree.experiment_file import load_experiment, parse_experiment
 from fattree.tables import STDOUT, terminal, write_csv
@@ -81,7 +81,7 @@ def one_line_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (FailedRunsError, UnfinishedError) as error:
+    except (FailedRunsError, PhysicsError, UnfinishedError) as error:
         click.echo(f"ofan: {error}", err=True)
         raise click.exceptions.Exit(RUN_FAILED) from None
     except (FabricError, SimulationError, OSError) as error:

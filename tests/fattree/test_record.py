@@ -3,9 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
+from fattree.errors import PhysicsError
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
-from fattree.record import Record, described, summary, table
+from fattree.record import Record, described, refuse_impossible, summary, table
 
 MEASURED = {
     "cct_ps": 17_500_000,
@@ -83,3 +84,10 @@ def test_a_summary_averages_over_seeds() -> None:
 def test_a_summary_has_the_order_of_the_runs() -> None:
     runs = [record(slug, seed) for seed in (1, 2) for slug in POLICIES]
     assert summary(runs)["policy"].to_list() == list(POLICIES)
+
+
+def test_a_run_that_is_faster_than_its_links_is_a_fault_of_ours() -> None:
+    refuse_impossible(Scenario(), "sim", cct_ps=10, bound_ps=10)
+    refuse_impossible(Scenario(), "mininet", cct_ps=9, bound_ps=10)
+    with pytest.raises(PhysicsError, match="seed 1: the run ended after 9 ps, but its links need"):
+        refuse_impossible(Scenario(), "sim", cct_ps=9, bound_ps=10)

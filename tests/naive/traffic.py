@@ -262,7 +262,8 @@ def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list
     found = []
     for flow, message in enumerate(flows):
         draw = number(scenario.seed, Purpose.PHASE, flow, 0)
-        has_phase = scenario.transport.random_phases and not message.waits_for
+        is_free = not message.waits_for and not message.is_whole
+        has_phase = scenario.transport.random_phases and is_free
         found.append(Pace(gap_ps, scaled(draw, gap_ps) if has_phase else 0))
     return found
 

@@ -40,6 +40,10 @@ def matrix(tmp_path: Path) -> WriteMatrix:
     return write
 
 
+def ended(settings: dict[str, Any]) -> Result:
+    return run(Scenario.model_validate({"policy": "ofan", **settings}))
+
+
 def took_us(result: Result) -> list[float]:
     """Return how long each flow took, in us."""
     return [float(took) for took in np.round((result.done_ps - result.flows.start_ps) / 1e6, 1)]
@@ -48,13 +52,13 @@ def took_us(result: Result) -> list[float]:
 def test_sends_that_never_meet_take_what_each_takes_alone(matrix: WriteMatrix) -> None:
     eight_mib = 2048 * SLOT_PS + NEAR_RTT_PS
     pair = [(0, 1, 0, 8 * MIB), (0, 1, 312_000_000, 8 * MIB)]
-    both = took_us(run(Scenario(collective=matrix(128, pair))))
+    both = took_us(ended({"collective": matrix(128, pair)}))
     assert both == [pytest.approx(eight_mib / 1e6, abs=0.2)] * 2
 
     four_mib = 1024 * SLOT_PS + NEAR_RTT_PS
     eight = [(0, 1, number * 100_000_000, 4 * MIB) for number in range(8)]
     assert (
-        took_us(run(Scenario(collective=matrix(128, eight))))
+        took_us(ended({"collective": matrix(128, eight)}))
         == [pytest.approx(four_mib / 1e6, abs=0.2)] * 8
     )
 
@@ -62,7 +66,7 @@ def test_sends_that_never_meet_take_what_each_takes_alone(matrix: WriteMatrix) -
 def test_what_is_ready_shares_the_nic_without_a_gap(matrix: WriteMatrix) -> None:
     """A short message beside a long one takes twice its time, and the long one its own and that."""
     flows = [(0, 100, 0, 4 * MIB), (0, 101, 10_000_000, MIB)]
-    result = run(Scenario(policy="ofan", collective=matrix(128, flows)))
+    result = ended({"collective": matrix(128, flows)})
     rtt_ps = Scenario().zero_load_rtt_ps
     long, short = result.done_ps - result.flows.start_ps
     assert long == pytest.approx((1024 + 256) * SLOT_PS + rtt_ps, rel=0.01)
@@ -74,7 +78,7 @@ def test_an_incast_ends_when_the_receivers_link_has_carried_it(
     matrix: WriteMatrix, senders: int
 ) -> None:
     flows = [(sender, 0, 0, MIB) for sender in range(4, 4 + senders)]
-    result = run(Scenario(policy="ofan", collective=matrix(128, flows)))
+    result = ended({"collective": matrix(128, flows)})
     data_ps = senders * 256 * SLOT_PS
     assert data_ps < result.cct_ps < 1.03 * data_ps + 2 * Scenario().zero_load_rtt_ps
 
@@ -82,10 +86,10 @@ def test_an_incast_ends_when_the_receivers_link_has_carried_it(
 def test_receivers_keep_an_incast_from_drowning_what_only_shares_its_way(
     matrix: WriteMatrix,
 ) -> None:
-    """Sixteen hosts of two edges send to one; a seventeenth flow leaves the same edges."""
+    """Eight hosts of two edges send to one; a ninth flow leaves another edge of their pod."""
     incast = [(sender, 0, 0, 4 * MIB) for sender in range(4, 12)]
     flows = [*incast, (12, 64, 0, 4 * MIB)]
-    scenario = Scenario(policy="ofan", collective=matrix(128, flows))
+    scenario = Scenario.model_validate({"policy": "ofan", "collective": matrix(128, flows)})
     silent = scenario.transport.model_copy(update={"receiver_share": False})
     told = run(scenario)
     untold = run(scenario.model_copy(update={"transport": silent}))
@@ -120,7 +124,9 @@ def test_chunks_and_buckets_do_not_slow_a_collective() -> None:
 
 def test_nics_of_the_virtual_network_are_these(matrix: WriteMatrix) -> None:
     flows = [(0, 9, 0, 8192), (0, 5, 0, 65_536), (4, 9, 0, 65_536), (1, 9, 50_000, 40_960)]
-    scenario = Scenario(policy="ofan", fabric={"k": 4}, collective=matrix(16, flows))  # type: ignore[arg-type]
+    scenario = Scenario.model_validate(
+        {"policy": "ofan", "fabric": {"k": 4}, "collective": matrix(16, flows)}
+    )
     outcome = VirtualFabric(scenario).run()
     assert [flow.done_ps for flow in outcome.flows] == run(scenario).done_ps.tolist()
 
@@ -129,13 +135,14 @@ def test_a_message_in_turn_leaves_as_a_whole(tmp_path: Path) -> None:
     """GOAL's sends without an order: the second begins when the first has left."""
     goal = tmp_path / "two.goal"
     goal.write_text(
-        "num_ranks 3\n"
-        "rank 0 {\nl1: send 1048576b to 1 tag 0\nl2: send 1048576b to 2 tag 0\n}\n"
-        "rank 1 {\nl1: recv 1048576b from 0 tag 0\n}\n"
+        "num_ranks 4\n"
+        "rank 0 {\nl1: send 1048576b to 2 tag 0\nl2: send 1048576b to 3 tag 0\n}\n"
+        "rank 1 {\n}\n"
         "rank 2 {\nl1: recv 1048576b from 0 tag 0\n}\n"
+        "rank 3 {\nl1: recv 1048576b from 0 tag 0\n}\n"
     )
     workload = tmp_path / "two.parquet"
-    write_workload(workload, goal_graph(read_goal(goal.read_bytes(), "two.goal")), About(ranks=3))
+    write_workload(workload, goal_graph(read_goal(goal.read_bytes(), "two.goal")), About(ranks=4))
     collective = {"matrix": "workload", "file": str(workload)}
     scenario = Scenario.model_validate({"fabric": {"k": 4}, "collective": collective})
     result = run(scenario)
