@@ -94,6 +94,13 @@ beyond: setup  ## what the paper does not have: build/beyond/index.html (twenty 
 fresh: setup  ## are the committed reports what the model gives today? (ARGS="--runs 100 --seed 2")
 	@$(BIN)/python -m sim.report.fresh docs/report/data docs/beyond/data $(ARGS)
 
+# What a quiet machine, root or a browser is needed for is not among them (docs say how each is made).
+pictures: setup  ## the pictures of README and pages that come from simulated runs, from these runs and the kept reports
+	@$(BIN)/python -m benchmarks.pictures $(ARGS)
+
+tables: setup  ## the tables of README and pages that come from simulated runs, from these runs (ten minutes; ARGS=contenders)
+	@$(BIN)/python -m benchmarks.tables $(ARGS)
+
 licences: setup  ## write docs/licences.md again after a change of requirements.lock
 	@$(BIN)/python -m tests.supply licences
 

@@ -1,0 +1,45 @@
+"""Tables of pages are made from runs: each has its place, and a row is what its runs give."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.tables import TABLES, Table, begin, end, kept, renewed, runs
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_has_its_place_its_columns_and_its_rows(name: str) -> None:
+    table = TABLES[name]
+    page = (ROOT / table.page).read_text(encoding="utf-8")
+    _, (head, rule, *rows) = kept(page, name)
+    assert [cell.strip() for cell in head.split("|")[1:-1]] == list(table.columns)
+    assert set(rule) <= set("|-: ")
+    assert len(rows) == len(table.rows)
+
+
+def test_a_table_is_put_in_the_place_of_the_old_one() -> None:
+    table = Table("page.md", ("a", ""), {"x": lambda: ("1", ""), "y": lambda: ("2", "b")})
+    text = table.text({key: row() for key, row in table.rows.items()})
+    page = f"before\n{begin('t')}old -->\nold table\n{end('t')}\nafter\n"
+    found = renewed(page, "t", text, "new")
+    assert found.startswith("before\n") and found.endswith("\nafter\n")
+    assert kept(found, "t") == ("new", ["| a | |", "|---|---|", "| 1 | |", "| 2 | b |"])
+    assert renewed(found, "t", text, "new") == found
+
+
+def test_a_page_without_the_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="no table t"):
+        renewed("nothing", "t", "text", "new")
+
+
+def test_a_row_is_what_its_runs_say() -> None:
+    label, over, queue, dropped, _ = TABLES["contenders"].rows["ofan"]()
+    found = runs("ofan", {})
+    mean = sum(100 * record.increase for record in found) / 10
+    assert label == "Ofan"
+    assert over.startswith(f"{mean:.1f} ± ") and over.endswith(" %")
+    longest = sum(record.max_queue_packets for record in found) / 10
+    assert queue.startswith(f"{longest:.1f} ± ")
+    assert dropped == f"{sum(record.dropped for record in found):,}"
