@@ -112,6 +112,12 @@ def draw(found: list[Cost], path: Path, seeds: int) -> None:
     picture.savefig(path, dpi=150)
 
 
+def update(page: Path, found: list[Cost]) -> None:
+    """Write the table into its place on a page."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{rest.partition(END)[2]}")
+
+
 @click.command()
 @click.option("--seeds", default=10, show_default=True)
 @click.option("--message-bytes", default=1 << 20, show_default=True)
@@ -124,8 +130,7 @@ def main(seeds: int, message_bytes: int, chart: Path | None, page: Path | None) 
     if chart:
         draw(found, chart, seeds)
     if page:
-        before, _, rest = page.read_text().partition(BEGIN)
-        page.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{rest.partition(END)[2]}")
+        update(page, found)
 
 
 if __name__ == "__main__":

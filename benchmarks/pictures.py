@@ -1,0 +1,170 @@
+"""The pictures of README and pages that come from simulated runs, with the data behind them.
+
+    python -m benchmarks.pictures                      all of them (two minutes)
+    python -m benchmarks.pictures docs/demo.png        one of them
+
+`docs/pictures.json` keeps what each picture shows as numbers, and the model that gave them: tests
+compare these, as pixels depend on fonts. Pictures of a report are drawn from the report's own data.
+Each PNG file names the model, too.
+"""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.testing import CliRunner
+from PIL import Image, PngImagePlugin
+
+from benchmarks import slow_link
+from emulation.commands.demo import PARTS, draw, run_parts
+from emulation.commands.experiment_run import reporting
+from ofan import cli
+from sim.report.claims import CLAIMS
+from sim.report.contents import figure
+from sim.report.drawing import draw as draw_figure
+from sim.report.statements import STATEMENTS
+from sim.report.stored import MadeWith, stored
+from sim.store import model_version
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "docs" / "pictures.json"
+MODEL = "Model"
+# Numbers by what they are of; a picture's file is written where the path says.
+Numbers = dict[str, Any]
+Maker = Callable[[Path], Numbers]
+
+
+def demo(path: Path) -> Numbers:
+    """Draw README's first picture, as `ofan demo` does."""
+    with tempfile.TemporaryDirectory() as folder, reporting() as reporter:
+        done = run_parts(Path(folder), reporter)
+        shutil.copy(draw(Path(folder), done), path)
+
+    # The last part, a training step, is in the demo's table only.
+    return {
+        f"{file}, {outcome.scenario.policy}": [
+            outcome.end_ps,
+            max(port.max_queue_bytes or 0 for port in outcome.ports),
+        ]
+        for (file, _), part in zip(PARTS[:2], done, strict=False)
+        for outcome in part.outcomes
+    }
+
+
+def your_own(path: Path) -> Numbers:
+    """Draw the comparison of docs/your-own-load-balancer.md, by the page's program and command."""
+    page = (ROOT / "docs" / "your-own-load-balancer.md").read_text(encoding="utf-8")
+    program = re.search(r"^```p4\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert program
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "p4src").symlink_to(ROOT / "p4src")
+        file = folder / "two_choices.p4"
+        file.write_text(program[1], encoding="utf-8")
+        output = folder / "results"
+        arguments = ["emulate", "--program", str(file), "--policies", "ofan,jsq,rsq", "--json"]
+        done = CliRunner().invoke(cli, [*arguments, "--output", str(output)])
+        if done.exit_code:
+            raise click.ClickException(done.output)
+
+        shutil.copy(output / "comparison.png", path)
+
+    text = done.stdout
+    found = json.loads(text[text.index("{") :])
+    return {
+        f"{number}: {record['policy']}": [record["cct_ps"], record["max_queue_bytes"]]
+        for number, record in enumerate(found["records"], start=1)
+    }
+
+
+def slow(path: Path) -> Numbers:
+    """Draw what a slow link costs, and write its table."""
+    seeds = 10
+    found = slow_link.costs(seeds, 1 << 20)
+    slow_link.draw(found, path, seeds)
+    slow_link.update(ROOT / "docs" / "faults.md", found)
+    return {cost.policy: [cost.before.tolist(), cost.planned.tolist()] for cost in found}
+
+
+def of_report(folder: str, name: str, panel: str = "") -> Maker:
+    """Return what draws a picture of a kept report from the report's data."""
+
+    def make(path: Path) -> Numbers:
+        data = ROOT / folder / "data"
+        made = MadeWith.read(data)
+        shown = figure(name)
+        with tempfile.TemporaryDirectory() as drawn:
+            pictures = draw_figure(
+                shown, stored([shown], made, data)[name], Path(drawn), CLAIMS | STATEMENTS
+            ).pictures
+            shutil.copy(pictures[panel].with_suffix(".png"), path)
+
+        # The numbers are the report's, which has a test of its own.
+        return {"data": f"{folder}/data/{name}.parquet", "model": made.environment.get("model", "")}
+
+    return make
+
+
+PICTURES: Mapping[str, Maker] = {
+    "docs/demo.png": demo,
+    "docs/your-own-load-balancer.png": your_own,
+    "docs/slow-link.png": slow,
+    "docs/report/growth.png": of_report("docs/report", "growth"),
+    "docs/report/overload.png": of_report("docs/report", "overload", "1 MB"),
+    "docs/beyond/overview.png": of_report("docs/beyond", "overview"),
+}
+# What these show depends on the machine, or is no run's: how each is made.
+OTHERS: Mapping[str, str] = {
+    "docs/architecture.svg": "drawn by hand",
+    "docs/control-plane.png": "benchmarks/control_plane.py --figure FILE, on a quiet machine",
+    "docs/networks.png": "benchmarks/networks.py --chart FILE, with root and Mininet",
+    "docs/serve.png": "a browser's picture of `ofan serve experiments/demo_failure.toml`",
+    "docs/simulator-speed.png": "benchmarks/simulator.py --chart FILE, on a quiet machine",
+    "docs/switch.svg": "benchmarks/switch.py --veth --chart FILE, with root, on a quiet machine",
+    "docs/watch.png": "a terminal's picture of `ofan watch experiments/demo_failure.toml`",
+}
+
+
+def model_of(path: Path) -> str:
+    """Return the model that a PNG file names, nothing where it names none."""
+    with Image.open(path) as picture:
+        return str(picture.info.get(MODEL, ""))
+
+
+def name_model(path: Path, model: str) -> None:
+    """Write the model's name into a PNG file."""
+    info = PngImagePlugin.PngInfo()
+    info.add_text(MODEL, model)
+    with Image.open(path) as picture:
+        picture.load()
+        picture.save(path, pnginfo=info, dpi=picture.info.get("dpi"), optimize=True)
+
+
+def kept() -> dict[str, Any]:
+    """Return what is kept of the pictures: for each its model and its numbers."""
+    found: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    return found
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(PICTURES)))
+def main(names: Sequence[str]) -> None:
+    """Draw pictures again, all of them by default."""
+    for name in names or PICTURES:
+        numbers = PICTURES[name](ROOT / name)
+        model = numbers.get("model") or model_version()[:16]
+        name_model(ROOT / name, model)
+        KEPT.write_text(
+            json.dumps(kept() | {name: {"model": model, "numbers": numbers}}, indent=1) + "\n",
+            encoding="utf-8",
+        )
+        click.echo(name)
+
+
+if __name__ == "__main__":
+    main()
