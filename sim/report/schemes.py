@@ -141,7 +141,8 @@ def percent(value: Estimate, digits: int = 1) -> str:
 
 def versus(value: Estimate, margin: float, digits: int = 1) -> str:
     """Return a difference with its interval, and whether it is shown to be below a margin."""
-    shown = f" (no difference above {100 * margin:g} points)" if value.alike(margin) else ""
+    unit = "point" if margin == POINT else "points"
+    shown = f" (no difference above {100 * margin:g} {unit})" if value.alike(margin) else ""
     return percent(value, digits) + ("" if value.differs else shown)
 
 

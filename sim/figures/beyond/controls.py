@@ -166,7 +166,10 @@ def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
         "B19",
         decide(list(checks.values())),
         "NSCC - MSwift: "
-        + ", ".join(f"{style.label(policy)} {percent(gap)}" for policy, gap in gaps.items()),
+        + ", ".join(
+            f"{style.label(policy)} {schemes.versus(gap, STATEMENTS['B19'].margin)}"
+            for policy, gap in gaps.items()
+        ),
         why=not_so(checks, KEEPS),
         evidence="; ".join(f"{name}: {listed(rows, SHOWN)}" for name, rows in frames.items())
         + f"; longest queues in packets: {each(frames, _queues)}",

@@ -194,7 +194,10 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
         decide(list(checks.values())),
         "; ".join(
             f"{fault}: Ofan {percent(mean_of(frames[fault], 'ofan'))}, "
-            + ", ".join(f"{style.label(other)} {percent(gap)} above" for other, gap in one.items())
+            + ", ".join(
+                f"{style.label(other)} - Ofan {schemes.versus(gap, STATEMENTS['B13'].margin)}"
+                for other, gap in one.items()
+            )
             for fault, one in gaps.items()
         ),
         why=not_so(checks),

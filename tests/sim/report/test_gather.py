@@ -12,6 +12,7 @@ from sim.cost import packet_hops
 from sim.report import schemes
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
 from sim.report.gather import Machines, batches, collect, compute, first_look, priority
+from sim.report.statistics import Estimate
 
 SMALL = {"name": "small", "fabric__k": 4, "collective__message_bytes": 8192}
 LARGE = {"name": "large", "collective__matrix": "all_to_all", "collective__message_bytes": 1 << 20}
@@ -90,3 +91,17 @@ def test_pairs_are_of_the_seeds_that_both_have() -> None:
     found = schemes.paired_by_seed(first, second)
     assert found.count == 2
     assert found.mean == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "said"),
+    [
+        (0.002, 0.004, "0.2 ± 0.4 % (no difference above 1 point)"),
+        (0.006, 0.003, "0.6 ± 0.3 %"),
+        (0.01, 0.02, "1.0 ± 2.0 %"),
+    ],
+)
+def test_what_is_shown_to_be_smaller_than_the_margin_says_so(
+    mean: float, half: float, said: str
+) -> None:
+    assert schemes.versus(Estimate(mean, half, 10), margin=0.01) == said
