@@ -140,10 +140,12 @@ class Settings(Section):
     def is_shared_actively(self) -> bool:
         """Return whether a host's rate is shared by the flows that are ready, not for life.
 
-        The paper's matrices keep equal shares for life; graphs, jobs, steps and traces do not.
+        The paper's matrices keep equal shares for life; graphs, jobs, steps and traces do not, nor
+        do pairs and connection matrices, whose flows may begin apart or meet at a receiver.
         """
         sharing = self.transport.sharing
-        return self.is_graph or self.matrix == "file" if sharing is None else sharing == "active"
+        is_listed = self.collective.matrix in ("pairs", "file")
+        return self.is_graph or is_listed if sharing is None else sharing == "active"
 
     @property
     def tells_shares(self) -> bool:

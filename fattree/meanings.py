@@ -97,7 +97,7 @@ MEANINGS = {
     "transport.pacing_jitter": "How far gaps between packets may be off, as a share of the gap.",
     "transport.random_phases": "Whether hosts start at a random phase of their gap.",
     "transport.rate_limit": "The share of the link's rate at which hosts send at most.",
-    "transport.sharing": "Who shares a host's rate: all its flows, each an equal part for life (`static`), or packet by packet in turn those that are ready now (`active`). By default the paper's matrices are `static`; graphs, jobs, steps, traces and connection matrices `active` (`docs/transport.md`).",
+    "transport.sharing": "Who shares a host's rate: all its flows, each an equal part for life (`static`), or packet by packet in turn those that are ready now (`active`). By default the paper's matrices are `static`; graphs, jobs, steps, traces, pairs and connection matrices `active` (`docs/transport.md`).",
     "transport.receiver_share": 'With `active`: whether each ACK tells among how many flows the receiver\'s link is shared, which is how many slots then lie between two packets of the flow. By default with `congestion = "fixed"` (`docs/transport.md`).',
     "transport.trimming": "Whether switches cut data that find a queue full to their headers, which hurry to the receiver; its NACK has them sent again at once (`docs/transport.md`).",
     "transport.packets_per_ack": "Receivers acknowledge each Nth packet of a flow, and at once what is marked, a duplicate, the last one, or what the sender waits for (`docs/transport.md`).",

@@ -34,6 +34,8 @@ OTHER_FORMS = ("rsq", "simple_rr", "simple_rr_shared", "switch_pkt_ar_stale")
 CLOSE = 0.15
 NEAR_BOUND = 0.01
 FLOWLETS_WITHIN = 0.16
+# Of columns: from the collective's start, not from each flow's first packet.
+START = "increase"
 ATA = "all-to-all"
 PERMUTATION = "permutation"
 FORMS = "other forms"
@@ -102,12 +104,12 @@ def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
 
 def near_the_bound(ata: pl.DataFrame, permutation: pl.DataFrame) -> Verdict:
     """Decide C03."""
-    # The bound is appendix B's recursion, as for the permutation. The paper's plain sum leaves out
-    # the ACKs on hosts' links, which put every scheme 2 % above it: it is printed beside.
+    # From the collective's start, as the bound is: what a host's link needs for data and ACKs. The
+    # paper's plain sum leaves out the ACKs, which put every scheme 2 % above it; it is printed.
     packet = every(
-        mean_of(ata, policy).below(NEAR_BOUND, CLAIMS["C03"].margin) for policy in PACKET
+        mean_of(ata, policy, START).below(NEAR_BOUND, CLAIMS["C03"].margin) for policy in PACKET
     )
-    flowlet = mean_of(ata, "host_flowlet_ar")
+    flowlet = mean_of(ata, "host_flowlet_ar", START)
     gains = [_gain(frame) for frame in (ata, permutation)]
     bound = ata["bound_ps"][0] / 1e6
     less = paired(gains[1][: len(gains[0])], gains[0][: len(gains[1])]).above(0, POINT)
@@ -121,10 +123,9 @@ def near_the_bound(ata: pl.DataFrame, permutation: pl.DataFrame) -> Verdict:
         "C03",
         verdict=decide(list(checks.values())),
         ours=(
-            f"{listed(ata, IN_ALL_TO_ALL, 2)}; from the collective's start: "
-            f"{listed(ata, IN_ALL_TO_ALL, 2, 'increase')}; the bound is {bound:.1f} µs, the "
-            f"paper's plain sum {_plain_sum_us(ata):.1f} µs; CCT of flows / subflows "
-            f"{gains[0].mean():.2f} here, {gains[1].mean():.2f} in the permutation"
+            f"{listed(ata, IN_ALL_TO_ALL, 2, START)}, from the collective's start; the bound is "
+            f"{bound:.1f} µs, the paper's plain sum {_plain_sum_us(ata):.1f} µs; CCT of flows / "
+            f"subflows {gains[0].mean():.2f} here, {gains[1].mean():.2f} in the permutation"
         ),
         paper="packet schemes within 1 %, flowlets within 16 %",
         why=not_so(checks),
@@ -138,9 +139,11 @@ def near_the_bound(ata: pl.DataFrame, permutation: pl.DataFrame) -> Verdict:
 
 
 def _gain(frame: pl.DataFrame) -> Any:
-    # Ratios of completion times, as both are multiples of one bound.
-    flows, subflows = (schemes.of_policy(frame, policy) for policy in ("flow", "subflow"))
-    return (1 + flows) / (1 + subflows)
+    # Ratios of completion times: bounds from the first packet differ by a subflow's gap.
+    flows, subflows = (
+        schemes.of_policy(frame, policy, "sending_cct_ps") for policy in ("flow", "subflow")
+    )
+    return flows / subflows
 
 
 def _plain_sum_us(frame: pl.DataFrame) -> float:

@@ -232,7 +232,8 @@ def is_active(scenario: Scenario) -> bool:
     """Whether flows share a host's rate while they are ready, and not for life."""
     if scenario.transport.sharing:
         return scenario.transport.sharing == "active"
-    return bool(scenario.jobs) or scenario.collective.is_graph or scenario.matrix == "file"
+    is_listed = scenario.matrix in ("pairs", "file")
+    return bool(scenario.jobs) or scenario.collective.is_graph or is_listed
 
 
 def tells_shares(scenario: Scenario) -> bool:
