@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
-from fattree.flows import Flows, chain_ends, generations, path_links
+from fattree.flows import Flows, entries, generations, in_generations, path_links
+from fattree.topology import FatTree
 from fattree.traffic import gaps as line_rate_gaps
 from fattree.traffic import nic
 
@@ -132,9 +133,8 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     """
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
     together = _both_ways_ps(scenario, flows, paced)
-    return max(
-        _longest_chain_ps(scenario, flows, paced, together), _busiest_link_ps(scenario, flows)
-    )
+    chain_ps, last_ps = _longest_chain_ps(scenario, flows, paced, together)
+    return max(chain_ps, last_ps, _busiest_link_ps(scenario, flows))
 
 
 def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
@@ -147,7 +147,7 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
     is_alone = count[flow_of.ravel()] == 1
     together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
-    chain_ps = _longest_chain_ps(scenario, flows, paced, together)
+    chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together)
     if scenario.is_shared_actively or len(flows.after) or np.ptp(flows.start_ps) > 0:
         return chain_ps
 
@@ -159,10 +159,13 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     return max(chain_ps, _busiest_link_ps(scenario, flows) - latest_ps)
 
 
-def _longest_chain_ps(scenario: Scenario, flows: Flows, paced: Int64, together: Int64) -> int:
+def _longest_chain_ps(
+    scenario: Scenario, flows: Flows, paced: Int64, together: Int64
+) -> tuple[int, int]:
     """Return when the last flow is done if each is alone on empty links, and waits for its own.
 
-    `together` is what a flow takes at least beside its host's others, 0 where that is not known.
+    And when the last host is, whose flows share its link. `together` is what a flow takes at least
+    beside its host's others, 0 where that is not known.
     """
     tree = scenario.tree
     is_sent = flows.packets > 0
@@ -172,17 +175,87 @@ def _longest_chain_ps(scenario: Scenario, flows: Flows, paced: Int64, together: 
     back = np.where(is_sent, _by_hops(scenario, return_ps)[hops // 2 - 1], 0)
     acknowledged = np.maximum(begun + there + back, together)
     # What waits in a graph for a transfer at its source waits until it is sent; else for its ACKs.
-    at_source = begun if scenario.is_graph else acknowledged
-    ends = acknowledged - at_source
-    ends += chain_ends(
-        flows,
-        generations(tree, flows),
-        machines=tree.machines,
-        at_source=at_source,
+    waits = _Waits(
+        at_source=begun if scenario.is_graph else acknowledged,
         at_destination=begun + there,
+        there=there,
+        sending_slot_ps=nic(scenario).data_ps,
+        link_slot_ps=scenario.slot_ps,
     )
+    begins = _begins_ps(tree, flows, waits)
+    last = _last_of_hosts_ps(tree, flows, begins, waits, back)
 
-    return int((ends - flows.start_ps).max(initial=0))
+    return int((begins + acknowledged - flows.start_ps).max(initial=0)), last
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waits:
+    """How long after its own begin a flow is known to be done, at its source and destination.
+
+    `there` is the way of one packet, the slots what data need on a host's link, from it and to it.
+    """
+
+    at_source: Int64
+    at_destination: Int64
+    there: Int64
+    sending_slot_ps: int
+    link_slot_ps: int
+
+
+def _begins_ps(tree: FatTree, flows: Flows, waits: _Waits) -> Int64:
+    """Return before when no flow begins: what it waits for takes its time, alone and together."""
+    begins: Int64 = flows.start_ps.copy()
+    # By generations, so what a flow waits for has its own begin already.
+    for chosen in in_generations(generations(tree, flows))[1:]:
+        waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
+        awaited = flows.after[entries(flows.after_offset, chosen)]
+        is_own = (flows.source[awaited] - flows.source[waiting]) % tree.machines == 0
+        known = np.where(is_own, waits.at_source[awaited], waits.at_destination[awaited])
+        np.maximum.at(begins, waiting, begins[awaited] + known)
+
+        # Several that it waits for share the link of one NIC, from it or to it.
+        nic_host = np.where(is_own, flows.source[awaited], flows.destination[awaited])
+        key = (waiting * 2 + is_own) * tree.hosts + nic_host
+        groups, group_of = np.unique(key, return_inverse=True)
+        group_of = group_of.ravel()
+        earliest = np.full(len(groups), LATER)
+        reached = begins[awaited] + np.where(is_own, 0, waits.there[awaited])
+        np.minimum.at(earliest, group_of, reached)
+        packets = np.bincount(group_of, flows.packets[awaited], len(groups)).astype(np.int64)
+        group_is_own = groups // tree.hosts % 2 == 1
+        slot = np.where(group_is_own, waits.sending_slot_ps, waits.link_slot_ps)
+        together = earliest + np.maximum(packets - 1, 0) * slot
+        np.maximum.at(begins, groups // tree.hosts // 2, together)
+
+    return begins
+
+
+def _last_of_hosts_ps(
+    tree: FatTree, flows: Flows, begins: Int64, waits: _Waits, back: Int64
+) -> int:
+    """Return when the last host is done whose flows of the same time share its link.
+
+    Of the flows of a host that begin at a time or later, each needs the link from then on.
+    """
+    sent = np.flatnonzero(flows.packets)
+    ends = (
+        (flows.source, begins, waits.sending_slot_ps, waits.there + back),
+        (flows.destination, begins + waits.there, waits.link_slot_ps, back),
+    )
+    longest = 0
+    for host, earliest, slot_ps, tail in ends if len(sent) else ():
+        order = sent[np.lexsort((-earliest[sent], host[sent]))]
+        first = np.flatnonzero(np.diff(host[order], prepend=-1))
+        total = np.cumsum(flows.packets[order])
+        before = np.repeat(
+            total[first] - flows.packets[order][first], np.diff([*first, len(order)])
+        )
+        least = _least(tree.hosts, (host[sent], tail[sent]))[host[order]]
+        latest = -_least(tree.hosts, (host[sent], -flows.start_ps[sent]))[host[order]]
+        done = earliest[order] + (total - before - 1) * slot_ps + least - latest
+        longest = max(longest, int(done.max()))
+
+    return longest
 
 
 def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:

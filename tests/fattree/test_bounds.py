@@ -160,3 +160,13 @@ def test_an_all_to_all_needs_what_a_hosts_link_needs_for_data_and_acks() -> None
     work = packets * (case.slot_ps + case.ack_slot_ps)
     near = return_ps(Timing.of(case, 2))
     assert bound_ps(case, flows(case)) == work - case.ack_slot_ps + near
+
+
+def test_what_waits_for_several_sends_of_a_host_waits_for_its_link() -> None:
+    pairs = ((0, 100), (0, 101), (0, 102), (0, 103))
+    case = Scenario(collective=Collective(matrix="pairs", pairs=pairs))
+    found = flows(case)
+    waits = replace(
+        found, after_offset=np.array([0, 0, 0, 0, 3]), after=np.array([0, 1, 2], dtype=np.int64)
+    )
+    assert bound_ps(case, waits) >= (3 * 256 - 1) * case.slot_ps + one_way_ps(Timing.of(case), 256)
