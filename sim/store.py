@@ -32,7 +32,21 @@ ROOT = Path(__file__).resolve().parent.parent
 # What a result does not depend on: it reads, keeps or shows. All else in the folders counts, needed
 # or not, so that nobody has to add a new module here; a test follows the imports.
 NO_MODEL = {
-    "fattree": {"csv_option", "experiment_file", "sweep_file", "record"},
+    "fattree": {
+        "columns",
+        "csv_option",
+        "experiment_file",
+        "explanations",
+        "frames",
+        "meanings",
+        "record",
+        "reference",
+        "shipped",
+        "sweep_file",
+        "without_effect",
+    },
+    # Agents' processes, and how they are confined: Mininet's runs are nobody's to make again.
+    "hostagent": {"agent", "confined", "isolation", "nic", "packet_process", "process"},
     # What makes workload files: a run depends on the files.
     "workloads": {"building", "chakra", "chakra_file", "goal", "goal_file", "model", "training"},
     "sim": {
