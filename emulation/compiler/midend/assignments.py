@@ -110,13 +110,19 @@ def _assign_struct(target: ir.StructAt, value: ir.StructAt, span: Span, frame: F
 
 def _assign_fields(target: ir.HeaderAt, value: ir.StructAt, span: Span, frame: Frame) -> None:
     items = value.items
-    if overlap(target, value):
+    if overlap(_whole(target, frame), value):
         items = tuple(freeze(item, span, frame) for item in items)
 
     # "Operations on headers": a header that is assigned a list becomes valid.
     frame.emit(ir.Primitive("add_header", (target,), span))
     for name, item in zip(value.names, items, strict=True):
         assign(header_field(target, name), item, span, frame)
+
+
+def _whole(header: ir.HeaderAt, frame: Frame) -> ir.HeaderAt | ir.UnionAt:
+    """Return the union of a header, whose other members become invalid when it becomes valid."""
+    unions = frame.builder.switch.layout.unions.values()
+    return next((union for union in unions if header in union.members), header)
 
 
 def freeze(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:

@@ -126,6 +126,7 @@ class _Assembler:
 
         self._checksums = ChecksumCode(program, self.constants, liveness, self._tracing)
         self._deparser = DeparserCode(program, self.constants, liveness, self._tracing)
+        self._used_by_ingress: frozenset[str] = frozenset()
 
     def bodies(self) -> tuple[Lines, Lines, list[str]]:
         """Return the statements of both functions and the variables handed to egress."""
@@ -252,8 +253,9 @@ class _Assembler:
             f"return 0, 0, 0, 0, None, {_state(state)}",
         ]
 
-        is_clone = f"{names.RESUME} is not None and {names.RESUME}[0] == {INGRESS_CLONE}"
-        return [f"if {is_clone}:", *indent(body)]
+        # Two tests, since machine code evaluates both sides of `and`, and a None has no parts.
+        is_clone = [f"if {names.RESUME}[0] == {INGRESS_CLONE}:", *indent(body)]
+        return [f"if {names.RESUME} is not None:", *indent(is_clone)]
 
     def _is_metadata(self, name: str) -> bool:
         header = names.header_of(name)
@@ -263,6 +265,8 @@ class _Assembler:
     def _ingress_rest(self) -> Lines:
         """Return what follows the parser: checks and the ingress pipeline."""
         pipeline = self._controls.lines(self._program.ingress)
+        # What only egress asks for, as a digest there, is not looked at behind ingress, as in BMv2.
+        self._used_by_ingress = frozenset(self._primitives.used)
         flags = [f"{name} = None" for name, used in self._ingress_requests().items() if used]
         return [
             *self._set_metadata({"standard_metadata.parser_error": names.PARSER_ERROR}),
@@ -273,9 +277,9 @@ class _Assembler:
 
     def _ingress_requests(self) -> dict[str, bool]:
         return {
-            names.CLONE: self._uses("clone_ingress_pkt_to_egress"),
-            names.DIGEST: self._uses("generate_digest"),
-            names.RESUBMIT: self._uses("resubmit"),
+            names.CLONE: "clone_ingress_pkt_to_egress" in self._used_by_ingress,
+            names.DIGEST: "generate_digest" in self._used_by_ingress,
+            names.RESUBMIT: "resubmit" in self._used_by_ingress,
         }
 
     def _ingress_end(self, state: Sequence[str]) -> Lines:

@@ -178,7 +178,9 @@ class Calls(Frames):
         )
         by = self._b.select(is_far, ir.Constant(type_, 0), as_type(self._b, amount, type_))
         shifted = self._b.select(is_far, ir.Constant(type_, 0), self._b.shl(wide, by))
-        return Number(shifted, min(type_.width, max(bits, 1)), value.is_signed)
+        # Where only some bits matter, others are left above them, which are not cut yet.
+        kept = type_.width if demand is not None else min(type_.width, max(bits, 1))
+        return Number(shifted, kept, value.is_signed)
 
     def _shift_right(self, node: ast.Call, _demand: int | None) -> Number:
         value = self._number(node.args[0])

@@ -1,0 +1,258 @@
+"""One random program on the judge, and on our compiler with both engines: what differs.
+
+The judge reads the source with a front end of its own; the engines run the BMv2 JSON that our
+compiler makes of it. What leaves the switch must be the same, and so must digests, log messages,
+registers and counters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+from typing import Any
+
+from emulation.compiler import CompileError, compile_preprocessed
+from emulation.compiler.diagnostics import Source
+from emulation.compiler.preprocessor import preprocess
+from emulation.softswitch.errors import PipelineError
+from emulation.softswitch.pipeline import Engine
+from emulation.softswitch.switch import CloneSession, Replica, Switch
+from tests.language.evaluating import EndlessError
+from tests.language.programs import Drawn, drawn, entries, packets
+from tests.language.reading import read
+from tests.language.switching import Cells, Entry, Judge, Ports
+from tests.language.values import Num, UndefinedError, pattern
+
+GROUPS: Ports = {1: ((2, 1), (3, 2)), 2: ((1, 7),)}
+SESSIONS: Ports = {5: ((4, 0),), 7: ((6, 3), (8, 4))}
+PORTS = range(511)
+ROUNDS = 100
+# So many packets show which keys are looked up.
+SAMPLED = 8
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`difference` is empty where all agree; `refused` says why the compiler takes no such program.
+
+    `no_code` says why machine code does not; `judged` packets are defined by the language to their
+    end, `undefined` ones are not.
+    """
+
+    seed: int
+    difference: str = ""
+    refused: str = ""
+    judged: int = 0
+    undefined: int = 0
+    sent: int = 0
+    no_code: str = ""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one packet has led to."""
+
+    sent: list[tuple[int, bytes]] = field(default_factory=list)
+    digests: list[tuple[int, ...]] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+
+    def parts(self) -> tuple[Any, ...]:
+        # Copies of a packet leave in no order of their own.
+        return sorted(self.sent), self.digests, self.logs
+
+
+def compare(seed: int, count: int, engines: Sequence[Engine]) -> Verdict:
+    """Judge the program of a number on so many packets."""
+    return compare_program(drawn(seed), seed, count, engines)
+
+
+def compare_program(program: Drawn, seed: int, count: int, engines: Sequence[Engine]) -> Verdict:
+    """Judge a program on packets and entries that are drawn from a number."""
+    draw = Random(seed)
+    arrivals = packets(draw, program, count)
+    installed, expected = judged(draw, program, arrivals)
+    verdict = Verdict(seed)
+    try:
+        source = compiled(program.source)
+    except CompileError as error:
+        verdict.refused = str(error).split("error: ", 1)[1].split("\n", 1)[0]
+        return verdict
+
+    verdict.judged = sum(found is not None for found in expected.packets)
+    verdict.undefined = count - verdict.judged
+    verdict.sent = sum(len(found.sent) for found in expected.packets if found is not None)
+    for engine in engines:
+        try:
+            found = difference(program, source, installed, arrivals, expected, engine)
+        except PipelineError as error:
+            if "no native code" not in str(error):
+                raise
+            verdict.no_code = str(error)
+            continue
+        if found:
+            verdict.difference = found
+            break
+    return verdict
+
+
+def compiled(program: str) -> bytes:
+    """Return the JSON of a program; the includes, which are all the same, are read only once."""
+    included = library()
+    # Directives end with the includes: the rest needs no preprocessor.
+    own = program.split("#include <v1model.p4>\n", 1)[1]
+    text = f"{included.text}\n{own}"
+    lines = own.split("\n")
+    origin = [*included.origin, *(("program.p4", at) for at in range(1, len(lines) + 1))]
+    files = {**included.files, "program.p4": lines}
+    source = Source(text, origin, files, included.code, included.markers)
+    return json.dumps(compile_preprocessed(source, "program.p4").json).encode()
+
+
+@cache
+def library() -> Source:
+    return preprocess("#include <core.p4>\n#include <v1model.p4>\n", "library.p4", (), {})
+
+
+@dataclass(slots=True)
+class Expected:
+    """What the judge says of each packet (None: undefined), and of the state in the end."""
+
+    packets: list[Seen | None]
+    cells: dict[str, list[int]]
+
+
+def judged(
+    draw: Random, program: Drawn, arrivals: list[tuple[int, bytes]]
+) -> tuple[dict[str, list[Entry]], Expected]:
+    """Return entries made of keys that these packets look up, and what the judge expects."""
+    tree = read(program.source)
+    widths = {spec.name.split(".")[-1]: [key.width for key in spec.keys] for spec in program.tables}
+    first = Judge(tree, {}, widths, GROUPS, SESSIONS)
+    for port, frame in arrivals[:SAMPLED]:
+        outcome(first, port, frame)
+    installed = entries(draw, program, first.looked_up)
+
+    judge = Judge(tree, installed, widths, GROUPS, SESSIONS)
+    found = [outcome(judge, port, frame) for port, frame in arrivals]
+    cells = {path: [number(cell) for cell in kept.cells] for path, kept in judge.objects.items()}
+    return installed, Expected(found, cells)
+
+
+def number(cell: Any) -> int:
+    return pattern(cell) if isinstance(cell, Num) else int(cell)
+
+
+def outcome(judge: Judge, port: int, frame: bytes) -> Seen | None:
+    """Return what the judge sees; a packet that is undefined leaves no trace."""
+    kept = {path: list(item.cells) for path, item in judge.objects.items()}
+    try:
+        results = judge.receive(port, frame)
+    except (UndefinedError, EndlessError):
+        # The scopes of controls are made anew for each packet, so only cells have to go back.
+        judge.objects = {
+            path: Cells(item.kind, item.element, kept[path])
+            for path, item in judge.objects.items()
+            if path in kept
+        }
+        return None
+    return Seen(results.sent, results.digests, results.logs)
+
+
+def difference(
+    program: Drawn,
+    source: bytes,
+    installed: dict[str, list[Entry]],
+    arrivals: list[tuple[int, bytes]],
+    expected: Expected,
+    engine: Engine,
+) -> str:
+    """Return where an engine does something else than the judge says; empty where it does not."""
+    seen = Seen()
+    switch = Switch(0, lambda: 0, lambda low, _high: low, PORTS, engine=engine)
+    switch.on_digest = lambda _number, values: seen.digests.append(values)
+    switch.on_log = lambda text: seen.logs.append(text)
+    switch.load(source)
+    replicate(switch)
+    install(switch, program, installed)
+
+    for (port, frame), wanted in zip(arrivals, expected.packets, strict=True):
+        if wanted is None:
+            continue
+        seen.sent = []
+        seen.digests.clear()
+        seen.logs.clear()
+        sent(switch, port, frame, seen)
+        if seen.parts() != wanted.parts():
+            return f"{engine}: {frame.hex()} on {port}: {shown(seen)}, judge {shown(wanted)}"
+    return cells_differ(switch, expected.cells, engine)
+
+
+def shown(seen: Seen) -> str:
+    frames = [f"{port}:{frame.hex()}" for port, frame in sorted(seen.sent)]
+    return f"{frames} {seen.digests} {seen.logs}"
+
+
+def sent(switch: Switch, port: int, frame: bytes, seen: Seen) -> None:
+    waiting = switch.ingress(port, frame)
+    for _ in range(ROUNDS):
+        if not waiting:
+            return
+        for out in switch.egress(waiting.pop(0)):
+            seen.sent.append((out.port, out.frame))
+        waiting += switch.take_requeued()
+    raise AssertionError("a packet goes round for ever")
+
+
+def replicate(switch: Switch) -> None:
+    state = switch.replication
+    for group, ports in GROUPS.items():
+        state.groups[group] = tuple(Replica(port, rid) for port, rid in ports)
+    for session, ports in SESSIONS.items():
+        state.sessions[session] = CloneSession(tuple(Replica(port, rid) for port, rid in ports))
+
+
+def install(switch: Switch, program: Drawn, installed: dict[str, list[Entry]]) -> None:
+    assert switch.pipeline is not None
+    tables = {table.spec.name.split(".")[-1]: table for table in switch.pipeline.tables}
+    for name, rows in installed.items():
+        # A table that nothing reaches is left out of the JSON.
+        if name not in tables:
+            continue
+        table = tables[name]
+        numbers = {
+            switch.pipeline.program.actions[at].name.split(".")[-1]: at for at in table.spec.actions
+        }
+        ordered = any(key.kind in ("ternary", "range", "optional") for key in table.spec.key)
+        for row in rows:
+            match = tuple(
+                prefix(key, own.width) if own.kind == "lpm" and ordered else key
+                for key, own in zip(row.keys, spec_of(program, name).keys, strict=True)
+            )
+            table.insert(match, row.priority if ordered else 0, numbers[row.action], row.args)
+
+
+def spec_of(program: Drawn, name: str) -> Any:
+    return next(spec for spec in program.tables if spec.name.split(".")[-1] == name)
+
+
+def prefix(key: tuple[int, int], width: int) -> tuple[int, int]:
+    """Return a prefix as tables with priorities have it."""
+    return key
+
+
+def cells_differ(switch: Switch, wanted: dict[str, list[int]], engine: str) -> str:
+    pipeline = switch.pipeline
+    assert pipeline is not None
+    found = {}
+    for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
+        found[array.name] = [int(cell) % (1 << array.bits) for cell in cells]
+    for counter, counts in zip(pipeline.program.counters, pipeline.counters, strict=True):
+        if counter.name in wanted:
+            found[counter.name] = [int(cell[0]) for cell in counts]
+    for name, cells in wanted.items():
+        if found.get(name, cells) != cells:
+            return f"{engine}: {name} holds {found[name]}, judge {cells}"
+    return ""

@@ -1,0 +1,453 @@
+"""Random expressions of P4_16, right in their types, with as few parentheses as the grammar allows.
+
+Nothing is drawn that the language leaves undefined, but rarely: fields of headers that may be
+invalid stand behind `isValid()`, shifts and divisions have sides that the target can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.language import tree as n
+
+WIDTHS = (1, 2, 3, 4, 5, 7, 8, 8, 8, 9, 12, 13, 16, 16, 17, 24, 31, 32, 32, 33, 48, 63, 64, 65, 96)
+MOST = 128
+BOOL = n.Plain("bool")
+ERROR = n.Plain("error")
+# How tight an expression binds; whatever is looser than its place gets parentheses.
+LOOSEST, ATOM, PREFIX, POSTFIX = 1, 14, 12, 13
+LEVELS = {
+    "||": 2,
+    "&&": 3,
+    "==": 4,
+    "!=": 4,
+    "<": 5,
+    "<=": 5,
+    ">": 5,
+    ">=": 5,
+    "|": 6,
+    "^": 7,
+    "&": 8,
+    "<<": 9,
+    ">>": 9,
+    "+": 10,
+    "-": 10,
+    "++": 10,
+    "|+|": 10,
+    "|-|": 10,
+    "*": 11,
+    "/": 11,
+    "%": 11,
+}
+Type = n.Bits | n.Plain | n.Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Source of an expression, and how tight it binds."""
+
+    source: str
+    level: int = ATOM
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`guard` is the header that must be valid where the variable is read."""
+
+    source: str
+    type: Type
+    writable: bool = True
+    guard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Callable_:
+    """A function or action that can be called."""
+
+    name: str
+    params: tuple[tuple[str, Type], ...]
+    returns: Type | None
+
+
+@dataclass(slots=True)
+class Names:
+    """What can be used at a place in the program."""
+
+    variables: list[Variable] = field(default_factory=list)
+    functions: list[Callable_] = field(default_factory=list)
+    headers: list[str] = field(default_factory=list)
+    valid: set[str] = field(default_factory=set)
+    errors: tuple[str, ...] = ()
+    parser_error: str = ""
+
+    def inner(self) -> Names:
+        """Return the names of an inner block."""
+        return Names(
+            list(self.variables),
+            self.functions,
+            self.headers,
+            set(self.valid),
+            self.errors,
+            self.parser_error,
+        )
+
+
+def show(type_: n.Type) -> str:
+    """Return a type as source."""
+    match type_:
+        case n.Bits(width, signed):
+            return f"{'int' if signed else 'bit'}<{width}>"
+        case n.Plain(name) | n.Enum(name=name) | n.Struct(name=name):
+            return name
+        case n.Stack(element, size):
+            return f"{element.name}[{size}]"
+        case n.Varbit(width):
+            return f"varbit<{width}>"
+    raise ValueError(type_)
+
+
+class Drawing:
+    """Draws expressions from the names of a place."""
+
+    def __init__(self, draw: Random, enums: Sequence[n.Enum]) -> None:
+        self.draw = draw
+        self.enums = enums
+
+    # Types
+
+    def width(self) -> int:
+        return self.draw.choice(WIDTHS)
+
+    def bits(self) -> n.Bits:
+        return n.Bits(self.width(), self.draw.random() < 0.3)
+
+    def type(self) -> Type:
+        roll = self.draw.random()
+        if roll < 0.8:
+            return self.bits()
+        return BOOL if roll < 0.9 else self.draw.choice(self.enums)
+
+    # Parts
+
+    def inside(self, text: Text, level: int) -> str:
+        """Return source that stands where something of a level is wanted."""
+        loose = text.level < level or self.draw.random() < 0.1
+        return f"({text.source})" if loose else text.source
+
+    def binary(self, op: str, left: Text, right: Text) -> Text:
+        level = LEVELS[op]
+        # Operators are left-associative; comparisons are kept apart, they do not chain.
+        tight = level + (op in ("==", "!=", "<", "<=", ">", ">="))
+        return Text(f"{self.inside(left, tight)} {op} {self.inside(right, level + 1)}", level)
+
+    def prefix(self, op: str, operand: Text) -> Text:
+        return Text(f"{op}{self.inside(operand, PREFIX)}", PREFIX)
+
+    def cast(self, type_: n.Type, operand: Text) -> Text:
+        return self.prefix(f"({show(type_)}) ", operand)
+
+    def sliced(self, operand: Text, high: int, low: int) -> Text:
+        return Text(f"{self.inside(operand, POSTFIX)}[{high}:{low}]", POSTFIX)
+
+    def number(self, width: int) -> int:
+        """Return bits, the ends of the range more often than others."""
+        most = (1 << width) - 1
+        ends = (0, 1, most, most >> 1, (most >> 1) + 1 & most, most - 1 & most)
+        return self.draw.choice((*ends, *(self.draw.getrandbits(width) for _ in range(5))))
+
+    def literal(self, type_: n.Bits) -> Text:
+        value = self.number(type_.width)
+        if not type_.signed:
+            return Text(f"{type_.width}w{self.draw.choice((str, hex))(value)}")
+        if value >> type_.width - 1:
+            value -= 1 << type_.width
+        return self.cast(type_, Text(f"({value})"))
+
+    # Expressions
+
+    def expression(self, type_: Type, names: Names, depth: int) -> Text:
+        """Return an expression of a type, at most so many operators deep."""
+        match type_:
+            case n.Bits():
+                return self.numeric(type_, names, depth)
+            case n.Plain("bool"):
+                return self.truth(names, depth)
+        return self.member(type_, names, depth)
+
+    def member(self, type_: Type, names: Names, depth: int) -> Text:
+        """Return a value of an enum, or an error."""
+        if depth > 0 and self.draw.random() < 0.2:
+            return self.choice(type_, names, depth)
+        found = self.variable(type_, names)
+        if found is not None and self.draw.random() < 0.6:
+            return found
+        if isinstance(type_, n.Enum):
+            return Text(f"{type_.name}.{self.draw.choice(type_.members)}", POSTFIX)
+        return Text(f"error.{self.draw.choice(names.errors)}", POSTFIX)
+
+    def variable(self, type_: Type, names: Names) -> Text | None:
+        fitting = [item for item in names.variables if item.type == type_]
+        return self.read(self.draw.choice(fitting), names) if fitting else None
+
+    def read(self, item: Variable, names: Names) -> Text:
+        if not item.guard or item.guard in names.valid or self.draw.random() < 0.001:
+            return Text(item.source, POSTFIX)
+        # Behind a test of its header, an expression of nothing else.
+        bare = Names(errors=names.errors)
+        other = self.expression(item.type, bare, 0)
+        whole = f"{item.guard}.isValid() ? {item.source} : {self.inside(other, LOOSEST + 1)}"
+        return Text(whole, LOOSEST)
+
+    def any_bits(self, names: Names, depth: int, least: int = 1) -> tuple[n.Bits, Text]:
+        """Return an unsigned expression of any width, often that of a variable."""
+        wide = [
+            item.type
+            for item in names.variables
+            if isinstance(item.type, n.Bits) and not item.type.signed and item.type.width >= least
+        ]
+        type_ = n.Bits(max(self.width(), least))
+        if wide and self.draw.random() < 0.8:
+            type_ = self.draw.choice(wide)
+        return type_, self.numeric(type_, names, depth)
+
+    def leaf(self, type_: n.Bits, names: Names) -> Text:
+        found = self.variable(type_, names)
+        if found is not None and self.draw.random() < 0.85:
+            return found
+        # Made of a variable of another type, so that few expressions are constant.
+        if self.draw.random() < 0.6:
+            wider = [
+                item
+                for item in names.variables
+                if isinstance(item.type, n.Bits) and item.type.width > type_.width
+            ]
+            if wider and not type_.signed:
+                item = self.draw.choice(wider)
+                assert isinstance(item.type, n.Bits)
+                low = self.draw.randrange(item.type.width - type_.width + 1)
+                return self.sliced(self.read(item, names), low + type_.width - 1, low)
+            same = [
+                item
+                for item in names.variables
+                if isinstance(item.type, n.Bits) and item.type.signed == type_.signed
+            ]
+            if same:
+                return self.cast(type_, self.read(self.draw.choice(same), names))
+        return self.literal(type_)
+
+    def numeric(self, type_: n.Bits, names: Names, depth: int) -> Text:
+        if depth <= 0:
+            return self.leaf(type_, names)
+        made = self.draw.choice(self.MADE)
+        return made(self, type_, names, depth - 1) or self.leaf(type_, names)
+
+    def two(self, type_: n.Bits, names: Names, depth: int) -> tuple[Text, Text]:
+        left = self.numeric(type_, names, depth)
+        # An `int` takes the other side's type.
+        if self.draw.random() < 0.1:
+            value = self.number(min(type_.width - type_.signed, 31) or 1)
+            if not type_.signed or type_.width > 1:
+                return left, Text(str(value))
+        return left, self.numeric(type_, names, depth)
+
+    def arithmetic(self, type_: n.Bits, names: Names, depth: int) -> Text:
+        op = self.draw.choice(("+", "-", "*", "&", "|", "^", "|+|", "|-|"))
+        return self.binary(op, *self.two(type_, names, depth))
+
+    def shift(self, type_: n.Bits, names: Names, depth: int) -> Text:
+        left = self.numeric(type_, names, depth)
+        roll = self.draw.random()
+        if roll < 0.4:
+            places = Text(str(self.draw.choice((0, 1, type_.width - 1, type_.width, 3, 200))))
+        elif roll < 0.8:
+            places = self.numeric(n.Bits(self.draw.choice((1, 2, 3, 4, 8))), names, depth - 1)
+        else:
+            places = self.numeric(n.Bits(self.draw.choice((9, 16, 32))), names, depth - 1)
+        return self.binary(self.draw.choice(("<<", ">>")), left, places)
+
+    def division(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
+        if type_.signed or type_.width < 2:
+            return None
+        power = 1 << self.draw.randrange(type_.width)
+        right = Text(f"{type_.width}w{power}")
+        return self.binary(self.draw.choice(("/", "%")), self.numeric(type_, names, depth), right)
+
+    def unary(self, type_: n.Bits, names: Names, depth: int) -> Text:
+        return self.prefix(self.draw.choice(("~", "-")), self.numeric(type_, names, depth))
+
+    def slice(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
+        if type_.signed:
+            return None
+        if self.draw.random() < 0.3:
+            source: n.Bits = n.Bits(max(self.width(), type_.width), True)
+            inner = self.numeric(source, names, depth)
+        else:
+            source, inner = self.any_bits(names, depth, least=type_.width)
+        spare = source.width - type_.width
+        low = self.draw.choice((0, spare, self.draw.randrange(spare + 1)))
+        return self.sliced(inner, low + type_.width - 1, low)
+
+    def concatenation(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
+        if type_.width < 2:
+            return None
+        low = self.draw.randrange(1, type_.width)
+        # The left side says whether the result has a sign.
+        left = self.numeric(n.Bits(type_.width - low, type_.signed), names, depth)
+        right = self.numeric(n.Bits(low, type_.signed), names, depth)
+        return self.binary("++", left, right)
+
+    def conversion(self, type_: n.Bits, names: Names, depth: int) -> Text:
+        roll = self.draw.random()
+        if roll < 0.25:
+            # The same bits with the other sign.
+            other = n.Bits(type_.width, not type_.signed)
+            return self.cast(type_, self.numeric(other, names, depth))
+        if type_ == n.Bits(1) and roll < 0.6:
+            return self.cast(type_, self.truth(names, depth))
+        serial = [enum for enum in self.enums if enum.below is not None]
+        if roll < 0.35 and serial and not type_.signed:
+            enum = self.draw.choice(serial)
+            assert enum.below is not None
+            below = self.cast(enum.below, self.member(enum, names, depth))
+            return below if enum.below == type_ else self.cast(type_, below)
+        if type_.signed:
+            return self.cast(type_, self.numeric(n.Bits(self.width(), True), names, depth))
+        return self.cast(type_, self.any_bits(names, depth)[1])
+
+    def choice(self, type_: Type, names: Names, depth: int) -> Text:
+        condition = self.truth(names, depth - 1)
+        then = self.expression(type_, names, depth - 1)
+        otherwise = self.expression(type_, names, depth - 1)
+        whole = (
+            f"{self.inside(condition, LOOSEST + 1)} ? {self.inside(then, LOOSEST + 1)} : "
+            f"{self.inside(otherwise, LOOSEST + 1)}"
+        )
+        return Text(whole, LOOSEST)
+
+    def called(self, type_: Type, names: Names, depth: int) -> Text | None:
+        fitting = [item for item in names.functions if item.returns == type_]
+        return self.call(self.draw.choice(fitting), names, depth) if fitting else None
+
+    def call(self, function: Callable_, names: Names, depth: int) -> Text | None:
+        """Return a call; None where no variable fits one of its `out` parameters."""
+        args = []
+        for direction, type_ in function.params:
+            if direction not in ("out", "inout"):
+                args.append(self.expression(type_, names, depth).source)
+                continue
+            place = self.place(type_, names, whole=direction == "inout")
+            if place is None:
+                return None
+            args.append(place)
+        return Text(f"{function.name}({', '.join(args)})", POSTFIX)
+
+    def effect(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
+        """Return `v op f(v)`, where the call changes what stands on its left."""
+        fitting = [
+            item
+            for item in names.functions
+            if item.returns == type_ and any(way in ("out", "inout") for way, _ in item.params)
+        ]
+        made = self.call(self.draw.choice(fitting), names, depth - 1) if fitting else None
+        if made is None:
+            return None
+        inside = made.source.split("(", 1)[1]
+        changed = [
+            item
+            for item in names.variables
+            if isinstance(item.type, n.Bits)
+            and item.type.signed == type_.signed
+            and (not item.guard or item.guard in names.valid)
+            and item.source in inside
+        ]
+        if not changed:
+            return made
+        left = self.cast(type_, Text(self.draw.choice(changed).source, POSTFIX))
+        pair = (left, made) if self.draw.random() < 0.8 else (made, left)
+        return self.binary(self.draw.choice(("+", "-", "^", "|")), *pair)
+
+    def place(self, type_: Type, names: Names, whole: bool = False) -> str | None:
+        """Return something to write to: a variable, or a slice of one."""
+        fitting = [
+            item.source
+            for item in names.variables
+            if item.writable
+            and item.type == type_
+            and (not whole or not item.guard or item.guard in names.valid)
+        ]
+        if isinstance(type_, n.Bits) and not type_.signed and self.draw.random() < 0.3:
+            wider = [
+                item
+                for item in names.variables
+                if item.writable
+                and isinstance(item.type, n.Bits)
+                and item.type.width > type_.width
+                and (not item.guard or item.guard in names.valid)
+            ]
+            if wider:
+                item = self.draw.choice(wider)
+                assert isinstance(item.type, n.Bits)
+                low = self.draw.randrange(item.type.width - type_.width + 1)
+                return f"{item.source}[{low + type_.width - 1}:{low}]"
+        return self.draw.choice(fitting) if fitting else None
+
+    MADE: tuple[Callable[..., Text | None], ...] = (
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        shift,
+        division,
+        unary,
+        slice,
+        slice,
+        concatenation,
+        concatenation,
+        conversion,
+        conversion,
+        conversion,
+        choice,
+        called,
+        effect,
+    )
+
+    # Truth
+
+    def truth(self, names: Names, depth: int) -> Text:
+        if depth <= 0:
+            found = self.variable(BOOL, names)
+            if found is not None and self.draw.random() < 0.5:
+                return found
+            return self.comparison(names, 0)
+        roll = self.draw.random()
+        if roll < 0.5:
+            return self.comparison(names, depth - 1)
+        if roll < 0.7:
+            op = self.draw.choice(("&&", "||"))
+            return self.binary(op, self.truth(names, depth - 1), self.truth(names, depth - 1))
+        if roll < 0.78:
+            return self.prefix("!", self.truth(names, depth - 1))
+        if roll < 0.84 and names.headers:
+            return Text(f"{self.draw.choice(names.headers)}.isValid()", POSTFIX)
+        if roll < 0.88:
+            return self.cast(BOOL, self.numeric(n.Bits(1), names, depth - 1))
+        if roll < 0.92:
+            return self.choice(BOOL, names, depth)
+        if roll < 0.95 and names.parser_error:
+            one = Text(names.parser_error, POSTFIX)
+            return self.binary(self.draw.choice(("==", "!=")), one, self.member(ERROR, names, 0))
+        found = self.called(BOOL, names, depth - 1)
+        return found or Text(self.draw.choice(("true", "false")))
+
+    def comparison(self, names: Names, depth: int) -> Text:
+        if self.draw.random() < 0.15:
+            kinds: tuple[Type, ...] = (BOOL, *self.enums)
+            type_ = self.draw.choice(kinds)
+            op = self.draw.choice(("==", "!="))
+            left = self.expression(type_, names, depth)
+            return self.binary(op, left, self.expression(type_, names, depth))
+        numbers = [item.type for item in names.variables if isinstance(item.type, n.Bits)]
+        wanted = self.draw.choice(numbers) if numbers else self.bits()
+        op = self.draw.choice(("==", "!=", "<", "<=", ">", ">="))
+        return self.binary(op, *self.two(wanted, names, depth))

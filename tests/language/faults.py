@@ -1,0 +1,91 @@
+"""Faults put into the compiler by hand, to see that random programs notice them.
+
+The module's source is changed in memory only, and its functions get the code of the changed ones
+until the end.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from types import FunctionType, ModuleType
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    name: str
+    module: str
+    right: str
+    wrong: str
+
+
+FAULTS = (
+    Fault(
+        "a widening cast is dropped",
+        "emulation.compiler.midend.operands",
+        "        return widened(value, target)",
+        "        return value",
+    ),
+    Fault(
+        "saturation of int<> is that of bit<>",
+        "emulation.compiler.midend.operands",
+        '"sat_cast" if is_signed(type_) else "usat_cast"',
+        '"usat_cast"',
+    ),
+    Fault(
+        "a slice begins one bit too low",
+        "emulation.compiler.midend.operands",
+        'shifted = ir.Compute(">>", value, number(low, ty.INT), value.type) if low else value',
+        'shifted = ir.Compute(">>", value, number(low - 1, ty.INT), value.type) if low else value',
+    ),
+    Fault(
+        "the negative right side of ++ fills the left one",
+        "emulation.compiler.midend.operands",
+        "low = right if not is_signed(right.type) else reduce_to(right, ty.Bits(width))",
+        "low = right",
+    ),
+    Fault(
+        "arguments that overlap are not copied",
+        "emulation.compiler.midend.arguments",
+        "overlap(operand, other) for other in others",
+        "False for other in others",
+    ),
+    Fault(
+        "effects on the right change what the left has read",
+        "emulation.compiler.midend.expressions",
+        "        if index < last:",
+        "        if index < 0:",
+    ),
+    Fault(
+        "constants of int<> do not saturate at their lower end",
+        "emulation.compiler.semantics.folding",
+        "    lowest = -magnitude if type_.signed else 0",
+        "    lowest = 0",
+    ),
+)
+
+
+@contextmanager
+def applied(fault: Fault) -> Iterator[None]:
+    """Put a fault into the compiler until the end of the body."""
+    module = import_module(fault.module)
+    source = inspect.getsource(module)
+    assert source.count(fault.right) == 1, f"{fault.name}: the right line is not there"
+    wrong = ModuleType(fault.module)
+    changed_source = source.replace(fault.right, fault.wrong)
+    exec(compile(changed_source, str(module.__file__), "exec"), wrong.__dict__)
+
+    changed: list[tuple[FunctionType, object]] = []
+    for name, function in vars(module).items():
+        if isinstance(function, FunctionType) and function.__module__ == fault.module:
+            changed.append((function, function.__code__))
+            # The code alone is put in place, so that it still works on the module's own names.
+            function.__code__ = vars(wrong)[name].__code__
+    try:
+        yield
+    finally:
+        for function, code in changed:
+            function.__code__ = code  # type: ignore[assignment]
