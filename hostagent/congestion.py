@@ -38,7 +38,7 @@ def on_ack(sender, rules, packets, marked, rtt_ps, now_ps):
 
 @register_jitable
 def on_late_hole(sender, rules, now_ps):
-    """Learn that the lowest hole is late. NSCC hears of losses when they are sent again."""
+    """Learn that the lowest hole is late. To NSCC that is nothing: it may be reordering."""
     if rules.congestion != FIXED and rules.congestion != NSCC:
         swift.on_late_hole(sender, rules, now_ps)
 
@@ -64,7 +64,7 @@ def on_timeout(sender, rules, now_ps):
 
 
 @register_jitable
-def on_resent(sender, rules):
-    """Learn that a packet is sent again."""
+def on_timed_out(sender, rules):
+    """Learn that a packet is sent again because it has timed out."""
     if rules.congestion == NSCC:
-        nscc.on_resent(sender)
+        nscc.give_up_a_packet(sender)

@@ -74,8 +74,8 @@ def on_ack(sender, rules, marked, rtt_ps, now_ps):
 
 
 @register_jitable
-def on_resent(sender):
-    """Give up one packet of the window for one that was lost."""
+def give_up_a_packet(sender):
+    """Give up one packet of the window for one that has timed out, or was cut."""
     sender.window = max(sender.window - ONE, ONE)
 
 
@@ -93,7 +93,7 @@ def on_nack(sender, rules, now_ps):
         sender.owed = 0
         sender.adjusted_acked = sender.acked
     else:
-        on_resent(sender)
+        give_up_a_packet(sender)
 
 
 @register_jitable

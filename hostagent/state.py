@@ -101,7 +101,8 @@ class Rules(NamedTuple):
 # NEVER until its first packet leaves, until it is done; `base_ps` is its path's zero-load RTT,
 # before `patient_ps` late holes wait; `window` is in packets times 2**16, as is what NSCC has
 # `owed` it (packets squared). `trimmed` counts packets that NACKs have told of and that SACK is to
-# send again, from `first_trimmed` on; `heard_ps` is when the last ACK or NACK came.
+# send again, from `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. What a round
+# sends again has timed out (`round_is_timeout`), or was late.
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -123,6 +124,7 @@ SENDER = np.dtype(
             ),
             *("acked", "highest", "srtt_ps", "rttvar_ps", "label", "draws"),
             *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "round_skips"),
+            "round_is_timeout",
             *("recover", "trimmed", "first_trimmed", "heard_ps"),
             *("base_ps", "patient_ps"),
             *(

@@ -293,6 +293,7 @@ def next_hole_or_new(sender, rules, packets, now_ps):
 
         sender.round_skips = SETTLED
         before_ps = now_ps - timeout_ps(sender, rules)
+        sender.round_is_timeout = 1
         start_round(sender, packets, sender.lowest, end=sender.sent, before_ps=before_ps)
 
     if sender.round_next >= sender.round_end:
@@ -302,7 +303,8 @@ def next_hole_or_new(sender, rules, packets, now_ps):
     packets[psn & (len(packets) - 1)].state = RESENT
     sender.round_next += 1
     skip_to_hole(sender, packets)
-    congestion.on_resent(sender, rules)
+    if sender.round_is_timeout:
+        congestion.on_timed_out(sender, rules)
 
     return psn
 
@@ -453,6 +455,7 @@ def repair(sender, rules, packets, marked, rtt_ps, now_ps):
         sender.recover = late_end
         # Where NACKs tell of losses, holes that they have told of are on their way again.
         sender.round_skips = SETTLED | RESENT | AGAIN if rules.trimming else SETTLED
+        sender.round_is_timeout = 0
         start_round(sender, packets, first, end=late_end, before_ps=now_ps)
         if is_lowest and (not rules.trimming or sender.round_next < sender.round_end):
             congestion.on_late_hole(sender, rules, now_ps)

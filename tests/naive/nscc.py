@@ -181,9 +181,9 @@ class NsccWindow:
         if self.is_settled_quickly(nothing, 0):
             self.owed = self.waiting = 0
         else:
-            self.on_resent()
+            self.on_timed_out()
 
-    def on_resent(self) -> None:
+    def on_timed_out(self) -> None:
         self.window = max(self.window - PARTS, PARTS)
 
 

@@ -265,8 +265,8 @@ class Congestion(Protocol):
     def on_timeout(self, now_ps: int) -> None:
         """Learn that a packet has timed out."""
 
-    def on_resent(self) -> None:
-        """Learn that a packet is sent again."""
+    def on_timed_out(self) -> None:
+        """Learn that a packet is sent again because it has timed out."""
 
     def on_nack(self, acked: int, outstanding: int, now_ps: int) -> None:
         """Learn that a switch has cut a packet; so many more have arrived, others are under way."""
@@ -290,7 +290,7 @@ class FixedRate:
     def on_timeout(self, now_ps: int) -> None:
         pass
 
-    def on_resent(self) -> None:
+    def on_timed_out(self) -> None:
         pass
 
     def on_nack(self, acked: int, outstanding: int, now_ps: int) -> None:
@@ -354,7 +354,7 @@ class SwiftWindow:
     def on_timeout(self, now_ps: int) -> None:
         self.halve(now_ps)
 
-    def on_resent(self) -> None:
+    def on_timed_out(self) -> None:
         pass
 
     def on_nack(self, acked: int, outstanding: int, now_ps: int) -> None:
@@ -451,7 +451,8 @@ class Sack:
             psn = self.round.pop(0)
             self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
             self.skip()
-            self.congestion.on_resent()
+            if not self.round_is_of_late:
+                self.congestion.on_timed_out()
         else:
             psn = self.memory.add(label, now_ps)
         self.pacer.sent(now_ps)
