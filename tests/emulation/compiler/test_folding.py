@@ -1,0 +1,92 @@
+"""Constants against Python's integers: what the compiler computes is what the language says."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from emulation.compiler.diagnostics import Source, Span
+from emulation.compiler.semantics import folding
+from emulation.compiler.semantics.types import Bits
+
+HERE = Span(Source("", []), 0, 0)
+TYPES = st.builds(Bits, st.integers(1, 4096), st.booleans())
+
+
+def ends(type_: Bits) -> tuple[int, int]:
+    """Return the lowest and the highest number of a type."""
+    if type_.signed:
+        return -(2 ** (type_.width - 1)), 2 ** (type_.width - 1) - 1
+    return 0, 2**type_.width - 1
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Bits, int, int]:
+    type_ = draw(TYPES)
+    low, high = ends(type_)
+    numbers = st.one_of(st.sampled_from((low, high)), st.integers(low, high))
+    return type_, draw(numbers), draw(numbers)
+
+
+def folded(op: str, pair: tuple[Bits, int, int]) -> int:
+    type_, left, right = pair
+    return folding.fold_binary(op, left=left, right=right, type_=type_, span=HERE)
+
+
+@given(pair=pairs())
+def test_sums_products_and_differences_wrap(pair: tuple[Bits, int, int]) -> None:
+    type_, left, right = pair
+    low, high = ends(type_)
+    for op, exact in (("+", left + right), ("-", left - right), ("*", left * right)):
+        found = folded(op, pair)
+        assert low <= found <= high
+        assert (found - exact) % 2**type_.width == 0
+
+
+@given(pair=pairs())
+@example(pair=(Bits(8, True), -128, 1))
+@example(pair=(Bits(8, True), 127, -128))
+@example(pair=(Bits(8, False), 3, 5))
+@example(pair=(Bits(1, True), -1, -1))
+def test_saturation_stops_at_the_ends(pair: tuple[Bits, int, int]) -> None:
+    type_, left, right = pair
+    low, high = ends(type_)
+    assert folded("|+|", pair) == min(max(left + right, low), high)
+    assert folded("|-|", pair) == min(max(left - right, low), high)
+
+
+@given(pair=pairs())
+def test_bits_are_combined(pair: tuple[Bits, int, int]) -> None:
+    type_, left, right = pair
+    # In two's complement, bit by bit of the unsigned patterns.
+    whole = 2**type_.width
+    for op, bits in (
+        ("&", left % whole & right % whole),
+        ("|", left % whole | right % whole),
+        ("^", left % whole ^ right % whole),
+    ):
+        low, high = ends(type_)
+        found = folded(op, pair)
+        assert found % whole == bits
+        assert low <= found <= high
+
+
+@given(pair=pairs(), places=st.integers(0, 5000))
+def test_shifts(pair: tuple[Bits, int, int], places: int) -> None:
+    type_, left, _ = pair
+    low, high = ends(type_)
+    moved = folded("<<", (type_, left, places))
+    assert low <= moved <= high
+    assert (moved - left * 2**places) % 2**type_.width == 0
+    # Rounded down, which keeps the sign.
+    assert folded(">>", (type_, left, places)) == left // 2**places
+
+
+@given(pair=pairs())
+def test_single_operators(pair: tuple[Bits, int, int]) -> None:
+    type_, left, _ = pair
+    low, high = ends(type_)
+    for op, exact in (("-", -left), ("~", -left - 1)):
+        found = folding.fold_unary(op, left, type_)
+        assert low <= found <= high
+        assert (found - exact) % 2**type_.width == 0
