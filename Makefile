@@ -5,7 +5,7 @@ PY ?= $(shell command -v /usr/bin/python3 || command -v python3)
 BIN := .venv/bin
 LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate --generate-hashes
 STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
-TYPED := ofan.py p4messages fattree controller emulation hostagent sim p4src tests benchmarks
+TYPED := ofan.py ofan_cache p4messages fattree controller emulation hostagent sim p4src tests benchmarks
 export PYTHONPATH :=
 
 .PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report beyond fresh pictures tables p4info clean support reference site sample licences sbom audit

@@ -12,6 +12,8 @@ from signal import SIG_DFL, SIGINT, signal
 from threading import current_thread, main_thread
 from typing import Any, NamedTuple
 
+from hostagent.isolation import clean_environment, python_command, shut_out_others
+
 
 @contextmanager
 def _without_last_words() -> Iterator[None]:
@@ -240,6 +242,20 @@ cli.add_command(
 cli.add_command(LazyGroup(P4_COMMANDS, name="p4", help="The P4 compiler.", no_args_is_help=True))
 
 
+def start() -> None:
+    """Run `ofan` as a program of its own.
+
+    As root it heeds nothing that the caller's variables or current folder say.
+    """
+    if os.geteuid() == 0 and not sys.flags.isolated:
+        # What pip has installed is started with all that PYTHON variables and HOME name; what has
+        # come with them goes, before anything of it is called.
+        os.execve(sys.executable, python_command("ofan", *sys.argv[1:]), clean_environment())
+
+    shut_out_others()
+    main()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `ofan`.
 
@@ -269,4 +285,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start()

@@ -1,16 +1,21 @@
 """How our processes start others of ours, so that no file of anybody else's is ever run.
 
 Most of them run as root, in whatever folder their user stands: Python would look there for modules
-first, then in what PYTHONPATH names, and in the home that the environment names. Imports nothing
-but the standard library, as `ofan doctor` needs it where nothing else can be imported.
+first, then in what PYTHONPATH names, and in the home that the environment names; and libraries look
+there for their settings. Imports nothing but the standard library, as `ofan doctor` needs it where
+nothing else can be imported.
 """
 
 import os
 import pwd
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 # The folder that our packages are in: a checkout, or where `pip` has put them.
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +25,9 @@ SHELL_RECORD = "ofan-shell"
 
 # What a process of ours needs to know of its surroundings; OFAN_ are names of our own.
 KEPT = frozenset({"LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "SUDO_UID", "SUDO_GID"})
+# What a terminal can show, and what shells ask to complete a word.
+TERMINAL = frozenset({"COLUMNS", "LINES", "COLORTERM", "NO_COLOR", "FORCE_COLOR"})
+COMPLETION = frozenset({"_OFAN_COMPLETE", "COMP_WORDS", "COMP_CWORD"})
 OURS = "OFAN_"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -28,6 +36,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _START = (
     "import runpy, sys; root, module = sys.argv[1:3]; del sys.argv[1:3];"
     "root in sys.path or sys.path.insert(0, root);"
+    "from hostagent.isolation import shut_out_others; shut_out_others();"
     "runpy.run_module(module, run_name='__main__', alter_sys=True)"
 )
 
@@ -43,7 +52,9 @@ def python_command(module: str, *arguments: str) -> list[str]:
 def clean_environment() -> dict[str, str]:
     """Return the variables that a process of ours gets."""
     kept = {
-        name: value for name, value in os.environ.items() if name in KEPT or name.startswith(OURS)
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT | TERMINAL | COMPLETION or name.startswith(OURS)
     }
 
     # An empty or relative entry stands for a folder that depends on where one is.
@@ -72,6 +83,70 @@ def clean() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Stand in the root folder for a while, where root alone puts files."""
+    here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.chdir("/")
+    try:
+        yield
+    finally:
+        os.fchdir(here)
+        os.close(here)
+
+
+class Elsewhere(MetaPathFinder):
+    """Imports some libraries from the root folder: they read settings from the current one."""
+
+    # numba: .numba_config.yaml. Matplotlib: matplotlibrc. Both can name modules to import. Mininet
+    # imports distutils, and setuptools asks for pybuilddir.txt.
+    LIBRARIES = ("numba", "matplotlib", "mininet")
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how to load a module of theirs, None for any other."""
+        if name.partition(".")[0] not in self.LIBRARIES:
+            return None
+
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            # Of this one loader, which is made for this module.
+            loader: Any = spec.loader
+            loader.exec_module = _elsewhere(loader.exec_module)
+
+        return spec
+
+
+def _elsewhere(load: Any) -> Any:
+    def exec_module(module: ModuleType) -> None:
+        with elsewhere():
+            load(module)
+
+        # numba looks again whenever it compiles: there is never anything in this file.
+        if settings := sys.modules.get("numba.core.config"):
+            vars(settings)["_config_fname"] = os.devnull
+
+    return exec_module
+
+
+def shut_out_others() -> None:
+    """Let root's process heed nothing that the caller's variables or current folder say."""
+    if os.geteuid() != 0:
+        return
+
+    cleaned = clean_environment()
+    os.environ.clear()
+    os.environ.update(cleaned)
+    if not any(isinstance(finder, Elsewhere) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Elsewhere())
+
+
+def dask_setup(_worker: object) -> None:
+    """Do the same in a process of Dask's, before it imports what it runs: Dask calls this."""
+    shut_out_others()
 
 
 def shell_python() -> Path | None:

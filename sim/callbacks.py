@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import cfunc, types
+from numba import types
 from numba.extending import intrinsic, register_jitable
 
 from fattree.draws import mix, scramble
-from sim.jit import CACHE
+from sim.jit import c_function
 
 for rule in (scramble, mix):
     register_jitable(rule)
@@ -72,10 +72,10 @@ def _forget(cells, port, size):
 @cache
 def draw_function() -> Any:
     """Return `draw(words, low, high)`; its `address` is good while it is held."""
-    return cfunc(WORD(WORD, WORD, WORD), cache=CACHE.folder is not None)(_draw)
+    return c_function(WORD(WORD, WORD, WORD), _draw)
 
 
 @cache
 def forget_function() -> Any:
     """Return `forget(cells, port, size)`; its `address` is good while it is held."""
-    return cfunc(WORD(WORD, WORD, WORD), cache=CACHE.folder is not None)(_forget)
+    return c_function(WORD(WORD, WORD, WORD), _forget)

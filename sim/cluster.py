@@ -10,12 +10,13 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from hostagent.isolation import shut_out_others
 from sim import engine
 from sim.errors import SweepError
 from sim.jit import CACHE
@@ -60,14 +61,32 @@ def _processes(jobs: int) -> Iterator["Client"]:
     loopback = {"dashboard_address": "127.0.0.1:0"}
     workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
 
-    # Dask leaves locks behind where its workers keep what they have no memory for.
-    with TemporaryDirectory(prefix="ofan-workers-", ignore_cleanup_errors=True) as folder:
-        with dask.config.set({"temporary-directory": folder}), _deaf_children():
+    with ExitStack() as stack:
+        # Dask leaves locks behind where its workers keep what they have no memory for.
+        temporary = TemporaryDirectory(prefix="ofan-workers-", ignore_cleanup_errors=True)
+        folder = stack.enter_context(temporary)
+        stack.enter_context(dask.config.set(_own_configuration(folder)))
+        with _deaf_children():
             cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
 
-        with cluster, Client(cluster, set_as_default=False) as client:
-            client.run(say_nothing_of_the_cache)
-            yield client
+        stack.enter_context(cluster)
+        client = stack.enter_context(Client(cluster, set_as_default=False))
+        client.run(say_nothing_of_the_cache)
+        yield client
+
+
+def _own_configuration(folder: str) -> dict[str, Any]:
+    """Return Dask's defaults: what a user has set for clusters elsewhere does not touch our own.
+
+    Above all not what processes are to run as they start.
+    """
+    import dask  # noqa: PLC0415
+
+    own: dict[str, Any] = {}
+    dask.config.refresh(config=own, paths=[], env={})
+    own["temporary-directory"] = folder
+    own["distributed"]["worker"]["preload"] = [shut_out_others.__module__]
+    return own
 
 
 def say_nothing_of_the_cache() -> None:

@@ -1,23 +1,28 @@
 """How kernels are compiled and where the result is kept.
 
 numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm
-silently, so the cache is in a folder that is named by the hash of every module that kernels use. It
-holds code, so a folder to which others can write is never used.
+silently, so the cache is in a folder that is named by the hash of every module that kernels use.
+Its files are read and written by `ofan_cache`, which believes none that others can have written.
 """
 
 import ctypes
 import hashlib
+import io
 import os
-import stat
-import tempfile
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import caching, sigutils
+from numba.core.ccallback import CFunc
 from numba.extending import intrinsic, overload, register_jitable
+
+import ofan_cache
 
 ROOT = Path(__file__).resolve().parent.parent
 # Every module that kernels import, listed by hand: a test follows the imports and compares.
@@ -60,69 +65,119 @@ KERNEL_MODULES = (
 )
 
 
-class Cache(NamedTuple):
-    """Where compiled kernels are kept, None for nowhere, and what the user should know of it."""
+# How many earlier versions of the kernels stay: some 20 MB each.
+MOST_VERSIONS = 6
+# Far more than the kernels of a version come to.
+MOST_FILES = 4096
 
-    folder: Path | None
-    note: str = ""
 
-
-def _cache() -> Cache:
-    """Return the user's cache folder, else a private one for temporary files, else none."""
+def _cache() -> ofan_cache.Place:
+    """Return where this version of the kernels is kept, and let the oldest others go."""
     content = b"".join((ROOT / name).read_bytes() for name in KERNEL_MODULES)
-    leaf = Path("ofan") / hashlib.sha256(content).hexdigest()[:16]
-    base = (
-        os.environ.get("NUMBA_CACHE_DIR")
-        or os.environ.get("XDG_CACHE_HOME")
-        or Path.home() / ".cache"
-    )
+    version = hashlib.sha256(content).hexdigest()[:16]
+    found = ofan_cache.place("kernels", version, own="NUMBA_CACHE_DIR")
+    if found.folder is not None:
+        # Who is used is among the youngest.
+        with suppress(OSError):
+            os.utime(found.folder)
 
-    if _is_writable(Path(base) / leaf):
-        return Cache(Path(base) / leaf)
+        ofan_cache.prune_folders(found.folder.parent, keep=found.folder, most=MOST_VERSIONS)
 
-    private = Path(tempfile.gettempdir()) / f"ofan-{os.getuid()}"
-    if _is_private(private) and _is_writable(private / leaf):
-        return Cache(
-            private / leaf, f"{base} cannot be written: keeping compiled kernels in {private}"
-        )
-
-    return Cache(
-        None,
-        f"{base} cannot be written, and {private} is not this user's alone: "
-        "compiling for this run only",
-    )
+    return found
 
 
-def _is_writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-
-    return os.access(folder, os.W_OK | os.X_OK)
-
-
-def _is_private(folder: Path) -> bool:
-    """Return whether a folder, made if need be, is this user's and closed to everybody else."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        # Not `stat`: a link that somebody put there leads where they want.
-        found = folder.lstat()
-    except OSError:
-        return False
-
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-
-
-# Once, when this module is imported: numba reads the folder when a kernel is declared.
+# Once, when this module is imported: where a kernel is kept is settled when it is declared.
 CACHE = _cache()
-if CACHE.folder:
-    numba.config.CACHE_DIR = str(CACHE.folder)
+
+
+class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
+    """Says that a kernel is kept in our folder, whatever numba is configured to."""
+
+    def __init__(self, function, file):
+        self._py_file = file
+        self._folder = Path(file).parent.name
+        self._line = function.__code__.co_firstlineno
+
+    def get_cache_path(self):
+        return str(CACHE.folder)
+
+    def get_disambiguator(self):
+        # hostagent and sim have files of the same name.
+        return f"{self._folder}-{self._line}"
+
+
+class _Place(caching.CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _Files(caching.IndexDataCacheFile):
+    """numba's two kinds of files, an index and what it leads to, which are pickles."""
+
+    def _load_index(self):
+        content = _kept(self._index_path)
+        if content is None:
+            return {}
+
+        stream = io.BytesIO(content)
+        if pickle.load(stream) != self._version:
+            return {}
+
+        stamp, overloads = pickle.load(stream)
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name):
+        content = _kept(self._data_path(name))
+        # numba's word for a file that is not there.
+        if content is None:
+            raise FileNotFoundError(name)
+
+        return pickle.loads(content)
+
+    @contextmanager
+    def _open_for_write(self, path: str) -> Iterator[io.BytesIO]:
+        stream = io.BytesIO()
+        yield stream
+        ofan_cache.write(Path(path).parent, Path(path).name, stream.getvalue(), MOST_FILES)
+
+
+def _kept(path: str) -> bytes | None:
+    return ofan_cache.read(Path(path).parent, Path(path).name)
+
+
+class _KernelCache(caching.FunctionCache):
+    _impl_class = _Place
+
+    def __init__(self, function):
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+
 
 # Without the GIL, so that `sim.threads` can run several; with divisions that do not look out for a
 # zero; and without reference counts (`_nrt`): kernels create no arrays and are given all that they
 # use, and counting every view of a record would cost most of the time.
-kernel: Any = njit(cache=CACHE.folder is not None, nogil=True, error_model="numpy", _nrt=False)
+_compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function for the simulator when it is first called, and keep what comes of it."""
+    made = _compiled(function)
+    if CACHE.folder is not None:
+        made._cache = _KernelCache(function)
+
+    return made
+
+
+def c_function(signature: Any, function: Callable[..., Any]) -> Any:
+    """Compile a C function, and keep it; its `address` is good while it is held."""
+    made: Any = CFunc(function, sigutils.normalize_signature(signature), locals={}, options={})
+    if CACHE.folder is not None:
+        made._cache = _KernelCache(function)
+
+    made.compile()
+    return made
+
+
 # What kernels call, merged into them: a world is some sixty numbers and arrays to pass on.
 inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
 

@@ -63,6 +63,7 @@ WANTED = {
     "p4runtime-shell": ("p4runtime-shell",),
     "Chromium": ("no Chromium",),
     "root or Mininet": ("needs root", "no Mininet"),
+    "strace": ("needs strace",),
 }
 
 

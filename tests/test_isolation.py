@@ -66,6 +66,56 @@ def test_the_traps_work(surroundings: dict[str, str], trap: Path) -> None:
     assert "in path" in caught(trap)
 
 
+def test_no_process_of_ours_looks_for_modules_where_it_stands(
+    surroundings: dict[str, str],
+) -> None:
+    paths = run(sys.executable, "-I", "-c", "import sys; print(*sys.path, sep='\\n')")
+    assert [path for path in paths.splitlines() if not path.startswith("/")] == []
+
+
+SETTINGS = """
+import os
+from hostagent.isolation import Elsewhere, sys
+sys.meta_path.insert(0, Elsewhere())
+import matplotlib, numba
+numba.njit(lambda: 0)()
+print(matplotlib.rcParams["lines.linewidth"], numba.config.SHOW_HELP, os.getcwd())
+"""
+
+
+def test_libraries_take_no_settings_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "matplotlibrc").write_text("lines.linewidth: 7\n")
+    (tmp_path / ".numba_config.yaml").write_text("show_help: 1\n")
+    own = run(sys.executable, "-I", "-c", SETTINGS.replace("sys.meta_path", "[]"))
+    assert own == f"7.0 1 {tmp_path}\n"
+    assert run(sys.executable, "-I", "-c", SETTINGS) == f"1.5 0 {tmp_path}\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: others keep their variables")
+def test_as_root_the_command_heeds_no_variable_of_the_callers(
+    surroundings: dict[str, str], trap: Path
+) -> None:
+    show = "import os; from click import echo; echo(sorted(os.environ))"
+    script = f"import ofan; ofan.main = lambda: exec({show!r}); ofan.start()"
+    shown = run(sys.executable, "-I", "-c", script, env=surroundings | {"SOMETHING": "else"})
+    assert "HOME" in shown
+    assert "PYTHON" not in shown and "SOMETHING" not in shown
+    assert caught(trap) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: others keep their variables")
+def test_as_root_a_command_that_python_has_not_isolated_begins_anew(tmp_path: Path) -> None:
+    # As pip installs it: Python heeds its variables until we are asked.
+    (tmp_path / "tornado.py").write_text("raise SystemExit('trapped')")
+    script = "import sys, ofan; sys.argv = ['ofan', 'serve', '--help']; ofan.start()"
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": os.defpath}
+    assert "trapped" in run(sys.executable, "-c", "import tornado", env=environment)
+    assert run(sys.executable, "-c", script, env=environment).startswith("Usage: ofan serve")
+
+
 @pytest.mark.parametrize("module", ["hostagent.agent", "emulation.mininet.children", "ofan"])
 def test_no_planted_module_runs_in_a_process_of_ours(
     surroundings: dict[str, str], trap: Path, module: str

@@ -17,7 +17,10 @@ from fattree.shipped import names
 ROOT = Path(ofan.__file__).parent
 NOBODY = 65534
 # Fixed by the project's users; others must not be names that people have.
-TOP_LEVEL = {"controller", "emulation", "fattree", "hostagent", "ofan.py", "p4messages", "p4src"}
+TOP_LEVEL = {"controller", "emulation", "fattree", "hostagent", "ofan.py", "ofan_cache"} | {
+    "p4messages",
+    "p4src",
+}
 NO_INDEX = "no package index answers"
 SMALL = ("--message-bytes", "16KiB")
 

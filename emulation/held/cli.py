@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -351,6 +351,12 @@ def shell(switch: str, primary: bool) -> None:
         election,
     ]
 
-    # p4runtime-shell lives in an environment of its own, which must not see this one's modules, and
-    # as root it must not see modules that lie about here either.
+    become_shell(python, arguments)
+
+
+def become_shell(python: Path, arguments: Sequence[str]) -> NoReturn:
+    """Run p4runtime-shell in the place of this process."""
+    # It lives in an environment of its own, which must not see this one's modules, and as root it
+    # must not see modules that lie about here either: IPython looks for them where it stands.
+    os.chdir("/")
     os.execve(python, [str(python), "-I", "-m", "p4runtime_sh", *arguments], clean_environment())

@@ -20,8 +20,9 @@ from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, size_of
-from emulation.softswitch.daemon.bursts import burst_code
+from emulation.softswitch.daemon.bursts import burst_code, burst_key
 from emulation.softswitch.errors import PipelineError
+from emulation.softswitch.native import machine
 from emulation.softswitch.native.engine import native_program
 from fattree.experiment import Scenario
 from hostagent.isolation import clean
@@ -63,9 +64,6 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         setup.compiler,
     )
 
-    if target is SOFTSWITCH:
-        _keep_machine_code(program)
-
     # Mininet is a package of the system's, which need not be here until now.
     from emulation.mininet.topology import fat_tree, host_processes
 
@@ -74,6 +72,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     with ExitStack() as stack:
         stack.enter_context(_ended_like_an_interrupt())
         stack.enter_context(clean())
+        kept = _keep_machine_code(program) if target is SOFTSWITCH else ()
         folder = stack.enter_context(run_folder(setup.folder))
         stack.enter_context(own_namespace())
         loop = Loop()
@@ -81,7 +80,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         network = stack.enter_context(fat_tree(scenario.tree))
         hosts = host_processes(network, scenario.tree)
         lose_packets(scenario, hosts)
-        processes = stack.enter_context(switches(scenario, target, folder))
+        processes = stack.enter_context(switches(scenario, target, folder, kept))
         senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
 
         for capture in stack.enter_context(
@@ -97,12 +96,17 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         yield fabric
 
 
-def _keep_machine_code(program: SwitchProgram) -> None:
-    """Make the program's machine code once; the switches, who are nobody, could not keep it."""
+def _keep_machine_code(program: SwitchProgram) -> tuple[str, ...]:
+    """Make the program's machine code once, and return the keys that it is kept under.
+
+    The switches, who are nobody, could not keep it.
+    """
     # What cannot be run a switch refuses in its own words.
     with suppress(PipelineError):
         native_program(program.bmv2_json)
         burst_code()
+
+    return machine.identity(program.bmv2_json), burst_key()
 
 
 def _refuse_detection(scenario: Scenario, target: Target) -> None:

@@ -136,14 +136,15 @@ def last_words(log: Path) -> str:
 
 
 @contextmanager
-def children(folder: Path | None = None) -> Iterator[Children]:
+def children(folder: Path | None = None, kept: Sequence[str] = ()) -> Iterator[Children]:
     """Start the warm parent in this thread's network namespace, and end it and all it started.
 
-    Where this process is killed, it removes the run folder in its place.
+    Where this process is killed, it removes the run folder in its place. `kept` are the keys of
+    the machine code that switches will ask for.
     """
     # Packets keep the bounds of messages; to read none is the end.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    words = [str(theirs.fileno()), *([str(folder)] if folder else [])]
+    words = [str(theirs.fileno()), str(folder or ""), *kept]
     command = python_command("emulation.mininet.children", *words)
     process = subprocess.Popen(
         command,
@@ -192,7 +193,7 @@ def main() -> None:
                 _report(channel, selector, key, children)
             elif not (request := _receive(channel)):
                 _end(children)
-                _remove(sys.argv[2:])
+                _remove(sys.argv[2])
                 return
             else:
                 name = request["name"]
@@ -235,7 +236,7 @@ def _softswitch_main() -> Callable[[list[str]], Any]:
 
     # The switches become nobody, who may not read what root has kept.
     if is_first:
-        preload()
+        preload(sys.argv[3:])
 
     run: Callable[[list[str]], Any] = importlib.import_module(SOFTSWITCH_MODULE).main
     return run
@@ -281,9 +282,9 @@ def _run(run: Callable[[list[str]], Any], arguments: list[str]) -> int:
     return code if isinstance(code, int) else int(code is not None)
 
 
-def _remove(folders: list[str]) -> None:
+def _remove(folder: str) -> None:
     """Remove the run folder, unless somebody has it: its owner, who lives, or the next one."""
-    for folder in folders:
+    if folder:
         with suppress(BusyError, NetworkError, OSError), run_folder(Path(folder)):
             pass
 

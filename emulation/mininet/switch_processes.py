@@ -4,7 +4,7 @@ What depends on the kind of switch is in its `Target`.
 """
 
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -200,15 +200,18 @@ class Switches:
 
 
 @contextmanager
-def switches(scenario: Scenario, target: Target, folder: Path) -> Iterator[Switches]:
+def switches(
+    scenario: Scenario, target: Target, folder: Path, kept: Sequence[str] = ()
+) -> Iterator[Switches]:
     """Start all switches of a scenario in this thread's network namespace.
 
+    `kept` are the keys of the machine code that they will ask for.
     Raises NetworkError where the machine lacks what they need, StartError, naming one that fails.
     """
     target.prepare(scenario)
 
     (folder / "logs").mkdir()
-    with children(folder) as processes:
+    with children(folder, kept) as processes:
         started = Switches(scenario, target, folder, processes)
         started.start()
         started.await_ready()

@@ -1,10 +1,12 @@
 """Where compiled kernels are kept: code that is loaded and run, so never where others can write."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 from sim.jit import KERNEL_MODULES, ROOT
@@ -49,7 +51,7 @@ def test_without_a_home_they_are_kept_in_a_private_folder(no_home: Path, tmp_pat
     folder, note = cache(no_home, tmp_path)
     private = tmp_path / f"ofan-{os.getuid()}"
     assert folder.startswith(f"{private}/") and private.stat().st_mode & 0o777 == 0o700
-    assert note.endswith(f"keeping compiled kernels in {private}")
+    assert note.endswith(f"keeping compiled code in {private}")
 
 
 @pytest.mark.parametrize("kind", ["open to others", "a link"])
@@ -62,9 +64,49 @@ def test_a_folder_that_others_may_have_filled_is_refused(
         private.symlink_to("elsewhere")
     else:
         private.mkdir()
-        private.chmod(0o755)
+        private.chmod(0o777)
     folder, note = cache(no_home, tmp_path)
     assert folder == "None" and "not this user's alone" in note and list(private.iterdir()) == []
+
+
+RUN = "from sim.callbacks import draw_function; print(draw_function().cache_hits)"
+
+
+def run(home: Path) -> str:
+    """Compile a C function, or load it; return what was said."""
+    environment = {"HOME": str(home), "PATH": os.defpath}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout + done.stderr
+
+
+class Trap:
+    """Makes a file as soon as it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (str(self.file), "w")
+
+
+def test_kernels_are_loaded_but_not_unpickled_where_others_could_write(tmp_path: Path) -> None:
+    assert run(tmp_path) == "0\n"
+    assert run(tmp_path) == "1\n"
+    for file in (tmp_path / ".cache/ofan/kernels").glob("*/*.nb*"):
+        file.write_bytes(pickle.dumps(Trap(tmp_path / "trapped")))
+    assert run(tmp_path) == "0\n"
+    assert not (tmp_path / "trapped").exists()
+
+
+def test_numbas_own_cache_stays_where_it_is() -> None:
+    assert os.environ.get("NUMBA_CACHE_DIR", "") == numba.config.CACHE_DIR
 
 
 def test_every_module_of_kernels_names_the_cache() -> None:

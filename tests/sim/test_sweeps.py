@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
+import dask
+import distributed  # noqa: F401
 import pytest
 
 from fattree.errors import TrafficError
@@ -153,6 +155,19 @@ def test_a_scheduler_without_workers_says_so(capsys: pytest.CaptureFixture[str])
     ):
         said = capsys.readouterr().err
     assert said.startswith(f"the Dask scheduler at {idle.scheduler_address} has no workers yet")
+
+
+def test_our_own_processes_take_nothing_of_the_users_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"open({str(tmp_path / 'trapped')!r}, 'w')")
+    for process in ("worker", "nanny", "scheduler", "client"):
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__{process.upper()}__PRELOAD", f"['{trap}']")
+    with dask.config.set(dask.config.collect(paths=[])), connected(1, None) as client:
+        assert client.submit(sum, (1, 2)).result() == 3
+        assert dask.config.get("distributed.client.preload") == []
+    assert not (tmp_path / "trapped").exists()
 
 
 def test_what_answers_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,13 +28,18 @@ _BURST = ctypes.CFUNCTYPE(
 @cache
 def burst_code() -> machine.Code:
     """Return the loop, which is the same for all programs."""
-    key = machine.identity(at.BURST.encode())
+    key = burst_key()
     found = kept.read(key)
     if found is None:
         found = "", machine.object_code(at.burst_module())
         kept.write(key, *found)
 
     return machine.load(found[1], at.BURST)
+
+
+def burst_key() -> str:
+    """Return what names the loop's code where it is kept."""
+    return machine.identity(at.BURST.encode())
 
 
 def burst_function() -> Callable[..., int]:

@@ -1,0 +1,182 @@
+"""Machine code on disk, so that it is made once, believed only where nobody else can have written.
+
+Code that is loaded is code that runs, and numba's files are pickles, which run what they like as
+soon as they are read. So every folder on the way to a file must be root's or this user's, with no
+right for others to write there, and so must the file. It begins with a hash of its name and of its
+content, so that what is damaged or has been moved counts as not there.
+
+Imports nothing but the standard library: simulator and switch, who import nothing of each other,
+keep their code in the same way.
+"""
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+MAGIC = b"ofan cache 2\n"
+HEAD_BYTES = len(MAGIC) + hashlib.sha256().digest_size
+# How many files a folder keeps: those that were used last.
+MOST_FILES = 256
+
+
+class Place(NamedTuple):
+    """A folder for machine code, None where there is none, and what the user should know of it."""
+
+    folder: Path | None
+    note: str = ""
+
+
+def place(*names: str, own: str | None = None) -> Place:
+    """Return a folder below the user's cache, made if need be, else one below a private folder.
+
+    `own` is a variable that names another base. Where others could write in both there is none.
+    """
+    base = os.environ.get(own or "") or os.environ.get("XDG_CACHE_HOME") or _home_cache()
+    if base is not None and (found := _folder(Path(base), "ofan", *names)):
+        return Place(found)
+
+    private = Path(tempfile.gettempdir()) / f"ofan-{os.geteuid()}"
+    if found := _folder(private.parent, private.name, "ofan", *names):
+        return Place(
+            found, f"{base} is not this user's to write: keeping compiled code in {private}"
+        )
+
+    return Place(
+        None,
+        f"{base} is not this user's to write, and {private} is not this user's alone: "
+        "compiling for this run only",
+    )
+
+
+def _home_cache() -> str | None:
+    # Where nobody has a home, Python says so with a RuntimeError.
+    try:
+        return str(Path.home() / ".cache")
+    except RuntimeError:
+        return None
+
+
+def _folder(base: Path, *names: str) -> Path | None:
+    """Return the folder of these names below a base, None where others could change the way there.
+
+    What a relative base means depends on where one stands.
+    """
+    if not base.is_absolute():
+        return None
+
+    # Links of the user's count as what they lead to, as long as they are above our folders.
+    folder = Path(os.path.realpath(base)).joinpath(*names)
+    try:
+        # From the root down: what is inside a folder that others cannot change stays as it is.
+        safe = all(_is_safe(_made(each)) for each in (*reversed(folder.parents), folder))
+        return folder if safe and _is_ours(folder.lstat()) and os.access(folder, os.W_OK) else None
+    # A file in the way, a disk that is full or read-only: code is compiled each time.
+    except OSError:
+        return None
+
+
+def _made(folder: Path) -> os.stat_result:
+    """Return what a folder is, not what a link leads to; make it where nothing is."""
+    with suppress(FileNotFoundError):
+        return folder.lstat()
+
+    # Somebody of ours may be as quick.
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder.lstat()
+
+
+def _is_safe(found: os.stat_result) -> bool:
+    """Return whether nobody but root and this user can change what a folder has."""
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.geteuid()):
+        return False
+
+    # In a sticky folder, as /tmp, nobody moves what is another's; and whose the next is, is asked.
+    return bool(found.st_mode & stat.S_ISVTX) or not _others_write(found)
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and not _others_write(found)
+
+
+def _others_write(found: os.stat_result) -> bool:
+    # Many systems give everybody a group of its own, and let it write.
+    shared = stat.S_IWGRP if found.st_gid != os.getegid() else 0
+    return bool(found.st_mode & (stat.S_IWOTH | shared))
+
+
+def read(folder: Path, name: str) -> bytes | None:
+    """Return what has been kept under a name, None where there is nothing to be believed."""
+    # No link is followed, and nobody waits for who would write into a pipe.
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        number = os.open(folder / name, flags)
+        with os.fdopen(number, "rb") as file:
+            found = os.fstat(number)
+            if not (stat.S_ISREG(found.st_mode) and _is_ours(found)):
+                return None
+
+            content = file.read()
+            # What is used stays when others go.
+            os.utime(number)
+    except OSError:
+        return None
+
+    body = content[HEAD_BYTES:]
+    return body if content[:HEAD_BYTES] == _head(name, body) else None
+
+
+def write(folder: Path, name: str, body: bytes, most: int = MOST_FILES) -> None:
+    """Keep something under a name, and so many files at most; what is not kept is made again."""
+    # Under another name first: whoever reads finds a whole file or none.
+    with suppress(OSError):
+        number, temporary = tempfile.mkstemp(dir=folder)
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(_head(name, body) + body)
+
+            Path(temporary).replace(folder / name)
+        except OSError:
+            os.unlink(temporary)
+
+    prune(folder, most)
+
+
+def _head(name: str, body: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(name.encode() + b"\0" + body).digest()
+
+
+def prune(folder: Path, most: int) -> None:
+    """Remove the files of a folder that were used least recently, beyond so many."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+        if len(files) <= most:
+            return
+
+        for entry in sorted(files, key=_used)[: len(files) - most]:
+            # Another process may remove the same.
+            with suppress(FileNotFoundError):
+                os.unlink(entry)
+
+
+def _used(entry: "os.DirEntry[str]") -> float:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def prune_folders(parent: Path, keep: Path, most: int) -> None:
+    """Remove the oldest folders beside one, beyond so many, with the files in them."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        folders = [
+            entry
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False) and entry.path != str(keep)
+        ]
+        for entry in sorted(folders, key=_used)[: max(0, len(folders) - most)]:
+            shutil.rmtree(entry.path, ignore_errors=True)
