@@ -168,14 +168,18 @@ class Settings(Section):
 
 
 def refuse_small_buffers(settings: Settings, tunnel_bytes: int) -> None:
-    """Raise ValueError where no data packet fits into a queue."""
+    """Raise ValueError where no data packet fits into a queue, or no ACK: nothing would arrive."""
     sizes = settings.packets
-    queue, packet = settings.fabric.queue_bytes, sizes.payload_bytes + sizes.header_bytes
-    if 0 < queue < packet + tunnel_bytes:
-        raise ValueError(
-            f"fabric.queue_bytes = {queue} has no room for a packet, which has"
-            f" {packet + tunnel_bytes} bytes (0: queues without a limit)"
-        )
+    queue = settings.fabric.queue_bytes
+    for name, size in (
+        ("a packet", sizes.payload_bytes + sizes.header_bytes + tunnel_bytes),
+        ("an ACK (packets.ack_bytes)", sizes.ack_bytes + tunnel_bytes),
+    ):
+        if 0 < queue < size:
+            raise ValueError(
+                f"fabric.queue_bytes = {queue} has no room for {name}, which has"
+                f" {size} bytes (0: queues without a limit)"
+            )
 
 
 Whole = TypeVar("Whole", bound=Settings)
