@@ -7,7 +7,7 @@ leaves as the bytes that came in.
 
 from __future__ import annotations
 
-import ast
+import symtable
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -95,10 +95,20 @@ def state_used(body: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the packet state variables that a function body loads and those that it stores."""
     loads = set[str]()
     stores = set[str]()
-    # Python's own parser says what is loaded and what is stored; the loop is for statements that
-    # break out of it.
-    for node in ast.walk(ast.parse("\n".join(["while True:", *indent(body)]))):
-        if isinstance(node, ast.Name) and names.is_packet_state(node.id):
-            (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
+    # Python's own compiler says what is loaded and what is stored, without making a tree of objects
+    # first; the loop is for statements that break out of it.
+    text = "\n".join(["def body():", " while True:", *indent(indent(body))])
+    tables = symtable.symtable(text, "<body>", "exec").get_children()
+
+    while tables:
+        table = tables.pop()
+        # A lambda or a comprehension has a table of its own.
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            if names.is_packet_state(symbol.get_name()):
+                if symbol.is_referenced():
+                    loads.add(symbol.get_name())
+                if symbol.is_assigned():
+                    stores.add(symbol.get_name())
 
     return frozenset(loads), frozenset(stores)
