@@ -18,8 +18,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from importlib import resources
 from typing import Any, NoReturn
+from weakref import WeakSet
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import IOStream, StreamClosedError
@@ -47,7 +49,8 @@ BODY_SECONDS = 5
 SEND_SECONDS = 10
 FAREWELL_SECONDS = 0.2
 MOST_VIEWERS = 32
-# A browser opens six; those that ask for nothing go after HEADER_SECONDS.
+# A browser opens six. Whoever has not shown the token goes after HEADER_SECONDS, and before that
+# where others need the place.
 MOST_CONNECTIONS = 128
 # How often it is told that connections are turned away.
 NEWS_SECONDS = 60
@@ -173,6 +176,10 @@ class Door(RequestHandler):
         given = self.request.path.partition("/")[2].partition("/")[0]
         if not (is_own(self.request) and hmac.compare_digest(given.encode(), self._token.encode())):
             raise HTTPError(403, reason="Forbidden")
+
+        connection = self.request.connection
+        assert isinstance(connection, HTTP1Connection)
+        self.settings["guests"].add(connection.stream)
 
     def write_error(self, status_code: int, **_: Any) -> None:
         """Answer with one line."""
@@ -339,35 +346,45 @@ def application(hub: Hub, token: str) -> Application:
         (r"/[^/]*/pace", PaceCommand, own),
     ]
 
+    # `guests`: the connections that have shown the token.
     return Application(
-        routes, default_handler_class=Unknown, default_handler_args=own, log_function=lambda _: None
+        routes,
+        default_handler_class=Unknown,
+        default_handler_args=own,
+        log_function=lambda _: None,
+        guests=WeakSet(),
     )
 
 
 class Reception(HTTPServer):
-    """A server that hangs up on more connections than it can bear, whoever they are of.
+    """A server that hangs up on more connections than it can bear, strangers first.
 
     Without a limit strangers could open all descriptors that this process may have, and to accept
-    nothing any more is an error without end.
+    nothing any more is an error without end. If newcomers were hung up on, any user of this machine
+    could keep the page's owner out with connections that say nothing.
     """
 
-    def initialize(self, *arguments: Any, **settings: Any) -> None:
+    def initialize(self, request_callback: Application, **settings: Any) -> None:
         """Begin without any."""
-        super().initialize(*arguments, **settings)
-        self._streams: set[IOStream] = set()
+        super().initialize(request_callback, **settings)
+        self._guests: WeakSet[IOStream] = request_callback.settings["guests"]
+        # The oldest first.
+        self._streams: list[IOStream] = []
         self._turned_away = 0
         self._said_s = float("-inf")
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        """Take a connection, or hang up."""
-        self._streams = {other for other in self._streams if not other.closed()}
+        """Take a connection; where there are too many, hang up on the oldest stranger."""
+        self._streams = [other for other in self._streams if not other.closed()]
         if len(self._streams) >= most_connections():
-            stream.close()
+            strangers = (other for other in self._streams if other not in self._guests)
+            oldest = next(strangers, stream)
+            oldest.close()
             self._turn_away()
-            return
 
-        self._streams.add(stream)
-        super().handle_stream(stream, address)
+        if not stream.closed():
+            self._streams.append(stream)
+            super().handle_stream(stream, address)
 
     def _turn_away(self) -> None:
         """Count who is hung up on, and tell it once in a while."""

@@ -7,7 +7,8 @@ import json
 import re
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
+from http.client import HTTPConnection
 from importlib import resources
 from typing import Any
 
@@ -361,8 +362,8 @@ def test_too_many_connections_are_turned_away_with_one_line(
         for _ in range(3 * web.MOST_CONNECTIONS)
     ]
     try:
-        # Those that were turned away read their end; the first ones are still waited for.
-        assert clients[-1].recv(1) == b""
+        # Those that were turned away read their end; the last ones are still waited for.
+        assert clients[0].recv(1) == b""
         said = [record.getMessage() for record in caplog.records if record.levelno >= 30]
         assert said == [f"1 connections turned away: there are {web.MOST_CONNECTIONS} already"]
     finally:
@@ -372,3 +373,28 @@ def test_too_many_connections_are_turned_away_with_one_line(
     while status != 200:
         with suppress(ConnectionError):
             status = served.get()[0]
+
+
+def test_silent_strangers_keep_nobody_out(served: Served) -> None:
+    most = web.most_connections()
+    with ExitStack() as stack:
+        guest = stack.enter_context(closing(HTTPConnection("127.0.0.1", served.port, timeout=20)))
+        guest.request("GET", f"/{served.token}/layout")
+        assert guest.getresponse().read()
+        strangers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=20))
+            for _ in range(most)
+        ]
+        # Wrong tokens make nobody a guest.
+        strangers[1].sendall(b"GET /wrong/ HTTP/1.1\r\nHost: localhost:1\r\n\r\n")
+        assert b"403" in strangers[1].recv(1 << 16)
+
+        assert served.get()[0] == 200
+        gone = [stranger.recv(1 << 16) for stranger in strangers[:2]]
+        assert gone == [b"", b""]
+        strangers[2].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            strangers[2].recv(1)
+        # Whoever has shown the token stays, however old the connection is.
+        guest.request("GET", f"/{served.token}/layout")
+        assert guest.getresponse().status == 200
