@@ -364,10 +364,10 @@ class Reception(HTTPServer):
     could keep the page's owner out with connections that say nothing.
     """
 
-    def initialize(self, request_callback: Application, **settings: Any) -> None:
+    def initialize(self, *arguments: Any, **settings: Any) -> None:
         """Begin without any."""
-        super().initialize(request_callback, **settings)
-        self._guests: WeakSet[IOStream] = request_callback.settings["guests"]
+        super().initialize(*arguments, **settings)
+        self._guests: WeakSet[IOStream] = arguments[0].settings["guests"]
         # The oldest first.
         self._streams: list[IOStream] = []
         self._turned_away = 0

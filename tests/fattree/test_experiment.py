@@ -86,6 +86,6 @@ def test_scenarios_are_frozen_and_hashable_values() -> None:
 
 
 def test_a_queue_without_room_for_an_ack_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="packets.ack_bytes.*, which has 9001"):
+    with pytest.raises(ValueError, match=r"packets\.ack_bytes.*, which has 9001"):
         Scenario(fabric=Fabric(queue_bytes=9_000), packets=Packets(ack_bytes=9_001))
     assert Scenario(fabric=Fabric(queue_bytes=9_000), packets=Packets(ack_bytes=9_000))
