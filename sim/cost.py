@@ -6,6 +6,8 @@ from fattree.traffic import message_bytes, packet_count, whole_flows
 
 # Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
 HOPS = 12
+# What a processor of today does at most: 10 to 40 million of the largest fabrics and the smallest.
+MOST_HOPS_PER_SECOND = 40e6
 
 
 def packet_hops(scenario: Scenario) -> int:
@@ -15,6 +17,11 @@ def packet_hops(scenario: Scenario) -> int:
     # The run itself will say what is wrong with it.
     except FabricError:
         return 0
+
+
+def least_seconds(hops: float) -> float:
+    """Return how long one processor works on so many packet-hops at least."""
+    return hops / MOST_HOPS_PER_SECOND
 
 
 def _packets(scenario: Scenario) -> int:

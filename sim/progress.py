@@ -15,9 +15,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from sim.cost import least_seconds
+
 LINE_SECONDS = 5.0
 # Below, the time that is left is not told: the first packets say little about the rest.
 LEAST_SHARE = 0.02
+# Unless the work has gone on for so long: then they do.
+LEAST_SECONDS = 10.0
 MINUTE = 60
 HOUR = 3600
 Clock: TypeAlias = Callable[[], float]
@@ -60,10 +64,12 @@ class Pace:
         if self.began is None:
             self.began = now
 
-        if not LEAST_SHARE <= share < 1:
+        passed = now - self.began
+        is_telling = share >= LEAST_SHARE or passed >= LEAST_SECONDS
+        if not (is_telling and 0 < share < 1):
             return ""
 
-        return f"about {duration((now - self.began) * (1 - share) / share)} left"
+        return f"about {duration(passed * (1 - share) / share)} left"
 
 
 @dataclass(slots=True)
@@ -75,6 +81,11 @@ class Bar:
     task: TaskID
     pace: Pace = field(default_factory=Pace)
     is_told: bool = False
+
+    def expect(self, hops: int) -> None:
+        """Take in how many packet-hops the work has; tell at once that it will be long."""
+        if line := _long(self.what, hops):
+            self.progress.console.print(line, highlight=False)
 
     def __call__(self, finished: int, total: int) -> None:
         """Take in that `finished` of `total` runs are done."""
@@ -105,6 +116,11 @@ class Lines:
         self.printed = self.clock()
         self.pace = Pace(self.clock)
 
+    def expect(self, hops: int) -> None:
+        """Take in how many packet-hops the work has; tell at once that it will be long."""
+        if line := _long(self.what, hops):
+            click.echo(line, err=True)
+
     def __call__(self, finished: int, total: int) -> None:
         """Take in that `finished` of `total` runs are done."""
         if finished and not self.runs:
@@ -118,13 +134,26 @@ class Lines:
         now = self.clock()
         if left and now - self.printed >= LINE_SECONDS:
             self.printed = now
-            click.echo(
-                f"{self.what}: {self.runs}, {100 * share:.0f} % of the work, {left}", err=True
-            )
+            click.echo(f"{self.what}: {self.runs}, {_percent(share)} of the work, {left}", err=True)
+
+
+def _long(what: str, hops: int) -> str:
+    """Return a line on work that takes a processor minutes, empty for any other."""
+    seconds = least_seconds(hops)
+    if seconds < MINUTE:
+        return ""
+
+    return f"{what}: one processor takes at least {duration(seconds)} for {hops:.2g} packet-hops"
 
 
 def _there(what: str, finished: int, total: int) -> str:
     return f"{what}: {finished:,} of {total:,} runs are there already"
+
+
+def _percent(share: float) -> str:
+    """Return a share as people read it: 12 %, 0.03 %."""
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"
 
 
 def duration(seconds: float) -> str:

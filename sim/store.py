@@ -92,6 +92,7 @@ REMEDY = (
     "keep it; `sqlite3 FILE .recover | sqlite3 NEW` saves what can be read,"
     " and a sweep into NEW runs only what is missing"
 )
+EMPTY = "holds no runs: if a sweep was stopped as it began, the same command begins it again"
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS runs (
@@ -390,10 +391,14 @@ def _opened(path: Path, create: bool) -> sqlite3.Connection:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
-    # A new file has version 0 and no tables; any other database is somebody else's.
-    if version != FORMAT and (version or tables or not create):
+    # A new file has version 0 and no tables; one that was being made has its first tables, perhaps.
+    if version not in (0, FORMAT):
         database.close()
         raise sqlite3.DatabaseError("not a store of runs of this version")
+
+    if not (tables or create):
+        database.close()
+        raise sqlite3.DatabaseError(EMPTY)
 
     # A view of that name may have rows without end, and triggers do what they like.
     with closing(sqlite3.connect(":memory:")) as ours:
@@ -408,6 +413,7 @@ def _opened(path: Path, create: bool) -> sqlite3.Connection:
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     if create:
-        database.executescript(SCHEMA)
+        # All of it or nothing: whoever is killed on the way leaves an empty file.
+        database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
 
     return database

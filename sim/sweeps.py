@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Run: TypeAlias = Callable[[Scenario], Record]
 # Called with how many runs are finished, and of how many.
 Report: TypeAlias = Callable[[int, int], None]
+# Called with how many packet-hops the work has.
+Expect: TypeAlias = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,10 @@ def silent(finished: int, total: int) -> None:
     """Report nothing."""
 
 
+def unmoved(hops: int) -> None:
+    """Expect nothing."""
+
+
 def sweep(
     scenarios: Iterable[Scenario],
     *,
@@ -87,15 +93,17 @@ def sweep(
     kind: type[Record] = Record,
     report: Report = silent,
     watch: engine.OnProgress | None = None,
+    expect: Expect = unmoved,
 ) -> list[Record]:
     """Return the record of every scenario, in their order; `store` spares what it holds.
 
     `jobs` processes on this machine run them (1: this process), or the workers of a Dask
     `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
     every run, `watch(share)` with the share of the work that is done, also within a run that this
-    process makes: then `run` takes `on_progress`. Runs that fail do not stop the others: SweepError
-    comes at the end. `run` must be importable by name where it runs elsewhere, and return records
-    of `kind`. Raises StoreError.
+    process makes: then `run` takes `on_progress`. `expect(hops)` is told first how many packet-hops
+    the work has, roughly. Runs that fail do not stop the others: SweepError comes at the end. `run`
+    must be importable by name where it runs elsewhere, and return records of `kind`. Raises
+    StoreError.
     """
     # Equal but for their names have equal keys: computed once, and named again at the end.
     wanted = [(run_key(scenario), scenario) for scenario in scenarios]
@@ -110,6 +118,7 @@ def sweep(
         report(len(records), len(distinct))
         pending = {key: scenario for key, scenario in distinct.items() if key not in records}
         share = _Share(pending, watch)
+        expect(share.hops)
 
         # Closed here, not when it is collected: processes end before the store is closed.
         with (
@@ -162,7 +171,8 @@ class _Share:
         self._watch = watch
         # For whom nobody watches, traffic need not be read.
         self._costs = {key: packet_hops(each) for key, each in pending.items()} if watch else {}
-        self._total = max(1, sum(self._costs.values()))
+        self.hops = sum(self._costs.values())
+        self._total = max(1, self.hops)
         self._done = 0
 
     def begin(self) -> None:

@@ -282,7 +282,14 @@ def run(
         # each of which would compile.
         run_one = ready(scenarios, threads, flows=folder)
         with reporting(experiment.name) as report:
-            records = sweep(scenarios, jobs=jobs, run=run_one, report=report, watch=report.watch)
+            records = sweep(
+                scenarios,
+                jobs=jobs,
+                run=run_one,
+                report=report,
+                watch=report.watch,
+                expect=report.expect,
+            )
 
         runs = list(zip(scenarios, records, strict=True))
         say_late(runs)
@@ -366,6 +373,7 @@ def sweep_command(
                 run=run_one,
                 report=report,
                 watch=report.watch,
+                expect=report.expect,
             )
 
         runs = list(zip(scenarios, records, strict=True))

@@ -6,8 +6,11 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
+from fattree.errors import PhysicsError
 from fattree.experiment import Collective, Fabric, Scenario
+from fattree.record import Record
 from sim import engine, run, sweep
+from sim.errors import FailedRunsError
 from sim.progress import Bar, Lines, duration
 
 
@@ -48,6 +51,37 @@ def test_what_comes_before_the_work_is_not_timed(capsys: pytest.CaptureFixture[s
         "x: 1,000 of 1,200 runs are there already",
         "x: 1,010 of 1,200 runs, 5 % of the work, about 19 min left",
     ]
+
+
+def test_long_work_is_told_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines("x", Clock())
+
+    def begin(_scenario: Scenario, on_progress: engine.OnProgress | None = None) -> Record:
+        raise PhysicsError("begun")
+
+    def said(message_bytes: int) -> str:
+        scenario = Scenario(collective=Collective(message_bytes=message_bytes), fabric=Fabric(k=4))
+        with pytest.raises(FailedRunsError, match="begun"):
+            sweep([scenario], run=begin, watch=lines.watch, expect=lines.expect)
+        return capsys.readouterr().err
+
+    assert said(1 << 40) == "x: one processor takes at least 21 min for 5.2e+10 packet-hops\n"
+    assert said(1 << 30) == ""
+
+
+def test_work_that_has_gone_on_for_long_tells_how_long_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    lines = Lines("x", clock)
+    lines(0, 1)
+    lines.watch(0.0)
+    for _ in range(10):
+        clock.now += 1
+        lines.watch(0.0001)
+
+    said = capsys.readouterr().err
+    assert said == "x: 0 of 1 runs, 0.01 % of the work, about 27.8 h left\n"
 
 
 def test_a_short_sweep_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

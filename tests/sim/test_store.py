@@ -1,6 +1,9 @@
 import json
 import math
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scena
 from fattree.record import Record, described
 from sim import store as module
 from sim.errors import StoreError
-from sim.store import Store, run_key
+from sim.store import SCHEMA, Store, run_key
 from sim.tables import fitting, results_table
 from tests.sim.imports import import_closure
 
@@ -260,6 +263,73 @@ def test_a_store_whose_writer_was_killed_at_once_is_opened(tmp_path: Path) -> No
     assert header == bytes(4)
     with Store(tmp_path / "b.sqlite") as kept:
         assert kept.runs() == []
+
+
+def stopped_after(path: Path, steps: int) -> None:
+    """Leave what a writer leaves that is killed after some of the statements that make a store."""
+    database = sqlite3.connect(path)
+    for statement in SCHEMA.split(";\n")[:steps]:
+        database.execute(statement)
+    database.close()
+
+
+def test_a_store_whose_writer_was_killed_before_it_was_made_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    stopped_after(path, 0)
+    with pytest.raises(StoreError, match=r"holds no runs: .* begins it again"):
+        Store(path, create=False)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_store_of_before_whose_writer_was_killed_as_it_made_it_goes_on(
+    tmp_path: Path, steps: int
+) -> None:
+    path = tmp_path / "x.sqlite"
+    stopped_after(path, steps)
+    with Store(path, create=False) as kept:
+        assert kept.runs() == [] and kept.balancers() == []
+
+    with Store(path) as kept:
+        kept.add(Scenario(), record_of(Scenario()))
+    with Store(path, create=False) as kept:
+        assert len(kept.runs()) == 1
+
+
+@pytest.mark.parametrize("first", range(1, 5))
+def test_a_store_is_made_as_a_whole_or_not_at_all(tmp_path: Path, first: int) -> None:
+    path = tmp_path / "x.sqlite"
+    script = KILLED.format(path=str(path), first=first)
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -signal.SIGKILL
+    database = sqlite3.connect(path)
+    assert database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    database.close()
+
+
+# SQLite asks before each thing that it does.
+KILLED = """
+import os, signal, sqlite3
+from sim import store
+
+connect, steps = sqlite3.connect, []
+
+def ask(action, name, value, *_):
+    is_table = action in (sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_VIEW)
+    if is_table or (name == "user_version" and value):
+        steps.append(name)
+    if len(steps) == {first}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sqlite3.SQLITE_OK
+
+def watched(path, *words, **named):
+    database = connect(path, *words, **named)
+    if path != ":memory:":
+        database.set_authorizer(ask)
+    return database
+
+sqlite3.connect = watched
+store.Store({path!r})
+"""
 
 
 @pytest.mark.parametrize(
