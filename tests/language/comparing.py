@@ -20,6 +20,7 @@ from emulation.compiler.preprocessor import preprocess
 from emulation.softswitch.errors import PipelineError
 from emulation.softswitch.pipeline import Engine
 from emulation.softswitch.switch import CloneSession, Replica, Switch
+from tests.language.drawing import WIDTHS
 from tests.language.evaluating import EndlessError
 from tests.language.programs import Drawn, drawn, entries, packets
 from tests.language.reading import read
@@ -64,9 +65,11 @@ class Seen:
         return sorted(self.sent), self.digests, self.logs
 
 
-def compare(seed: int, count: int, engines: Sequence[Engine]) -> Verdict:
+def compare(
+    seed: int, count: int, engines: Sequence[Engine], widths: Sequence[int] = WIDTHS
+) -> Verdict:
     """Judge the program of a number on so many packets."""
-    return compare_program(drawn(seed), seed, count, engines)
+    return compare_program(drawn(seed, widths), seed, count, engines)
 
 
 def compare_program(program: Drawn, seed: int, count: int, engines: Sequence[Engine]) -> Verdict:

@@ -13,7 +13,7 @@ from random import Random
 from tests.language import tree as n
 
 WIDTHS = (1, 2, 3, 4, 5, 7, 8, 8, 8, 9, 12, 13, 16, 16, 17, 24, 31, 32, 32, 33, 48, 63, 64, 65, 96)
-MOST = 128
+WIDE = (1, 8, 32, 63, 64, 65, 127, 128, 129, 130, 191, 192, 193, 255, 256, 257, 300, 511, 520)
 BOOL = n.Plain("bool")
 ERROR = n.Plain("error")
 # How tight an expression binds; whatever is looser than its place gets parentheses.
@@ -111,14 +111,17 @@ def show(type_: n.Type) -> str:
 class Drawing:
     """Draws expressions from the names of a place."""
 
-    def __init__(self, draw: Random, enums: Sequence[n.Enum]) -> None:
+    def __init__(
+        self, draw: Random, enums: Sequence[n.Enum], widths: Sequence[int] = WIDTHS
+    ) -> None:
         self.draw = draw
         self.enums = enums
+        self.widths = widths
 
     # Types
 
     def width(self) -> int:
-        return self.draw.choice(WIDTHS)
+        return self.draw.choice(self.widths)
 
     def bits(self) -> n.Bits:
         return n.Bits(self.width(), self.draw.random() < 0.3)

@@ -6,6 +6,7 @@ use every kind of statement, and all that they compute ends in headers, so that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -13,6 +14,7 @@ from tests.language import tree as n
 from tests.language.drawing import (
     BOOL,
     ERROR,
+    WIDTHS,
     Callable_,
     Drawing,
     Names,
@@ -51,22 +53,24 @@ class Drawn:
     source: str
     tables: list[TableSpec]
     first_bytes: tuple[int, ...]
+    # Of the header that every packet has.
+    main_bytes: int = 0
     registers: list[str] = field(default_factory=list)
     counters: list[str] = field(default_factory=list)
 
 
-def drawn(seed: int) -> Drawn:
-    """Return the program of a number."""
-    return Maker(Random(seed)).program()
+def drawn(seed: int, widths: Sequence[int] = WIDTHS) -> Drawn:
+    """Return the program of a number, with fields of these widths."""
+    return Maker(Random(seed), widths).program()
 
 
 class Maker:
-    def __init__(self, draw: Random) -> None:
+    def __init__(self, draw: Random, widths: Sequence[int] = WIDTHS) -> None:
         self.draw = draw
         serial_members = draw.sample(range(16), 3)
         self.serial = n.Enum("kind_t", ("ONE", "TWO", "SIX"), n.Bits(4), tuple(serial_members))
         self.enums = (PLAIN_ENUM, self.serial)
-        self.expressions = Drawing(draw, self.enums)
+        self.expressions = Drawing(draw, self.enums, widths)
         self.tables: list[TableSpec] = []
         self.registers: list[tuple[str, n.Bits, int]] = []
         self.counters: list[tuple[str, int]] = []
@@ -832,7 +836,14 @@ class Maker:
             "} }\n"
         )
         parts.append("V1Switch(P(), Check(), In(), Out(), Compute(), Deparse()) main;\n")
-        return Drawn("".join(parts), self.tables, tuple(self.first_bytes), registers, counters)
+        return Drawn(
+            "".join(parts),
+            tables=self.tables,
+            first_bytes=tuple(self.first_bytes),
+            main_bytes=width_of(self.main) // 8,
+            registers=registers,
+            counters=counters,
+        )
 
     def compute(self) -> str:
         body = ""
@@ -893,7 +904,9 @@ def packets(draw: Random, program: Drawn, count: int) -> list[tuple[int, bytes]]
     made = []
     for _ in range(count):
         first = draw.choice((*program.first_bytes, draw.randrange(256)))
-        size = draw.choice((60, 120, 120, 120, draw.randrange(1, 100)))
+        # Wide fields take more than the packets of most programs have.
+        most = 120 if program.main_bytes < 120 else 3 * program.main_bytes
+        size = draw.choice((most // 2, most, most, most, draw.randrange(1, 100)))
         filler = draw.choice((bytes(size), b"\xff" * size, *[draw.randbytes(size)] * 6))
         made.append((draw.choice((1, 2, 3, 200)), bytes([first]) + filler))
     return made

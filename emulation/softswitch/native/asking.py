@@ -25,6 +25,7 @@ from emulation.softswitch.native.values import (
     I64,
     Number,
     UnsupportedError,
+    alignment,
     as_type,
     cut,
     wrapped,
@@ -168,6 +169,7 @@ class Asking(Lookups):
                 self._b.store(
                     as_type(self._b, value, type_),
                     self._b.bitcast(address, type_.as_pointer()),
+                    align=alignment(type_),
                 )
                 continue
 

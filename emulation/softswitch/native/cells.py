@@ -17,8 +17,10 @@ from emulation.softswitch.native.forms import (
 )
 from emulation.softswitch.native.values import (
     I64,
+    WORD_BITS,
     Number,
     UnsupportedError,
+    alignment,
     as_type,
 )
 
@@ -39,8 +41,13 @@ class Cells(Calls):
             offset = self._b.select(is_inside, offset, last)
 
         address = load_word(self._b, self._context, self._places.registers + number)
-        kind = ir.IntType(memory_bits(array.bits)).as_pointer()
-        return self._b.gep(self._b.inttoptr(address, kind), [offset])
+        kind = ir.IntType(memory_bits(array.bits))
+        if kind.width <= WORD_BITS:
+            return self._b.gep(self._b.inttoptr(address, kind.as_pointer()), [offset])
+
+        # Cells follow each other word by word, while LLVM would leave room between wide ones.
+        first = self._b.mul(offset, word(kind.width // WORD_BITS))
+        return self._b.bitcast(self._b.gep(words_at(self._b, address), [first]), kind.as_pointer())
 
     def _store_cell(self, target: ast.Subscript, value: ast.expr) -> None:
         assert isinstance(target.value, ast.Name)
@@ -48,7 +55,8 @@ class Cells(Calls):
         bits = self._shared.program.registers[number].bits
         found = self._number(value)
         cell = self._register_cell(number, target.slice)
-        self._b.store(as_type(self._b, found, ir.IntType(memory_bits(bits))), cell)
+        type_ = ir.IntType(memory_bits(bits))
+        self._b.store(as_type(self._b, found, type_), cell, align=alignment(type_))
 
     def _store_record(self, target: ast.Attribute, value: ast.expr) -> None:
         if target.attr != "last_hit_ps":

@@ -31,6 +31,7 @@ from emulation.softswitch.native.values import (
     Number,
     UnsupportedError,
     added,
+    alignment,
     as_type,
     bitwise,
     compared,
@@ -326,7 +327,7 @@ class Expressions(Scope):
         number = number_of(name, "R")
         bits = self._shared.program.registers[number].bits
         type_ = ir.IntType(memory_bits(bits))
-        cell = self._b.load(self._register_cell(number, node.slice))
+        cell = self._b.load(self._register_cell(number, node.slice), align=alignment(type_))
         wide = container(bits)
         value = cell if type_.width == wide.width else self._b.zext(cell, wide)
         return Number(value, bits)

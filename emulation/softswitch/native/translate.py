@@ -42,6 +42,7 @@ from emulation.softswitch.native.values import (
     POINTER,
     Number,
     UnsupportedError,
+    alignment,
     as_type,
 )
 from emulation.softswitch.native.variables import NOTHING, NumberKind
@@ -119,7 +120,8 @@ class _Egress(Function):
             address = self._b.gep(base, [word(place)])
             if isinstance(kind, NumberKind):
                 type_ = kind.memory[0]
-                value = self._b.load(self._b.bitcast(address, type_.as_pointer()))
+                pointer = self._b.bitcast(address, type_.as_pointer())
+                value = self._b.load(pointer, align=alignment(type_))
                 wide = kind.type
                 if type_.width < wide.width:
                     value = (self._b.sext if kind.is_signed else self._b.zext)(value, wide)

@@ -70,6 +70,12 @@ def stored(bits: int) -> ir.IntType:
     return container(bits)
 
 
+def alignment(type_: ir.IntType) -> int:
+    """Return how a number in memory is aligned: to words at most, where LLVM would take more."""
+    width: Any = type_.width
+    return min(int(width) // 8, 8)
+
+
 def constant(number: int) -> Number:
     """Return a constant."""
     if number < 0:
