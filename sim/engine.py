@@ -18,6 +18,7 @@ from fattree.standstill import Senders, Standing, Watch, patience, why_still
 from fattree.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_NS
 from hostagent.state import NEVER
+from sim.accounts import refuse_impossible
 from sim.errors import UnfinishedError
 from sim.jit import CACHE
 from sim.network import Network, build
@@ -58,7 +59,7 @@ def run(
     `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
     make large fabrics faster and change nothing else. Raises FabricError where the
     scenario cannot be built, UnfinishedError where flows do not finish: by `horizon_ps`, by default
-    the scenario's, or ever (`fattree.standstill`).
+    the scenario's, or ever (`fattree.standstill`), PhysicsError for a run that does not add up.
     """
     prepare()
     began_s = time.process_time()
@@ -118,9 +119,11 @@ def simulate(
     truncate(world, end_ps)
     cpu_s = time.process_time() - began_s
 
-    return result_of(
+    result = result_of(
         network, world, end_ps, series=_series(network, samples) if sample_ps else None, cpu_s=cpu_s
     )
+    refuse_impossible(result)
+    return result
 
 
 def advanced(network: Network, until_ps: int) -> World:

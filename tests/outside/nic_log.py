@@ -1,0 +1,121 @@
+"""What hosts of the virtual network have sent and got, noted frame by frame, and judged.
+
+The judge shares no rule with the hosts: it knows the figures of the experiment (rate, sizes, when
+flows begin) and what a link is. It does not know pacers, recoveries or queues of ACKs.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment import Scenario
+from fattree.flows import Flows
+
+PS_A_BIT_AT_1_GBPS = 1000
+FOR_EVER_PS = 1 << 60
+
+
+class Sent(NamedTuple):
+    """A frame that left a host: when, and of which flow (-1: an ACK)."""
+
+    time_ps: int
+    flow: int
+
+    @property
+    def is_ack(self) -> bool:
+        return self.flow < 0
+
+
+@dataclass
+class Log:
+    """Departures and arrivals of data by host in their order, and bytes by what became of them."""
+
+    sent: defaultdict[int, list[Sent]] = field(default_factory=lambda: defaultdict(list))
+    data_ps: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    bytes_in: int = 0
+    bytes_out: int = 0
+    bytes_dropped: int = 0
+
+
+def flow_of(frame: bytes) -> int:
+    """Return the flow of a data frame: its RoCEv2 destination QP, behind Ethernet, IPv4 and UDP."""
+    return int.from_bytes(frame[14 + 20 + 8 + 5 : 14 + 20 + 8 + 8], "big")
+
+
+def is_ack(frame: bytes) -> bool:
+    """Tell an ACK by the BTH's opcode (17: reliable connection, acknowledge)."""
+    return frame[14 + 20 + 8] == 17
+
+
+def logged(scenario: Scenario) -> Log:
+    """Run an experiment to its end, and on until nothing is under way any more."""
+    fabric = VirtualFabric(scenario)
+    network, log = fabric.network, Log()
+    sizes = {False: scenario.data_bytes, True: scenario.ack_bytes}
+    receive, arrive = network.hosts.receive, network.hosts._arrive
+
+    def received(host: int, time_ps: int, frame: bytes) -> None:
+        log.bytes_out += sizes[is_ack(frame)]
+        if not is_ack(frame):
+            log.data_ps[host].append(time_ps)
+        receive(host, time_ps, frame)
+
+    def departed(host: int, time_ps: int, departure: object) -> None:
+        frame = departure.frame  # type: ignore[attr-defined]
+        log.bytes_in += sizes[is_ack(frame)]
+        log.sent[host].append(Sent(time_ps, -1 if is_ack(frame) else flow_of(frame)))
+        arrive(host, time_ps, departure)  # type: ignore[arg-type]
+
+    def dropped(switch: int, port: int, size: int) -> None:
+        log.bytes_dropped += size
+        forget(switch, port, size)
+
+    forget, network.on_drop = network.on_drop, dropped
+    network.hosts.receive, network.hosts._arrive = received, departed  # type: ignore[method-assign]
+    fabric.run()
+    while network.advance(FOR_EVER_PS, 100_000):
+        pass
+    return log
+
+
+def slot_ps(scenario: Scenario, size: int) -> int:
+    """Return how long a packet keeps a host's link at its limited rate, with the gap behind it."""
+    limit = Fraction(str(scenario.transport.rate_limit or 1))
+    bits = 8 * (size + scenario.packets.gap_bytes)
+    on_wire = ceil(Fraction(bits * PS_A_BIT_AT_1_GBPS, int(scenario.fabric.rate_gbps)))
+    return ceil(on_wire / limit)
+
+
+def faults(scenario: Scenario, flows: Flows, log: Log) -> list[str]:
+    """Return what links cannot have done: too early, or idle while something could go."""
+    slots = {
+        False: slot_ps(scenario, scenario.data_bytes),
+        True: slot_ps(scenario, scenario.ack_bytes),
+    }
+    found = []
+    for host, sent in log.sent.items():
+        free_ps, acks = 0, 0
+        left: defaultdict[int, list[int]] = defaultdict(list)
+        own = [flow for flow in range(len(flows)) if flows.source[flow] == host]
+        for packet in sent:
+            # What could have gone from when on: the next ACK, or the next new packet of a flow.
+            could = [
+                max(int(flows.start_ps[flow]), left[flow][-1] + slots[False] if left[flow] else 0)
+                for flow in own
+                if len(left[flow]) < flows.packets[flow]
+            ]
+            could += log.data_ps[host][acks : acks + 1]
+            if packet.time_ps < free_ps:
+                found.append(f"host {host}: {packet} before {free_ps}")
+            if could and packet.time_ps > max(free_ps, min(could)):
+                found.append(f"host {host}: idle from {max(free_ps, min(could))} to {packet}")
+
+            free_ps = packet.time_ps + slots[packet.is_ack]
+            acks += packet.is_ack
+            if not packet.is_ack:
+                left[packet.flow].append(packet.time_ps)
+
+    return found
