@@ -32,6 +32,7 @@ from sim.programs import (
     has_samples,
     in_flight,
     next_programmed_event,
+    next_to_serve,
     serve_programmed_hosts,
     serve_programmed_switches,
 )
@@ -279,7 +280,7 @@ class Programmed:
         return Nodes(
             hosts,
             switches,
-            next_event=next_programmed_event,
+            next_event=lambda world: int(next_to_serve(world, self.frames)),
             has_room=lambda world: bool(has_samples(world, self.frames, self.desks[0])),
         )
 

@@ -7,6 +7,7 @@ so no window may be longer than that.
 
 import numpy as np
 
+from hostagent.state import NEVER
 from sim.desk import RECEIPTS, WINDOW
 from sim.hosts import serve_machine
 from sim.jit import at, inlined, kernel
@@ -81,14 +82,34 @@ def serve_all_switches(work, end_ps):
 @inlined
 def next_of_all(work):
     """Return when the next thing happens anywhere, or NEVER."""
-    return next_programmed_event(work[0])
+    return next_to_serve(work[0], work[2])
+
+
+@kernel
+def next_to_serve(world, frames):
+    """Return when the next event is, or the next look at queues in which something waits."""
+    departure_ps = next_of_ports(world)
+    next_ps = min(next_event(world), departure_ps)
+    # What waits until its departure is seen by all samples before it.
+    if frames.sample_ps > 0 and departure_ps < FAR:
+        now_ps = world.counters[CLOCK]
+        sample_ps = (now_ps + frames.sample_ps - 1) // frames.sample_ps * frames.sample_ps
+        next_ps = min(next_ps, sample_ps)
+
+    return next_ps
 
 
 @kernel
 def next_programmed_event(world):
     """Return when the next packet arrives or leaves, a computation ends or a host may send."""
     # Egress is an event of its own, a latency before what it does to a packet is seen.
-    next_ps = next_event(world)
+    return min(next_event(world), next_of_ports(world))
+
+
+@kernel
+def next_of_ports(world):
+    """Return when the next packet leaves a switch, or NEVER."""
+    next_ps = NEVER
     for switch in range(world.constants.switches):
         node = world.switches[at(switch)]
         for port in range(np.int64(node.ports)):

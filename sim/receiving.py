@@ -132,10 +132,9 @@ def write_share(ack, share):
 
 
 @inlined
-def share_of(ack):
-    """Return the share that `write_share` has put into an ACK."""
-    high = np.int64(ack.log) >> PSN_BITS
-    return (high << SHARE_SHIFT) | (np.int64(ack.psn) >> PSN_BITS)
+def share_in(psn, log):
+    """Return the share that `write_share` has put into the numbers of an ACK."""
+    return ((log >> PSN_BITS) << SHARE_SHIFT) | (psn >> PSN_BITS)
 
 
 @inlined
@@ -198,7 +197,8 @@ def receive_ack(world, number, packet, now_ps):
 
     psn, total = numbers_of(world, packet, flow, sender)
     if rules.tells_share:
-        transport.heed_share(sender, share_of(packet), constant.in_turn)
+        share = share_in(np.int64(packet.psn), np.int64(packet.log))
+        transport.heed_share(sender, share, constant.in_turn)
 
     if world.constants.is_sack:
         acknowledge(flows, flow, ring, total)

@@ -15,10 +15,12 @@ from fattree.experiment import Scenario
 from hostagent.build import ends
 from hostagent.own_packet import OwnFrames, scenario_packets
 from hostagent.packets import AckFrames, DataFrames
+from hostagent.roce import PSN_MASK, SHARE_BITS
 from hostagent.state import Recovery
 from sim.desk import KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
 from sim.frames import LOWEST_MASK
 from sim.programmed import Programmed
+from sim.receiving import share_in
 from sim.state import ACK, ASKS, MARKED, TRIMMED
 
 LOW_32 = (1 << 32) - 1
@@ -109,16 +111,21 @@ class EventLog:
 
         writer = self._acks[flow]
         total = acknowledged >> 32
+        told, share_bits = 0, 0
+        if run.world.rules.tells_share:
+            told, share_bits = share_in(psn, total), SHARE_BITS
+            psn, total = psn & PSN_MASK, total & PSN_MASK
+
         is_marked, is_nack = bool(status & MARKED), bool(status & TRIMMED)
         if run.world.rules.recovery != Recovery.SACK:
-            return writer.frame(label, psn, is_marked, total, trimmed=is_nack)
+            return writer.frame(label, psn, is_marked, total, told, is_nack)
 
         # What had arrived when the ACK was made, in order of arrival.
         first = int(run.world.flows.table.log[flow])
         arrived = run.world.flows.arrivals[first : first + total].tolist()
         lowest = acknowledged & LOWEST_MASK
         sacked = sum(1 << each - lowest for each in arrived if each > lowest)
-        return writer.frame(label, psn, is_marked, lowest, sacked, is_nack)
+        return writer.frame(label, psn, is_marked, lowest, sacked << share_bits | told, is_nack)
 
 
 def _written(key: Key) -> Written:

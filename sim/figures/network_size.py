@@ -127,8 +127,9 @@ def _unsure(pair: tuple[str, str], sizes: Mapping[int, Estimate]) -> list[int]:
         if turning and not gap.differs and not gap.alike(CLAIMS["C10"].margin)
     ]
     if gaps_stay({pair: sizes}) is None:
-        ranked = sorted(sizes, key=lambda hosts: abs(sizes[hosts].mean))
-        open_ += [ranked[0], ranked[-1]]
+        # Each that may be above a point; the widest and the narrowest alone would change from look
+        # to look where all are alike.
+        open_ += [hosts for hosts, gap in sizes.items() if abs_(gap).high >= POINT]
 
     return open_
 
