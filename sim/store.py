@@ -50,6 +50,7 @@ NO_MODEL = {
     # What makes workload files: a run depends on the files.
     "workloads": {"building", "chakra", "chakra_file", "goal", "goal_file", "model", "training"},
     "sim": {
+        "accounts",
         "cli",
         "cluster",
         "cost",

@@ -16,6 +16,7 @@ from fattree.errors import FabricError
 from fattree.experiment import Scenario
 from fattree.record import Record
 from sim import engine
+from sim.accounts import refuse_impossible
 from sim.cluster import connected
 from sim.cost import packet_hops
 from sim.errors import FailedRunsError, SimulationError, SweepError
@@ -58,8 +59,13 @@ def simulate(
     flows: Path | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Record:
-    """Run one scenario in the simulator; a folder `flows` gets a file with a row for each flow."""
-    return recorded(engine.run(scenario, threads=threads, on_progress=on_progress), flows)
+    """Run one scenario in the simulator; a folder `flows` gets a file with a row for each flow.
+
+    Raises PhysicsError for a run that does not add up.
+    """
+    result = engine.run(scenario, threads=threads, on_progress=on_progress)
+    refuse_impossible(result)
+    return recorded(result, flows)
 
 
 def recorded(result: Result, flows: Path | None) -> Record:

@@ -9,6 +9,7 @@ from fattree.errors import FabricError
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES, LabelRule
 from sim import run
+from sim.accounts import refuse_impossible
 
 MATRICES = (
     "permutation",
@@ -97,6 +98,7 @@ def judged(seeds: range) -> int:
             continue
         assert result.cct_ps >= result.bound_ps, seed
         assert result.sending_cct_ps >= result.sending_bound_ps, seed
+        refuse_impossible(result)
         count += 1
         nobody_sends_above_its_rate(result, seed)
     return count
