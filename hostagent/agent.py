@@ -31,7 +31,7 @@ import sys
 import time
 from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from heapq import heappop, heappush
 from pathlib import Path
@@ -68,6 +68,13 @@ class Channel:
     def fileno(self) -> int:
         """Return the socket's descriptor."""
         return self.stream.fileno()
+
+    @property
+    def is_hung_up(self) -> bool:
+        """Return whether whoever was at the other end is gone."""
+        asked = select.poll()
+        asked.register(self.stream, 0)
+        return any(events & select.POLLHUP for _, events in asked.poll(0))
 
     @property
     def has_message(self) -> bool:
@@ -374,8 +381,14 @@ def main() -> None:
     wake_on_time()
     gc.disable()
 
-    with suppress(ConnectionError):
-        serve(Channel(socket.socket(fileno=sys.stdin.fileno())))
+    channel = Channel(socket.socket(fileno=sys.stdin.fileno()))
+    try:
+        serve(channel)
+    except OSError:
+        # A parent that is killed takes the namespaces of its hosts with it, and nobody is left to
+        # whom an error could be told.
+        if not channel.is_hung_up:
+            raise
 
 
 if __name__ == "__main__":

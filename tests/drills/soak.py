@@ -27,6 +27,7 @@ import psutil
 
 from emulation.held.client import ControlError, ask
 from emulation.held.messages import ListLinks, SetLink, StartTraffic
+from tests.browser import BROWSERS, DRIVERS, FLAGS, found, needs_browser
 
 OFAN = (sys.executable, "-P", "-m", "ofan")
 EXPERIMENT = Path(__file__).resolve().parents[2] / "experiments" / "mininet_k4.toml"
@@ -41,6 +42,7 @@ GROWTH_BYTES = 4 << 20
 UNACCOUNTED = re.compile(r"(-?\d+) unaccounted for")
 # After a run that was given up, or none at all, a moment's pause: this is no flood of commands.
 PAUSE_SECONDS = 1.0
+USAGE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +191,6 @@ def page(address: str, profile: str) -> Iterator[Any]:
     """Open a page in Chromium."""
     from selenium import webdriver  # as heavy as the browser
 
-    from tests.browser import BROWSERS, DRIVERS, FLAGS, found
-
     options = webdriver.ChromeOptions()
     options.binary_location = found(BROWSERS) or ""
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
@@ -269,12 +269,12 @@ def table(result: Soak) -> str:
     for name, samples in result.samples.items():
         kinds[name.rpartition(" ")[0] or name].append(samples[int(len(samples) * WARM) :])
 
-    for kind, found in kinds.items():
-        worst = max(found, key=lambda warm: warm[-1].rss_bytes - warm[0].rss_bytes)
+    for kind, all_samples in kinds.items():
+        worst = max(all_samples, key=lambda warm: warm[-1].rss_bytes - warm[0].rss_bytes)
         first = worst[0]
         last = worst[-1]
         lines.append(
-            f"| {kind} | {len(found)} |"
+            f"| {kind} | {len(all_samples)} |"
             f" {first.rss_bytes / 2**20:.1f} / {last.rss_bytes / 2**20:.1f} |"
             f" {first.descriptors} / {last.descriptors} | {first.threads} / {last.threads} |"
         )
@@ -289,6 +289,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write every sample to this file")
     given = parser.parse_args()
+    if not (found(BROWSERS) and found(DRIVERS)):
+        sys.stderr.write(f"the soak looks at the page: {needs_browser.kwargs['reason']}\n")
+        return USAGE
 
     result = soak(given.minutes, given.seed)
     sys.stdout.write(f"{table(result)}\n" + "".join(f"{line}\n" for line in result.complaints))

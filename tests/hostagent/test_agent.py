@@ -1,6 +1,8 @@
 """What an agent does without a network: messages in order, and a run's time and end."""
 
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from select import epoll
@@ -65,3 +67,27 @@ def test_a_run_ends_at_its_limit_or_when_it_is_told(pair: Pair) -> None:
         assert patient.now_ps() < PS_PER_SECOND
 
     assert ours.recv(100) == b'{"progress": []}\n'
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_an_agent_whose_parent_was_killed_has_no_last_words(is_killed: bool) -> None:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "hostagent.agent"]
+    # No process has this number: as if its namespace had gone with the parent.
+    Channel(ours).send({"hosts": [[0, 2**22 + 1, "eth0"]]})
+    if is_killed:
+        ours.close()
+
+    with ours, theirs:
+        done = subprocess.run(
+            command,
+            stdin=theirs.fileno(),
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    # While somebody listens it is an error.
+    assert (done.returncode == 0) == is_killed
+    assert ("FileNotFoundError" in done.stderr) == (not is_killed)
