@@ -2,6 +2,7 @@
 failures.
 """
 
+import compileall
 import json
 import os
 import resource
@@ -41,6 +42,7 @@ k = 4
 "collective.message_bytes" = [4096, 65_536]
 """
 INTERRUPTED, BAD_INPUT = 130, 2
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
@@ -50,6 +52,12 @@ def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
         if most_bytes is not None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+    if most_bytes is not None:
+        # Python keeps half of what it has compiled where a file may not be longer, and the next
+        # process cannot read it: "marshal data too short".
+        for package in ("controller", "emulation", "fattree", "hostagent", "p4messages", "sim"):
+            compileall.compile_dir(ROOT / package, quiet=1)
 
     pipe = subprocess.PIPE
     command = [sys.executable, "-m", "ofan", *words]
