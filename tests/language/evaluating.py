@@ -137,7 +137,8 @@ def overwrite(target: Any, value: Any) -> None:
         case Header(), Header(fields=given, valid=valid):
             if valid:
                 target.make_valid()
-                target.fields = dict(given)
+                # The same dict: a place that a call copies its argument out to stays this one.
+                target.fields.update(given)
             else:
                 target.make_invalid()
         case Union(members), Union(given):

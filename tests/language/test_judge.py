@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.language import tree as n
-from tests.language.evaluating import Evaluator, Scope
+from tests.language.evaluating import Evaluator, Place, Scope, overwrite
 from tests.language.hashing import hashed
 from tests.language.reading import Reader, read
-from tests.language.values import Num
+from tests.language.values import UNDEFINED, Header, Num
 
 CHECK = b"123456789"
 
@@ -77,6 +77,19 @@ def test_numbers_are_read_as_the_specification_writes_them() -> None:
     assert Reader("8s0b1010_1010").expression() == n.Number(-86, 8, True)
     assert Reader("32w0xFF_00").expression() == n.Number(0xFF00, 32)
     assert Reader("0x1f").expression() == n.Number(31)
+
+
+def test_a_place_stays_one_while_its_header_becomes_another() -> None:
+    # "Calling convention": an argument's left-value is found before the call, and written after it.
+    kind = n.Struct("header", "one_t", (("bits", n.Bits(8)),))
+    target, given = Header(kind, {"bits": UNDEFINED}), Header(kind, {"bits": Num(7, 8)}, True)
+    place = Place(target.fields, "bits", n.Bits(8), target)
+
+    overwrite(target, given)
+    place.set(Num(9, 8))
+
+    assert target.fields == {"bits": Num(9, 8)}
+    assert given.fields == {"bits": Num(7, 8)}
 
 
 def test_what_the_judge_does_not_know_it_says() -> None:

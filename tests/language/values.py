@@ -69,7 +69,7 @@ class Header:
 
     def make_invalid(self) -> None:
         self.valid = False
-        self.fields = dict.fromkeys(self.fields, UNDEFINED)
+        self.fields.update(dict.fromkeys(self.fields, UNDEFINED))
 
 
 @dataclass(slots=True)
