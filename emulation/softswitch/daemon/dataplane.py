@@ -46,6 +46,11 @@ RETRY = 2
 # How soon an interface that takes no more is tried again, and how many copies wait for it.
 RETRY_PS = 200 * PS_PER_US
 MAX_WAITING = DEFAULT_DEPTH
+# Said once a port.
+CUTTING = (
+    "a host leaves long segments to its interface, and the switch cuts them, which is slow;"
+    " its end does it with: ethtool -K INTERFACE tx off tso off gso off"
+)
 
 
 class Clock:
@@ -229,7 +234,7 @@ class Dataplane:
     def _receive_some(self, port: Port, count: int) -> None:
         for _ in range(count):
             try:
-                frame = port.receive()
+                frames = port.receive()
             # Nothing left at this port.
             except BlockingIOError:
                 return
@@ -237,11 +242,15 @@ class Dataplane:
                 self._links_changed()
                 return
 
-            port.received(frame)
-            if self._events:
-                self._run_due()
+            if len(frames) > 1 and port.counts.cut_frames == 1:
+                self._log.write("warn", f"port {port.number} ({port.name}): {CUTTING}")
 
-            self.enqueue(self._guarded(self.switch.ingress, port.number, frame))
+            for frame in frames:
+                port.received(frame)
+                if self._events:
+                    self._run_due()
+
+                self.enqueue(self._guarded(self.switch.ingress, port.number, frame))
 
     def _guarded(self, process: Callable[..., list[T]], *arguments: Any) -> list[T]:
         """Run the pipeline; a program that makes our code fail costs its packet, not the switch."""

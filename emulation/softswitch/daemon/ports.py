@@ -17,6 +17,7 @@ from emulation.softswitch.daemon.sockets import (
     kernel_drops,
     open_interface,
     receive,
+    send,
 )
 from emulation.softswitch.native import burst_code
 from emulation.softswitch.queue import OutputQueue
@@ -39,7 +40,8 @@ class PortCounts:
     """What a port has seen: frames, bytes, and the most bytes that one of its queues has held.
 
     `tx_no_buffers` are those of `tx_failed` for which the kernel had no buffers: it counts them
-    once more, as drops of the interface.
+    once more, as drops of the interface. `cut_frames` were longer than a link takes and have been
+    cut into `rx_packets` here, because the host has left that to its interface.
     """
 
     rx_packets: int = 0
@@ -49,6 +51,7 @@ class PortCounts:
     tx_failed: int = 0
     tx_no_buffers: int = 0
     kernel_drops: int = 0
+    cut_frames: int = 0
     priority_drops: int = 0
     waiting_drops: int = 0
     max_queue_bytes: int = 0
@@ -86,9 +89,18 @@ class Port:
         """Whether the interface takes no more for the moment."""
         return bool(self.stuck) or (self.ring is not None and not self.ring.has_room)
 
-    def receive(self) -> bytes:
-        """Return the next frame; BlockingIOError if there is none."""
-        return receive(self.socket) if self.ring is None else self.ring.take()
+    def receive(self) -> list[bytes]:
+        """Return the next frame, cut where its host has left that to us (`offloads`).
+
+        BlockingIOError if nothing has arrived.
+        """
+        frames = receive(self.socket) if self.ring is None else self.ring.take()
+        if len(frames) != 1:
+            self.counts.cut_frames += bool(frames)
+            # Not one that anybody could be given.
+            self.counts.kernel_drops += not frames
+
+        return frames
 
     def push(self) -> bool:
         """Send again what the interface has not taken; return whether it has taken everything."""
@@ -130,7 +142,7 @@ class Port:
         if self.stuck:
             raise BlockingIOError
         if self.ring is None:
-            self.socket.send(frame)
+            send(self.socket, frame)
         else:
             self.ring.put(frame)
 
@@ -179,8 +191,8 @@ class Port:
         # The first answer is that it is gone; behind it is what had arrived before.
         for _ in range(2):
             with suppress(OSError):
-                while self.receive():
-                    self.counts.kernel_drops += 1
+                while True:
+                    self.counts.kernel_drops += len(self.receive())
 
         self.counts.tx_failed += len(self.stuck)
         self.stuck.clear()

@@ -17,11 +17,13 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from emulation.softswitch.daemon.sockets import SOL_PACKET, put_tag_back
+from emulation.softswitch.daemon.offloads import COMPLETE, finished
+from emulation.softswitch.daemon.sockets import MAX_FRAME, SOL_PACKET, put_tag_back
 from emulation.softswitch.native import burst_code as at
 
 # Of the kernel's headers.
 PACKET_RX_RING = 5
+PACKET_COPY_THRESH = 7
 PACKET_VERSION = 10
 PACKET_TX_RING = 13
 PACKET_LOSS = 14
@@ -60,6 +62,8 @@ class Ring:
         frames = [count * block // size for count in blocks]
 
         sock.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
+        # A frame that is longer than its place in the ring is handed over whole, beside it.
+        sock.setsockopt(SOL_PACKET, PACKET_COPY_THRESH, 1)
         # A frame that cannot be sent is skipped, not an end to all sending.
         sock.setsockopt(SOL_PACKET, PACKET_LOSS, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
@@ -77,21 +81,34 @@ class Ring:
         words[at.TX_BASE : at.TX_NEXT] = (start + blocks[0] * block, frames[1], size)
         words[at.TX_MOST] = mtu + ETHERNET_AND_TAG
 
-    def take(self) -> bytes:
-        """Return the next frame, with the VLAN tag that the kernel has taken out put back.
+    def take(self) -> list[bytes]:
+        """Return the next frame, finished (`offloads`), with its VLAN tag put back.
 
-        Raises BlockingIOError if there is none.
+        Several if it has to be cut, none if it cannot be. Raises BlockingIOError if nothing has
+        arrived.
         """
         place = self._place(at.RX_BASE, at.RX_NEXT, at.RX_SIZE)
-        status, _, size, mac, _, _, _, tci, tpid = HEADER.unpack(
+        status, whole, size, mac, _, _, _, tci, tpid = HEADER.unpack(
             ctypes.string_at(place, HEADER.size)
         )
         if not status & at.TP_STATUS_USER:
             raise BlockingIOError
 
-        frame = ctypes.string_at(place + mac, size)
+        # What its host has left to the interface is said right in front of a frame.
+        before = len(COMPLETE)
+        if status & at.TP_STATUS_COPY:
+            received = self._socket.recv(MAX_FRAME)
+        else:
+            # Where the kernel has had no room for the whole, what it has kept is no frame.
+            size = size if size == whole else 0
+            received = ctypes.string_at(place + mac - before, before + size)
+
         self.release()
-        return put_tag_back(frame, status, tci, tpid)
+        if len(received) == before:
+            return []
+
+        frames = finished(received[:before], received[before:])
+        return [put_tag_back(frame, status, tci, tpid) for frame in frames]
 
     def release(self) -> None:
         """Give the next frame back to the kernel."""
@@ -115,7 +132,7 @@ class Ring:
 
         place = self._place(at.TX_BASE, at.TX_NEXT, at.TX_SIZE)
         ctypes.memmove(place + at.TX_HEADER, frame, len(frame))
-        ctypes.c_uint32.from_address(place + at.LEN).value = len(frame)
+        ctypes.c_uint32.from_address(place + at.LEN).value = len(COMPLETE) + len(frame)
         self._set_status(place, at.TP_STATUS_SEND_REQUEST)
         self._advance(at.TX_NEXT, at.TX_FRAMES)
         for number, change in ((at.TX_PACKETS, 1), (at.TX_BYTES, len(frame)), (at.TX_PENDING, 1)):
@@ -152,7 +169,7 @@ class Ring:
             words[at.TX_NEXT] = (int(words[at.TX_NEXT]) - 1) % int(words[at.TX_FRAMES])
             for number, change in (
                 (at.TX_PACKETS, -1),
-                (at.TX_BYTES, -ctypes.c_uint32.from_address(place + at.LEN).value),
+                (at.TX_BYTES, len(COMPLETE) - ctypes.c_uint32.from_address(place + at.LEN).value),
                 (at.TX_FAILED, 1),
             ):
                 words[number] = int(words[number]) + change

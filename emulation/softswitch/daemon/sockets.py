@@ -7,6 +7,7 @@ import fcntl
 import socket
 import struct
 
+from emulation.softswitch.daemon.offloads import COMPLETE, finished
 from emulation.softswitch.errors import SoftswitchError
 
 # Of the kernel's headers: Python's socket module has few of them.
@@ -14,6 +15,7 @@ ETH_P_ALL = 3
 SOL_PACKET = 263
 PACKET_STATISTICS = 6
 PACKET_AUXDATA = 8
+PACKET_VNET_HDR = 15
 PACKET_IGNORE_OUTGOING = 23
 STATUS_VLAN_VALID = 1 << 4
 STATUS_VLAN_TPID_VALID = 1 << 6
@@ -22,7 +24,8 @@ SIOCGIFFLAGS = 0x8913
 IFF_UP = 0x1
 IFF_RUNNING = 0x40
 RECEIVE_BUFFER = 4 << 20
-MAX_FRAME = 1 << 16
+# The longest segment that a host leaves to its interface, with its headers.
+MAX_FRAME = (1 << 16) + 256
 RTMGRP_LINK = 1
 
 
@@ -45,6 +48,8 @@ def open_interface(name: str) -> socket.socket:
         sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         # The kernel takes VLAN tags out of frames and hands them over beside them.
         sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        # In front of every frame then is what its host has left to the interface (`offloads`).
+        sock.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
         _grow(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
         sock.bind((name, ETH_P_ALL))
     except OSError as error:
@@ -69,17 +74,23 @@ def _grow(sock: socket.socket, plain: int, forced: int) -> None:
         sock.setsockopt(socket.SOL_SOCKET, plain, RECEIVE_BUFFER)
 
 
-def receive(sock: socket.socket) -> bytes:
-    """Return the next frame, with the VLAN tag that the kernel has taken out put back.
+def receive(sock: socket.socket) -> list[bytes]:
+    """Return the next frame, finished, with the VLAN tag that the kernel has taken out put back.
 
-    BlockingIOError if none.
+    Several if it has to be cut, none if it cannot be. BlockingIOError if nothing has arrived.
     """
-    frame, auxiliary, _, _ = sock.recvmsg(MAX_FRAME, 64)
+    received, auxiliary, _, _ = sock.recvmsg(MAX_FRAME, 64)
+    frames = finished(received[: len(COMPLETE)], received[len(COMPLETE) :])
     if auxiliary:
         status, _, _, _, _, tci, tpid = AUXDATA.unpack(auxiliary[0][2])
-        return put_tag_back(frame, status, tci, tpid)
+        return [put_tag_back(frame, status, tci, tpid) for frame in frames]
 
-    return frame
+    return frames
+
+
+def send(sock: socket.socket, frame: bytes) -> None:
+    """Send a frame as it is."""
+    sock.send(COMPLETE + frame)
 
 
 def put_tag_back(frame: bytes, status: int, tci: int, tpid: int) -> bytes:

@@ -1,8 +1,9 @@
 """The loop that moves frames from one port's ring to others' rings, in machine code.
 
 It goes as long as all is simple: a frame for one port that sends at once and has room. Anything
-else (a VLAN tag beside the frame, requests, multicast, the CPU port, a full ring) it hands back at
-the point that it has reached, and Python goes on from there.
+else (a VLAN tag beside the frame, a checksum that its host has left to the interface, a frame that
+is longer than its place, requests, multicast, the CPU port, a full ring) it hands back at the point
+that it has reached, and Python goes on from there.
 
     i64 burst(ports, index, of_port, ctx, ingress, egress, state, now_ps, budget, growth, report)
 
@@ -59,9 +60,13 @@ US = 10**6
 # Of the kernel's if_packet.h: struct tpacket2_hdr, and the states of a frame.
 STATUS, LEN, SNAPLEN, MAC = 0, 4, 8, 12
 TP_STATUS_USER = 1
+TP_STATUS_COPY = 1 << 1
+TP_STATUS_CSUMNOTREADY = 1 << 3
 TP_STATUS_VLAN_VALID = 1 << 4
 TP_STATUS_SEND_REQUEST = 1
-TX_HEADER = 32
+# Behind it, and in front of the frame, struct virtio_net_hdr: zeros, because nothing is missing.
+VIRTIO_HEADER = 10
+TX_HEADER = 32 + VIRTIO_HEADER
 
 
 def burst_module() -> str:
@@ -115,8 +120,9 @@ class _Burst:
         whole = self._number(header, LEN, I32)
         length = self._number(header, SNAPLEN, I32)
         is_cut = b.icmp_unsigned("!=", whole, length)
-        has_tag = b.icmp_unsigned("!=", b.and_(status, I32(TP_STATUS_VLAN_VALID)), I32(0))
-        with b.if_then(b.or_(is_cut, has_tag)):
+        odd = I32(TP_STATUS_VLAN_VALID | TP_STATUS_CSUMNOTREADY)
+        is_odd = b.icmp_unsigned("!=", b.and_(status, odd), I32(0))
+        with b.if_then(b.or_(is_cut, is_odd)):
             b.ret(word(ODD))
 
         b.store(b.add(b.load(taken), word(1)), taken)
@@ -225,7 +231,7 @@ class _Burst:
             self._release(header)
 
         place = b.bitcast(b.gep(slot, [word(LEN)]), I32.as_pointer())
-        b.store(b.trunc(size, I32), place)
+        b.store(b.trunc(b.add(size, word(VIRTIO_HEADER)), I32), place)
         status = b.bitcast(slot, I32.as_pointer())
         b.store_atomic(I32(TP_STATUS_SEND_REQUEST), status, "release", 4)
         self._advance(port, TX_NEXT, TX_FRAMES)
