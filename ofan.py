@@ -5,6 +5,7 @@ Each sub-command is imported when it is called.
 
 import importlib
 import os
+import resource
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,8 +36,8 @@ def _without_last_words() -> Iterator[None]:
 with _without_last_words():
     import click
 
-# As shells have it: 2 for wrong usage, 128 + SIGINT.
-# As click has it for bad usage.
+# A run that failed, and, as click has it, bad usage.
+FAILED = 1
 INPUT_ERROR = 2
 # What shells give for a process that SIGINT has ended: 128 + 2.
 INTERRUPTED = 130
@@ -274,6 +275,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words = ": ".join(["interrupted", *map(str, interrupt.args)])
         click.echo(f"ofan: {words}", err=True)
         code = INTERRUPTED
+    # Whatever asks for memory next fails, wherever that is: libraries that draw are large.
+    except (MemoryError, ImportError) as error:
+        if not _is_out_of_memory(error):
+            raise
+
+        click.echo(f"ofan: {_out_of_memory()}", err=True)
+        code = FAILED
     # `ofan ... | head` is no error. Python would flush stdout once more on its way out, into a pipe
     # that nobody reads.
     # As in `ofan ... | head`. Python flushes stdout once more at its end: to where nobody objects.
@@ -282,6 +290,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 0
 
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error means that there is no memory, not even to load a library."""
+    # The loader's own words, of which Python knows nothing further.
+    words = ("failed to map segment", "cannot allocate memory")
+    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
+
+
+def _out_of_memory() -> str:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return "out of memory: this machine has no more"
+
+    return f"out of memory: a process may have {limit >> 20:,} MiB here (ulimit -v); give it more"
 
 
 if __name__ == "__main__":

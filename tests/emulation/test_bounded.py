@@ -8,6 +8,20 @@ from pathlib import Path
 import pytest
 
 LIMIT_BYTES = 3 << 30
+# From the moment on at which something is going to draw, there is 1 MiB more, and that is all.
+NO_ROOM_TO_DRAW = """
+import resource, runpy, sys
+
+def hook(event, words):
+    if event == "import" and words[0] == "matplotlib":
+        pages = int(open("/proc/self/statm").read().split()[0])
+        most = pages * resource.getpagesize() + (1 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+sys.addaudithook(hook)
+sys.argv = sys.argv[1:]
+runpy.run_module("ofan", run_name="__main__", alter_sys=True)
+"""
 RUN = (
     "import resource, runpy, sys;"
     f"resource.setrlimit(resource.RLIMIT_AS, ({LIMIT_BYTES}, {LIMIT_BYTES}));"
@@ -74,3 +88,27 @@ def test_a_capture_that_lies_about_a_block_is_one_line(
     assert "Traceback" not in said and "MemoryError" not in said, said
     # Scapy cuts what a packet lacks, and says so: then there is a packet to tell of.
     assert len(said.strip().splitlines()) <= 4 or "truncated" in said, said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("emulate", "demo", "--policies", "ofan", "--output", "{here}/drawn"),
+        ("compare", "demo", "--policies", "ofan", "--output", "{here}/drawn"),
+        ("sim", "run", "--k", "2", "--policies", "ofan", "--cdf", "{here}/cdf.png"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_memory_to_draw_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
+    # Isolated, as `ofan` runs as root: it would start itself anew otherwise, without the limit.
+    given = [word.format(here=tmp_path) for word in words]
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", NO_ROOM_TO_DRAW, "ofan", *given],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith("ofan: out of memory: a process may")
