@@ -22,6 +22,8 @@ MAGIC = b"ofan cache 2\n"
 HEAD_BYTES = len(MAGIC) + hashlib.sha256().digest_size
 # How many files a folder keeps: those that were used last.
 MOST_FILES = 256
+# numba looks out for indexes beyond arrays if this says so, and asks nothing of code that is kept.
+BOUNDS_CHECKED = "NUMBA_BOUNDSCHECK"
 
 
 class Place(NamedTuple):
@@ -36,6 +38,12 @@ def place(*names: str, own: str | None = None) -> Place:
 
     `own` is a variable that names another base. Where others could write in both there is none.
     """
+    first, *rest = names
+    # Whoever asks for the checks must not get code without them, nor leave any to others.
+    if os.environ.get(BOUNDS_CHECKED, "0") not in ("", "0"):
+        first = f"{first}-checked"
+
+    names = (first, *rest)
     base = os.environ.get(own or "") or os.environ.get("XDG_CACHE_HOME") or _home_cache()
     if base is not None and (found := _folder(Path(base), "ofan", *names)):
         return Place(found)

@@ -72,9 +72,9 @@ def test_a_folder_that_others_may_have_filled_is_refused(
 RUN = "from sim.callbacks import draw_function; print(draw_function().cache_hits)"
 
 
-def run(home: Path) -> str:
+def run(home: Path, **variables: str) -> str:
     """Compile a C function, or load it; return what was said."""
-    environment = {"HOME": str(home), "PATH": os.defpath}
+    environment = {"HOME": str(home), "PATH": os.defpath, **variables}
     done = subprocess.run(
         [sys.executable, "-c", RUN],
         cwd=ROOT,
@@ -84,6 +84,13 @@ def run(home: Path) -> str:
         check=True,
     )
     return done.stdout + done.stderr
+
+
+def test_code_with_bounds_checks_is_kept_apart(tmp_path: Path) -> None:
+    """What is kept without them would not check, and what is kept with them would be slow."""
+    assert [run(tmp_path), run(tmp_path)] == ["0\n", "1\n"]
+    assert [run(tmp_path, NUMBA_BOUNDSCHECK="1") for _ in range(2)] == ["0\n", "1\n"]
+    assert run(tmp_path, NUMBA_BOUNDSCHECK="0") == run(tmp_path) == "1\n"
 
 
 class Trap:
