@@ -247,6 +247,11 @@ class Expressions(Scope):
             inner = self._number(node.left, demand - amount)
             bits = min(demand, inner.bits + amount)
 
+        if not inner.bits:
+            # A container of so many bits would be shifted by its whole width, which LLVM leaves
+            # undefined: it would take the code behind it for code that is never reached.
+            return constant(0)
+
         type_ = container(bits)
         value = self._b.shl(as_type(self._b, inner, type_), ir.Constant(type_, amount))
         return Number(value, bits, inner.is_signed)

@@ -48,6 +48,9 @@ CASES = {
     "a miss": ((7, 6, 0), (7, 6, 9, 0x12, 0x34, 0xFF)),
     "minus minus one, and a product that wraps": ((8, 0, 0), (8, 0, 0, 0x46, 0x34, 1)),
     "a draw from one number": ((9, 0, 42), (9, 42, 42, 0x12, 0x34, 0xFF)),
+    # LLVM leaves undefined what 32 bits of nothing, shifted by 32, are.
+    "zeros in front of as many bits as a machine has": ((12, 0, 5), (12, 1, 5, 0x12, 0x34, 0xFF)),
+    "zeros in front of another number": ((12, 0, 6), (12, 2, 6, 0x12, 0x34, 0xFF)),
     "a hash modulo an empty range": ((10, 0, 1), (10, 0, 1, 0, 0, 0xFF)),
 }
 
