@@ -108,6 +108,10 @@ CREATE TABLE IF NOT EXISTS wanted (
     place INTEGER NOT NULL,
     balancer TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS sums (
+    key TEXT PRIMARY KEY,
+    sum TEXT NOT NULL
+);
 CREATE VIEW IF NOT EXISTS results AS SELECT
     {", ".join(f"json_extract(record, '$.{name}') AS {name}" for name in Record.model_fields)},
     key, model, finished
@@ -264,15 +268,8 @@ class Store:
         # One query a key: SQLite limits how many parameters a query has, and a look-up by primary
         # key costs microseconds.
         with self._errors():
-            rows = [
-                row
-                for key in keys
-                for row in self._database.execute(
-                    "SELECT key, record FROM runs WHERE key = ?", (key,)
-                )
-            ]
-
-            return {key: self.kind.model_validate_json(record) for key, record in rows}
+            rows = [row for key in keys for row in self._kept("WHERE runs.key = ?", key)]
+            return {key: self.kind.model_validate_json(record) for key, _, record in rows}
 
     def add(self, scenario: Scenario, record: Record) -> None:
         """Keep a finished run; one that is there already stays as it is."""
@@ -285,9 +282,13 @@ class Store:
 
         # A transaction a run, so a kill costs the runs under way and no more.
         with self._errors(), self._database:
-            self._database.execute(
+            added = self._database.execute(
                 "INSERT OR IGNORE INTO runs (key, model, scenario, record) VALUES (?, ?, ?, ?)", row
             )
+            if added.rowcount:
+                key, _, scenario_text, record_text = row
+                total = _sum(key, scenario_text, record_text)
+                self._database.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", (key, total))
 
     def want(self, scenarios: Mapping[str, Scenario]) -> None:
         """Remember the order in which a sweep has its runs, finished or not."""
@@ -305,7 +306,7 @@ class Store:
 
     def balancers(self) -> list[str]:
         """Return the load balancers of the sweeps in their order, as people read them."""
-        if not self._has_order():
+        if not self._has("wanted"):
             return []
 
         with self._errors():
@@ -314,24 +315,35 @@ class Store:
             )
             return [balancer for (balancer,) in rows]
 
-    def _has_order(self) -> bool:
-        # Stores of earlier versions have none.
+    def _has(self, table: str) -> bool:
+        # Stores of earlier versions have neither an order nor sums.
         with self._errors():
-            found = self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'wanted'")
+            found = self._database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
             return found.fetchone() is not None
+
+    def _kept(self, which: str, *values: str) -> list[tuple[str, str, str]]:
+        """Return runs' keys, scenarios and records; sqlite3.DatabaseError where they have changed.
+
+        SQLite looks after its pages, and another digit makes as good a page as the right one.
+        """
+        found, joined = ("sum", "LEFT JOIN sums USING (key)") if self._has("sums") else ("NULL", "")
+        query = f"SELECT runs.key, scenario, record, {found} FROM runs {joined} {which}"
+        rows = self._database.execute(query, values).fetchall()
+        for *texts, total in rows:
+            if total is not None and total != _sum(*texts):
+                raise sqlite3.DatabaseError(f"damaged (the run {texts[0][:12]}): {REMEDY}")
+
+        return [(key, scenario, record) for key, scenario, record, _ in rows]
 
     def runs(self) -> list[tuple[Scenario, Record]]:
         """Return all finished runs in the order of the sweeps, else as they finished."""
         ordered = (
-            "LEFT JOIN wanted USING (key) ORDER BY place," if self._has_order() else "ORDER BY"
+            "LEFT JOIN wanted USING (key) ORDER BY place," if self._has("wanted") else "ORDER BY"
         )
         with self._errors():
-            rows = self._database.execute(
-                f"SELECT scenario, record FROM runs {ordered} runs.rowid"
-            ).fetchall()
             return [
                 (Scenario.model_validate_json(scenario), self.kind.model_validate_json(record))
-                for scenario, record in rows
+                for _, scenario, record in self._kept(f"{ordered} runs.rowid")
             ]
 
     @contextmanager
@@ -344,6 +356,11 @@ class Store:
             raise StoreError(
                 f"{self.path}: holds runs of another version of this program"
             ) from None
+
+
+def _sum(*texts: str) -> str:
+    """Return what tells whether one of a run's texts has changed."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def _damage(path: Path, database: sqlite3.Connection) -> str | None:

@@ -241,6 +241,39 @@ def test_a_flipped_byte_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
     assert len(accepted) < len(places) / 2
 
 
+@pytest.mark.parametrize("name", ["cct_ps", "cpu_s"])
+def test_another_digit_in_a_result_is_noticed(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x.sqlite"
+    scenario = Scenario(seed=1)
+    with Store(path) as opened:
+        opened.add(scenario, record_of(scenario))
+        key = run_key(scenario)
+
+    content = path.read_bytes()
+    at = content.index(f'"{name}": '.encode()) + len(name) + 4
+    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    with Store(path, create=False) as opened:
+        for ask in (opened.runs, lambda: opened.find([key])):
+            with pytest.raises(StoreError, match=f"damaged .the run {key[:12]}.: .*recover"):
+                ask()
+
+
+def test_runs_of_before_there_were_sums_are_read_and_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    scenario = Scenario(seed=1)
+    with Store(path) as opened:
+        opened.add(scenario, record_of(scenario))
+        opened._database.execute("DROP TABLE sums")
+        whole = opened.runs()
+
+    with Store(path, create=False) as opened:
+        assert opened.runs() == whole
+    # The same run once more, as another process makes it: not a digit of the first one changes.
+    with Store(path) as opened:
+        opened.add(scenario, record_of(scenario).model_copy(update={"cpu_s": 77.0}))
+        assert opened.runs() == whole
+
+
 def test_a_damaged_store_says_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "x.sqlite"
     with Store(path) as opened:
