@@ -109,7 +109,9 @@ sbom: setup  ## a CycloneDX bill of materials for a release: build/ofan.cdx.json
 
 audit: setup  ## known vulnerabilities of what is locked (asks PyPI; installs pip-audit apart)
 	@$(PY) -m venv build/audit && build/audit/bin/pip install -q pip-audit
-	@build/audit/bin/pip-audit --require-hashes --disable-pip -r requirements.lock -r requirements-shell.lock
+	@# One by one: pip-audit refuses a package that two files name. Strict: unknown is not audited.
+	@for lock in requirements.lock requirements-shell.lock; do \
+		echo "$$lock:"; build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || exit 1; done
 
 clean:  ## remove what setup and runs made
 	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
