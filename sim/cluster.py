@@ -4,7 +4,10 @@ Dask takes a second to import, which most commands do not need, so functions imp
 """
 
 import asyncio
+import fcntl
 import logging
+import os
+import shutil
 import signal
 import socket
 import sys
@@ -12,7 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
-from tempfile import TemporaryDirectory
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.2
 WORKER_SECONDS = 2
+FOLDERS = "ofan-workers-"
+# Whoever has made a folder has locked it long before it is so old.
+MADE_SECONDS = 60
 SCHEMES = ("tcp", "tls", "ws", "wss")
 
 
@@ -63,8 +70,10 @@ def _processes(jobs: int) -> Iterator["Client"]:
 
     with ExitStack() as stack:
         # Dask leaves locks behind where its workers keep what they have no memory for.
-        temporary = TemporaryDirectory(prefix="ofan-workers-", ignore_cleanup_errors=True)
+        _remove_leftovers()
+        temporary = TemporaryDirectory(prefix=FOLDERS, ignore_cleanup_errors=True)
         folder = stack.enter_context(temporary)
+        stack.enter_context(_locked(folder))
         stack.enter_context(dask.config.set(_own_configuration(folder)))
         with _deaf_children():
             cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
@@ -73,6 +82,31 @@ def _processes(jobs: int) -> Iterator["Client"]:
         client = stack.enter_context(Client(cluster, set_as_default=False))
         client.run(say_nothing_of_the_cache)
         yield client
+
+
+@contextmanager
+def _locked(folder: str | Path) -> Iterator[bool]:
+    """Lock a folder as long as this process lives; yield whether nobody else had."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(number)
+
+
+def _remove_leftovers() -> None:
+    """Remove folders of processes that were killed: nobody else will."""
+    for folder in Path(gettempdir()).glob(f"{FOLDERS}*"):
+        # Another of ours may be as quick, and what is another user's is no matter of ours.
+        with suppress(OSError):
+            found = folder.lstat()
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > MADE_SECONDS:
+                with _locked(folder) as is_nobodys:
+                    if is_nobodys:
+                        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _own_configuration(folder: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ import pytest
 from fattree.errors import TrafficError
 from fattree.experiment import Collective, Experiment, Fabric, Scenario
 from fattree.record import Record
-from sim import engine
+from sim import cluster, engine
 from sim.cluster import connected
 from sim.errors import SweepError
 from sim.store import Store
@@ -286,6 +287,30 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     return folder
+
+
+def test_processes_remove_what_killed_ones_have_left_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folders = [tmp_path / f"{cluster.FOLDERS}{name}" for name in ("killed", "running", "new")]
+    killed, running, _ = folders
+    for folder in folders:
+        (folder / "dask-scratch-space").mkdir(parents=True)
+
+    # As if they had been made long ago.
+    for folder in (killed, running):
+        os.utime(folder, (0, 0))
+
+    with cluster._locked(running) as is_ours, cluster.connected(1, None):
+        assert is_ours and not killed.exists()
+        (own,) = set(tmp_path.iterdir()) - set(folders)
+        os.utime(own, (0, 0))
+        # What another process of ours does as it starts leaves this one's folder alone.
+        cluster._remove_leftovers()
+        assert own.exists()
+
+    assert set(tmp_path.iterdir()) == set(folders) - {killed}
 
 
 @pytest.mark.slow
