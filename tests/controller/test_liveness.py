@@ -103,6 +103,19 @@ def test_when_most_links_fall_silent_it_waits_longer_but_not_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
+    ("down", "silent", "is_patient"),
+    [(0, 16, False), (0, 17, True), (2, 15, False), (2, 16, True)],
+)
+def test_half_of_the_living_links_may_die_at_once(down: int, silent: int, is_patient: bool) -> None:
+    probing = Liveness(TREE, MS, 2, down=range(down))
+    beat(probing, frozenset(range(down)))
+    dying = frozenset(range(down, down + silent))
+    found = [beat(probing, frozenset(range(down + silent))) for _ in range(2 * PATIENCE + 1)]
+    last = 2 * PATIENCE if is_patient else 2
+    assert found[: last + 1] == [NOTHING] * last + [LinkChange(down=dying)]
+
+
+@pytest.mark.parametrize(
     "frame",
     [
         b"",

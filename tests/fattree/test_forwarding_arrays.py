@@ -151,6 +151,20 @@ def test_pointers_and_schedules_of_the_paper() -> None:
     assert np.diff(state.first_schedule)[[0, tree.edges]].tolist() == [tree.k, tree.k]
 
 
+@pytest.mark.parametrize(("is_used", "rows"), [(True, K4.k + 1), (False, K4.k)])
+def test_an_edge_below_a_dead_link_has_a_schedule_of_its_own_if_packets_came_that_way(
+    is_used: bool, rows: int
+) -> None:
+    edge, agg = K4.edges - 1, K4.agg(3, 0)
+    to_cores = [K4.first_link(agg) + core for core in range(K4.agg_uplinks)]
+    # Without its cores nothing comes down through the agg: then its dead link below changes
+    # nothing, and the edge goes on with the schedule of its pod.
+    failed = frozenset([K4.first_link(edge), *([] if is_used else to_cores)])
+    state = forwarding(K4, LinkState.without(K4, failed), POLICIES["ofan"], 1)
+    assert np.diff(state.first_schedule)[0] == rows
+    assert schedules_of(state, 0, edge) == [[1]]
+
+
 def test_reshuffled_schedules_are_sixteen_permutations() -> None:
     state = forwarding(FatTree(8), LinkState.without(FatTree(8)), POLICIES["switch_pkt"], 3)
     schedules = schedules_of(state, 0, 9)

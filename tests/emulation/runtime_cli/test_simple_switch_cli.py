@@ -64,6 +64,16 @@ def test_entries_have_handles_and_are_dumped(running: Any) -> None:
             "Invalid table operation (BAD_MATCH_KEY)",
         ),
         ("table_add routes drop 10.0.0.0/33 =>", "Invalid table operation (BAD_MATCH_KEY)"),
+        ("table_delete l2 2147483647", "Invalid table operation (INVALID_HANDLE)"),
+        ("table_delete l2 -2147483648", "Invalid table operation (INVALID_HANDLE)"),
+        (
+            "table_delete l2 2147483648",
+            "Error: an entry must have 32 bits at most, not 2147483648",
+        ),
+        (
+            "table_delete l2 -2147483649",
+            "Error: an entry must have 32 bits at most, not -2147483649",
+        ),
         ("register_write memory 4 1", "Invalid register operation (INVALID_INDEX)"),
         ("register_write memory 0 65536", "Invalid register operation (ERROR)"),
         ("counter_read seen 4", "Invalid counter operation (INVALID_INDEX)"),
@@ -89,6 +99,17 @@ def test_duplicates_and_full_tables_are_refused(running: Any) -> None:
     assert status == 1
     assert said[1] == "Invalid table operation (DUPLICATE_ENTRY)"
     assert said[5] == "Invalid table operation (TABLE_FULL)"
+
+
+def test_bits_behind_a_prefix_do_not_count(running: Any) -> None:
+    status, said = running.script(
+        "table_add routes drop 10.0.1.7/24 =>",
+        "table_add routes drop 10.0.1.9/24 =>",
+        "table_dump routes",
+    )
+    assert status == 1
+    assert said[1] == "Invalid table operation (DUPLICATE_ENTRY)"
+    assert "LPM       0a000100/24" in said[2]
 
 
 def test_the_counter_of_an_entry_is_what_was_written(running: Any) -> None:

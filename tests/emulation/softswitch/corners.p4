@@ -36,6 +36,7 @@ control In(inout headers_t headers, inout metadata_t meta, inout standard_metada
         else if (headers.h.op == 9) { random(headers.h.a, headers.h.b, headers.h.b); }
         else if (headers.h.op == 11) { rates.execute_meter((bit<32>) headers.h.a, headers.h.b); }
         else if (headers.h.op == 12) { headers.h.a = (1w0 ++ (bit<32>) headers.h.b == 33w5) ? 8w1 : 8w2; }
+        else if (headers.h.op == 13) { headers.h.a = (headers.h.sign >> 3) < 0 ? 8w1 : 8w2; }
         else if (headers.h.op == 10) { hash(headers.h.wide, HashAlgorithm.crc16, (bit<16>) headers.h.a, { headers.h.b }, (bit<16>) headers.h.a); }
     }
 }

@@ -51,6 +51,7 @@ CASES = {
     # LLVM leaves undefined what 32 bits of nothing, shifted by 32, are.
     "zeros in front of as many bits as a machine has": ((12, 0, 5), (12, 1, 5, 0x12, 0x34, 0xFF)),
     "zeros in front of another number": ((12, 0, 6), (12, 2, 6, 0x12, 0x34, 0xFF)),
+    "minus one shifted right is minus one": ((13, 0, 0), (13, 1, 0, 0x12, 0x34, 0xFF)),
     "a hash modulo an empty range": ((10, 0, 1), (10, 0, 1, 0, 0, 0xFF)),
 }
 

@@ -109,6 +109,14 @@ def test_chunks_to_one_rank_go_one_after_the_other() -> None:
     assert graph.size.tolist() == [SIZE // 2] * 4
 
 
+@pytest.mark.parametrize("message", [1, 2, 3, 10])
+def test_chunks_carry_all_of_a_message_that_they_do_not_divide(message: int) -> None:
+    graph = pipelined(collective_graph("broadcast", "ring", rows(1, 2), message), 3)
+    # All chunks are equal, and rounded up: together they have room for every byte.
+    assert graph.size.tolist() == [-(-message // 3)] * 3
+    assert message <= graph.size.sum() < message + 3
+
+
 @pytest.mark.parametrize(
     ("matrix", "algorithm", "servers", "message"),
     [
