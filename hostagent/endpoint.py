@@ -245,6 +245,8 @@ class Endpoint:
         self._sending: dict[int, _Sending] = {}
         self._receiving: dict[int, _Receiving] = {}
         self._arriving: set[int] = set()
+        # What receivers have told, and when.
+        self._told: dict[int, tuple[int, int]] = {}
         self._nic = nic
         self._data_free_ps = 0
         self._waits = waits or Waits()
@@ -383,6 +385,7 @@ class Endpoint:
         plan = sending.plan
         sending.started_ps = now_ps
         due_ps = now_ps + plan.phase_ps
+        told, told_ps = self._told.get(plan.destination, (1, NEVER))
         transport.start(
             sending.sender,
             rules=self._rules,
@@ -392,6 +395,9 @@ class Endpoint:
             due_ps=due_ps,
             hops=plan.hops,
             in_turn=plan.in_turn,
+            share=transport.share_at_start(
+                self._rules, told=told, told_ps=told_ps, in_turn=plan.in_turn, now_ps=now_ps
+            ),
         )
 
         if plan.packets == 0:
@@ -471,6 +477,7 @@ class Endpoint:
 
         if self._rules.tells_share:
             share = ack.sacked & MOST_SHARE
+            self._told[sending.plan.destination] = share, now_ps
             transport.heed_share(sender, share, sending.plan.in_turn)
             ack = ack._replace(sacked=ack.sacked >> SHARE_BITS)
 

@@ -49,16 +49,17 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
 
 
 @register_jitable
-def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn):
+def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
     """Make a zeroed record the sender of `packets` packets, a gap apart, due from `due_ps` on.
 
-    What goes `in_turn` is due from then on until all has left: the NIC alone paces it.
+    What goes `in_turn` is due from then on until all has left: the NIC alone paces it. `share` is
+    what the receiver has told of late (`share_at_start`).
     """
     sender.flow = flow
     sender.packets = packets
     sender.gap_ps = gap_ps
-    sender.pace_ps = 0 if in_turn else gap_ps
-    sender.share = 1
+    sender.pace_ps = 0 if in_turn else gap_ps * share
+    sender.share = share
     sender.since_ps = due_ps
     sender.due_ps = due_ps
     sender.first_ps = NEVER
@@ -153,11 +154,24 @@ def set_due(sender):
 
 
 @register_jitable
+def share_at_start(rules, told, told_ps, in_turn, now_ps):
+    """Return the share with which a flow begins: what its receiver has `told` its host of late.
+
+    The chunks of a transfer are one conversation. Began each as if it were alone, then whoever has
+    several senders would be drowned anew by every chunk. What is older than a round trip, and what
+    goes in turn, begins alone.
+    """
+    is_of_late = told_ps != NEVER and now_ps - told_ps <= rules.zero_load_rtt_ps
+    return told if is_of_late and not in_turn else 1
+
+
+@register_jitable
 def heed_share(sender, share, in_turn):
     """Pace a flow as its receiver says, whose link is shared among `share` flows.
 
-    Flows that begin send a round trip long as if they were alone; then the sum of what leaves for
-    one host is what its link carries, and nothing is drowned that only shares a way with them.
+    Flows whose host has heard nothing send a round trip long as if they were alone; then the sum of
+    what leaves for one host is what its link carries, and nothing is drowned that only shares a way
+    with them.
     """
     if share == sender.share:
         return

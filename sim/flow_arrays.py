@@ -51,7 +51,9 @@ def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> F
     # Flows name those that they wait for; turned round, those that wait for each, in their order.
     followers = np.argsort(flows.after, kind="stable")
     waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
-    logged = int(flows.packets.sum()) if rules(scenario).recovery == Recovery.SACK else 0
+    of_hosts = rules(scenario)
+    logged = int(flows.packets.sum()) if of_hosts.recovery == Recovery.SACK else 0
+    told = len(pairs.source) if of_hosts.tells_share else 0
 
     return Flows(
         table=table,
@@ -68,6 +70,8 @@ def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> F
         started_ps=np.full(count, NEVER, dtype=np.int64),
         arrivals=np.zeros(logged, dtype=np.int32),
         is_received=np.zeros(logged, dtype=np.uint8),
+        told=np.zeros(told, dtype=np.int32),
+        told_ps=np.full(told, NEVER, dtype=np.int64),
     )
 
 

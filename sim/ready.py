@@ -36,6 +36,16 @@ def start_flow(world, number, flow, now_ps):
     sender = flows.senders[at(flow)]
     constant = flows.table[at(flow)]
     due_ps = now_ps + constant.phase_ps
+    share = 1
+    if rules.tells_share:
+        share = transport.share_at_start(
+            rules,
+            told=int(flows.told[constant.pair]),
+            told_ps=flows.told_ps[constant.pair],
+            in_turn=constant.in_turn,
+            now_ps=now_ps,
+        )
+
     transport.start(
         sender,
         rules,
@@ -45,6 +55,7 @@ def start_flow(world, number, flow, now_ps):
         due_ps=due_ps,
         hops=int(constant.hops),
         in_turn=constant.in_turn,
+        share=share,
     )
 
     flows.started_ps[flow] = now_ps

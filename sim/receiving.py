@@ -198,6 +198,8 @@ def receive_ack(world, number, packet, now_ps):
     psn, total = numbers_of(world, packet, flow, sender)
     if rules.tells_share:
         share = share_in(np.int64(packet.psn), np.int64(packet.log))
+        flows.told[constant.pair] = share
+        flows.told_ps[constant.pair] = now_ps
         transport.heed_share(sender, share, constant.in_turn)
 
     if world.constants.is_sack:

@@ -323,10 +323,12 @@ class Pointers(NamedTuple):
 class Flows(NamedTuple):
     """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
 
-    `received` and `reported` count packets at the receiver and in ACKs that came back, `waiting`
-    those that no ACK has reported yet, `blocked` the flows that it waits for; `followers` (CSR) are
-    those that wait for it. `outstanding` holds all rings, `arrivals` the packet numbers that SACK's
-    receivers have got, in order of arrival.
+    `received` and `reported` count packets at the receiver and in ACKs that came back,
+    `waiting` those that no ACK has reported yet, `blocked` the flows that it waits for;
+    `followers` (CSR) are those that wait for it. `told` is the share that the receiver of each
+    pair of hosts has told, at `told_ps` (NEVER: nothing yet), both empty where none does.
+    `outstanding` holds all rings, `arrivals` the packet numbers that SACK's receivers have got,
+    in order of arrival.
     """
 
     table: Records
@@ -343,6 +345,8 @@ class Flows(NamedTuple):
     started_ps: Int64
     arrivals: Int32
     is_received: Bytes
+    told: Int32
+    told_ps: Int64
 
 
 class OwnRule(NamedTuple):

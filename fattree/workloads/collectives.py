@@ -39,8 +39,11 @@ def collective_graph(matrix: str, algorithm: str, servers: Int64, size: int) -> 
     return build(servers, size)
 
 
-def of_rounds(rounds: Sequence[Round]) -> Graph:
-    """Return the transfers of rounds, each rank going on when its own last round is over."""
+def of_rounds(rounds: Sequence[Round], *, in_turn: bool = False) -> Graph:
+    """Return the transfers of rounds, each rank going on when its own last round is over.
+
+    `in_turn`: a rank has one partner at a time, also where chunks of several rounds may go.
+    """
     lengths = [len(source) for source, _, _ in rounds]
     refuse_many(sum(lengths))
     graph = transfers(
@@ -48,7 +51,8 @@ def of_rounds(rounds: Sequence[Round]) -> Graph:
         np.concatenate([destination for _, destination, _ in rounds]),
         np.repeat(np.array([size for *_, size in rounds], dtype=np.int64), lengths),
     )
-    return in_rounds(graph, np.repeat(np.arange(len(rounds)), lengths))
+    graph = in_rounds(graph, np.repeat(np.arange(len(rounds)), lengths))
+    return replace(graph, in_turn=in_turn)
 
 
 def ring_rounds(rings: Int64, steps: int, size: int) -> list[Round]:
@@ -91,15 +95,15 @@ def _ring(servers: Int64, size: int) -> Graph:
 def _recursive_all_reduce(servers: Int64, size: int) -> Graph:
     """Halve, then double (Rabenseifner)."""
     halving = halving_rounds(_power_of_two(servers), size)
-    return of_rounds(halving + halving[::-1])
+    return of_rounds(halving + halving[::-1], in_turn=True)
 
 
 def _halving(servers: Int64, size: int) -> Graph:
-    return of_rounds(halving_rounds(_power_of_two(servers), size))
+    return of_rounds(halving_rounds(_power_of_two(servers), size), in_turn=True)
 
 
 def _doubling(servers: Int64, size: int) -> Graph:
-    return of_rounds(halving_rounds(_power_of_two(servers), size)[::-1])
+    return of_rounds(halving_rounds(_power_of_two(servers), size)[::-1], in_turn=True)
 
 
 def _hierarchical_all_reduce(servers: Int64, size: int) -> Graph:
@@ -137,7 +141,7 @@ def _recursive_broadcast(servers: Int64, size: int) -> Graph:
         distance //= 2
         scatter.append((has_it, has_it + distance, -(-size * distance // count)))
 
-    return of_rounds(scatter + halving_rounds(count, size)[::-1])
+    return of_rounds(scatter + halving_rounds(count, size)[::-1], in_turn=True)
 
 
 def _hierarchical_broadcast(servers: Int64, size: int) -> Graph:
@@ -164,7 +168,8 @@ def _recursive_all_to_all(servers: Int64, size: int) -> Graph:
     count = _power_of_two(servers)
     me = np.arange(count)
     steps = range(1, count.bit_length())
-    return of_rounds([(me, me ^ (count >> step), size * count // 2) for step in steps])
+    rounds = [(me, me ^ (count >> step), size * count // 2) for step in steps]
+    return of_rounds(rounds, in_turn=True)
 
 
 def _hierarchical_all_to_all(servers: Int64, size: int) -> Graph:

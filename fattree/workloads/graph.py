@@ -129,6 +129,7 @@ def pipelined(graph: Graph, chunks: int) -> Graph:
         compute_ps=np.zeros(len(node), dtype=np.int64),
         waiting=pairs[0],
         awaited=pairs[1],
+        in_turn=graph.in_turn,
     )
 
 

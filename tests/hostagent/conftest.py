@@ -22,7 +22,7 @@ class Sender:
             blank(PACKET) for _ in range(transport.ring_length(self.rules, packets, gap_ps))
         ]
         self.state: SimpleNamespace = blank(SENDER)
-        transport.start(self.state, self.rules, 7, packets, gap_ps, 0, 6, 0)
+        transport.start(self.state, self.rules, 7, packets, gap_ps, 0, 6, 0, 1)
         labels.start(self.state, self.rules)
 
     def ready_ps(self) -> int:

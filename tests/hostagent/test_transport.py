@@ -1,5 +1,7 @@
 """Pacing, erasure, SACK, timeouts and MSwift (load balancers, "Transport")."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,7 +234,7 @@ def test_mswift_does_not_cut_again_for_what_left_before_the_last_cut(mswift: Sen
 
 def test_mswift_target_is_proportional_to_the_links_of_the_path() -> None:
     sender = Sender(Scenario(transport=Transport(recovery="sack", congestion="mswift")))
-    transport.start(sender.state, sender.rules, 0, 10, GAP_PS, 0, 2, 0)
+    transport.start(sender.state, sender.rules, 0, 10, GAP_PS, 0, 2, 0, 1)
     assert sender.state.target_ps == sender.rules.target_ps // 3
 
 
@@ -303,3 +305,23 @@ def test_a_hole_that_its_second_packet_has_closed_counts(sack: Sender) -> None:
 def test_swift_needs_sack(congestion: Congestion) -> None:
     with pytest.raises(ExperimentError, match=f'"{congestion}" needs transport'):
         rules(Scenario(transport=Transport(congestion=congestion)))
+
+
+def test_what_a_receiver_told_of_late_holds_for_the_next_message() -> None:
+    shared = rules(Scenario())
+    begin = partial(transport.share_at_start, shared, told=3, told_ps=1_000)
+
+    assert begin(in_turn=0, now_ps=1_000 + RTT) == 3
+    assert begin(in_turn=0, now_ps=1_001 + RTT) == 1
+    assert begin(in_turn=1, now_ps=1_000) == 1
+    assert begin(told_ps=NEVER, in_turn=0, now_ps=1_000) == 1
+
+
+def test_a_share_is_the_pace_from_the_first_packet_on() -> None:
+    sender = Sender(Scenario())
+    state = sender.state
+    transport.start(state, sender.rules, 7, 16, GAP_PS, 500, 6, 0, 3)
+
+    assert sender.ready_ps() == 500
+    sender.send(500)
+    assert sender.ready_ps() == 500 + 3 * GAP_PS

@@ -109,6 +109,8 @@ def made(scenario: Scenario, wanted: Any) -> Job:
         steps = over_planes(scenario, steps, planes, tree.hosts)
     job = Job(steps)
     job.shares = shares(job.steps)
+    # A rank has one partner at a time.
+    job.in_turn = wanted.algorithm == "recursive"
     if wanted.matrix == "workload" and wanted.file:
         job.in_turn = json.loads(pl.read_parquet_metadata(wanted.file)["ofan"])["in_turn"]
     return job

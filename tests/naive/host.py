@@ -36,6 +36,8 @@ class Flow:
     packets_per_ack: int = 1
     unanswered: int = 0
     tells_share: bool = False
+    # That of the longest path, zero-load.
+    round_trip_ps: int = 0
 
     @property
     def is_active(self) -> bool:
@@ -66,6 +68,8 @@ class Host:
     free_ps: int = 0
     data_free_ps: int = 0
     incoming: set[int] = field(default_factory=set)
+    # By destination: the share that it has told last, and when.
+    heard: dict[int, tuple[int, int]] = field(default_factory=dict)
     flows: list[Flow] = field(default_factory=list)
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
@@ -76,7 +80,12 @@ class Host:
         flow.started_ps = now_ps
         if not flow.packets:
             flow.sender.pacer.first_ps = now_ps
-        flow.sender.pacer.begin_ps = now_ps + flow.phase_ps
+        pacer = flow.sender.pacer
+        pacer.begin_ps = now_ps + flow.phase_ps
+        # Who has heard from a receiver within a round trip goes on as told, but for what is whole.
+        share, heard_ps = self.heard.get(flow.destination, (1, NEVER))
+        if not pacer.is_whole and heard_ps != NEVER and now_ps - heard_ps <= flow.round_trip_ps:
+            pacer.share = share
 
     def first_ready(self) -> tuple[int, int]:
         """Return the ready time and the number of the flow that may send first.
@@ -195,6 +204,8 @@ class Host:
         return is_new and len(flow.received) == flow.packets
 
     def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
+        if flow.tells_share:
+            self.heard[flow.destination] = packet.share, now_ps
         if flow.done_ps != NEVER:
             return False
         sender, psn, total, held = flow.sender, packet.psn, packet.total, packet.held

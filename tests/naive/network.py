@@ -99,6 +99,7 @@ class Network:
                 compute_ps=message.compute_ps,
                 packets_per_ack=self.scenario.transport.packets_per_ack,
                 tells_share=traffic.tells_shares(self.scenario),
+                round_trip_ps=Wire(self.scenario).zero_load_rtt_ps,
             )
             is_active = traffic.is_active(self.scenario)
             sender.pacer.is_whole = message.is_whole and is_active

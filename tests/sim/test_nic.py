@@ -122,6 +122,30 @@ def test_chunks_and_buckets_do_not_slow_a_collective() -> None:
     assert all(more <= 1.001 * fewer for fewer, more in pairwise(times))
 
 
+def cut_into(chunks: int, algorithm: str) -> Result:
+    """Run an all-reduce of 16 MiB among 16 hosts."""
+    collective = {"matrix": "all_reduce", "message_bytes": 16 * MIB, "algorithm": algorithm}
+    return ended({"fabric": {"k": 4}, "collective": {**collective, "chunks": chunks}})
+
+
+def test_more_chunks_hide_more_of_a_trees_way() -> None:
+    results = [cut_into(chunks, "double_tree") for chunks in (1, 2, 4, 8, 16, 32)]
+
+    assert all(more.cct_ps < fewer.cct_ps for fewer, more in pairwise(results))
+    # A parent has three senders: each chunk goes on as its receiver told the one before.
+    packets = sum(int(result.flows.packets.sum()) for result in results)
+    assert sum(result.record.dropped for result in results) < 0.02 * packets
+
+
+def test_chunks_never_slow_an_exchange_in_pairs() -> None:
+    """Its links are full from the first round on, so that there is little to hide."""
+    whole, *cut = [cut_into(chunks, "recursive").cct_ps for chunks in (1, 2, 4, 8, 16, 32)]
+
+    assert all(times < whole for times in cut)
+    # All chunks but the last one hide the way of the one before: a zero-load RTT for each round.
+    assert max(cut) - min(cut) < 0.015 * whole
+
+
 def test_nics_of_the_virtual_network_are_these(matrix: WriteMatrix) -> None:
     flows = [(0, 9, 0, 8192), (0, 5, 0, 65_536), (4, 9, 0, 65_536), (1, 9, 50_000, 40_960)]
     scenario = Scenario.model_validate(
