@@ -6,10 +6,17 @@ import pytest
 
 from controller.entries import Change
 from controller.fabric_controller import LinkChange, Step
+from tests.dataplane import bmv2_switch
 from tests.dataplane.rig import FabricRig, ack, data, scenario
 
 REINSTALLATIONS = 50
 PLANS = [frozenset({16 + 1}), frozenset({0}), frozenset({16 + 5, 3}), frozenset[int]()]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let BMv2 take its time: here every packet comes out, so that one that does not is late."""
+    monkeypatch.setattr(bmv2_switch, "SILENCE_SECONDS", bmv2_switch.ANSWER_SECONDS)
 
 
 def single_updates(steps: list[Step]) -> Iterator[tuple[int, Change]]:
@@ -35,7 +42,7 @@ OTHERS = ["switch_pkt", "flow", "jsq", "ofan_jsq_start"]
 )
 def test_every_packet_arrives_during_50_reinstallations(policy: str) -> None:
     fabric = FabricRig(scenario(policy))
-    sent = arrived = 0
+    sent = 0
     for number in range(REINSTALLATIONS):
         for switch, change in single_updates(replan(fabric, number)):
             fabric.rigs[switch].session.write((change,))
@@ -43,9 +50,10 @@ def test_every_packet_arrives_during_50_reinstallations(policy: str) -> None:
             hops, frame = fabric.carry(
                 source, (data if sent % 2 else ack)(fabric.tree, source, destination, sent % 2**16)
             )
+            # At once: waiting for each of a thousand lost packets would take hours on BMv2.
+            assert frame is not None and fabric.host_reached(hops) == destination
             sent += 1
-            arrived += frame is not None and fabric.host_reached(hops) == destination
-    assert arrived == sent > 1000
+    assert sent > 1000
     counts = [bench.switch.counts for bench in fabric.rigs]
     assert sum(c.received - c.transmitted for c in counts) == 0
 

@@ -2,6 +2,7 @@
 
 import resource
 import time
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -11,7 +12,11 @@ from emulation.commands.mininet_demo import run_twins
 from emulation.errors import NetworkError, UnsupportedError
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
-from emulation.mininet.limits import refuse_unsupported
+from emulation.mininet.limits import (
+    COMFORTABLE_PACKETS_PER_SECOND,
+    refuse_unsupported,
+    switch_packets_per_second,
+)
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import Scenario
 from fattree.experiment_file import load_experiment
@@ -21,7 +26,11 @@ FILE = Path(__file__).parents[3] / "experiments" / "mininet_k4.toml"
 SCENARIOS = {scenario.policy: scenario for scenario in load_experiment(FILE, []).scenarios()}
 REPETITIONS = 5
 IN_FLIGHT = 8
-MOST_LOAD = 0.6
+# When it comes, when its length is over, and when its link's latency is: packets that come together
+# wake a switch together. Asked for nothing, a process wakes a few times a second.
+MOST_WAKINGS_PER_HOP = 3
+MOST_IDLE_WAKINGS_PER_SECOND = 20
+LOOKS = 40
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +57,41 @@ def test_completion_times_agree_with_virtual_time(policy, tmp_path, record_prope
 
 
 def test_the_shipped_file_leaves_the_machine_room(tmp_path):
+    # Processor time would say how fast this machine is. What the file and our processes decide is
+    # how often packets come, that processes sleep between them, and how often they wake up.
+    assert switch_packets_per_second(SCENARIOS["ofan"]) < COMFORTABLE_PACKETS_PER_SECOND
     with mininet_fabric(SCENARIOS["ofan"], Setup(folder=tmp_path / "ofan")) as fabric:
+        pids = [*fabric.switches.processes.pids.values(), *fabric.agents.pids]
+        assert awake_share(pids) < 0.8
+        before = sum(map(wakings, pids))
         outcome = fabric.run()
-    assert outcome.cpu_seconds / (outcome.end_ps / 1e12) < MOST_LOAD * 2
+        woken = sum(map(wakings, pids)) - before
+    idle = MOST_IDLE_WAKINGS_PER_SECOND * len(pids) * outcome.end_ps / 1e12
+    assert woken < MOST_WAKINGS_PER_HOP * outcome.hops + idle
+
+
+def wakings(pid):
+    """Return how often the threads of a process have slept and woken."""
+    lines = [
+        line
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for line in (task / "status").read_text().splitlines()
+    ]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+
+def awake_share(pids):
+    """Return how much of two seconds the busiest process of an idle network does not sleep."""
+    awake = Counter()
+    for _ in range(LOOKS):
+        time.sleep(2 / LOOKS)
+        awake.update(pid for pid in pids if is_awake(pid))
+    return max(awake.values(), default=0) / LOOKS
+
+
+def is_awake(pid):
+    """Return whether a process runs, or would like to."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
 
 
 @pytest.mark.timeout(300)
