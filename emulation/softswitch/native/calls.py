@@ -12,6 +12,7 @@ from emulation.softswitch import hashes
 from emulation.softswitch.codegen import names
 from emulation.softswitch.native.build import folded, word
 from emulation.softswitch.native.context import words_for
+from emulation.softswitch.native.division_code import LIBRARY_BITS
 from emulation.softswitch.native.forms import (
     constant_of,
     is_name,
@@ -26,6 +27,7 @@ from emulation.softswitch.native.values import (
     I8,
     I32,
     I64,
+    WORD_BITS,
     Number,
     UnsupportedError,
     added,
@@ -105,20 +107,31 @@ class Calls(Frames):
 
     def _quotient(self, node: ast.Call) -> tuple[Number, Number, Any, Any]:
         left, right = (self._number(part) for part in node.args)
-        bits = max(left.signed_bits, right.signed_bits)
+        is_signed = left.is_signed or right.is_signed
+        bits = max(left.bits, right.bits, 1)
+        if is_signed:
+            # The least number by -1 is one more than the greatest: a machine that has no room for
+            # it ends the process.
+            bits = max(left.signed_bits, right.signed_bits) + 1
+
         # Machines divide 64 bits, and LLVM more than 128; what is between is made wider.
-        type_ = container(bits if bits <= 64 else max(bits, 192))
+        is_wide = bits > WORD_BITS
+        type_ = container(max(bits, LIBRARY_BITS + 1) if is_wide else bits)
         one = as_type(self._b, left, type_)
         other = as_type(self._b, right, type_)
         is_zero = self._b.icmp_unsigned("==", other, ir.Constant(type_, 0))
         # By zero it is 0, as BMv2 has it; the machine must not see it.
         safe = self._b.select(is_zero, ir.Constant(type_, 1), other)
-        is_signed = left.is_signed or right.is_signed
-        divide = self._b.sdiv if is_signed else self._b.udiv
-        found = self._b.select(is_zero, ir.Constant(type_, 0), divide(one, safe))
+        if is_wide:
+            divide = self._shared.helpers.wide_division(type_, is_signed)
+            quotient = self._b.call(divide, [one, safe])
+        else:
+            quotient = (self._b.sdiv if is_signed else self._b.udiv)(one, safe)
+
+        found = self._b.select(is_zero, ir.Constant(type_, 0), quotient)
         bits = left.signed_bits + 1 if is_signed else max(left.bits, 1)
 
-        return left, right, Number(found, min(bits, type_.width), is_signed), is_zero
+        return left, right, Number(found, bits, is_signed), is_zero
 
     def _div(self, node: ast.Call, _demand: int | None) -> Number:
         found = self._quotient(node)[2]

@@ -213,8 +213,7 @@ class NativeFunctions:
         data, block = state
         size = len(data)
         if size + self.growth > len(self._out):
-            self.burst_state = self._block()
-        self._out = ctypes.create_string_buffer(2 * size + self.growth)
+            self._out = ctypes.create_string_buffer(2 * size + self.growth)
 
         length = self._egress(self._context, data, size, size, block, port, *metadata, self._out)
         return self.left(length, data, ctypes.addressof(self._out))

@@ -32,7 +32,7 @@ class HashCode(MadeOnce):
 
     def hash_of(self, algorithm: str) -> ir.Function:
         """Return `i64 hash(bytes, size)` of one of v1model's algorithms."""
-        return self._function(
+        function = self._function(
             f"hash_{algorithm}",
             I64,
             [POINTER, I64],
@@ -45,6 +45,10 @@ class HashCode(MadeOnce):
                 "identity": self._identity,
             }[algorithm],
         )
+        # LLVM must not see how the bytes were put together: of wide numbers whose bytes it swaps it
+        # forgot to cut one out before it was an index of a table, and the process ended.
+        function.attributes.add("noinline")
+        return function
 
     def _crc(
         self, builder: Builder, data: Any, size: Any, start: int, type_: ir.IntType, step: Any

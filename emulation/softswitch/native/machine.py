@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,9 @@ SPEED = 2
 # Beyond so many lines LLVM's own way to share registers takes the square of their number: 20 s of
 # processor time for 30,000, which its simple way does in one.
 MOST_LINES = 20_000
+# What a compiler's library has begins so (`__udivti3`): no process need have it, and a call of what
+# is not there goes to address 0.
+LIBRARY_NAME = re.compile(rb"\0(__[a-z]\w{5,})\0")
 PACKAGE = Path(__file__).parent.parent
 
 
@@ -63,7 +67,7 @@ class Code:
 
 
 def object_code(text: str) -> bytes:
-    """Return the object file of a module given as text."""
+    """Return the object file of a module given as text; RuntimeError says why there is none."""
     machine = _machine(SPEED if text.count("\n") <= MOST_LINES else 0)
     module = llvm.parse_assembly(text)
     module.triple = llvm.get_process_triple()
@@ -74,6 +78,9 @@ def object_code(text: str) -> bytes:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     code: bytes = machine.emit_object(module)
+    missing = LIBRARY_NAME.search(code)
+    if missing is not None:
+        raise RuntimeError(f"LLVM calls {missing[1].decode()}, which is not there")
 
     return code
 
