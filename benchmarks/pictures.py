@@ -29,7 +29,7 @@ from sim.report.contents import figure
 from sim.report.drawing import draw as draw_figure
 from sim.report.statements import STATEMENTS
 from sim.report.stored import MadeWith, stored
-from sim.store import model_version
+from sim.sweeps.store import model_version
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "pictures.json"

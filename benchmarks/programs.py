@@ -23,8 +23,8 @@ from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment import BUILT_IN, Collective, Fabric, Scenario
 from fattree.policies import POLICY_SETS
-from sim.engine import prepare, simulate
-from sim.network import build
+from sim.arrays.network import build
+from sim.runs.engine import prepare, simulate
 
 KERNEL = "kernel"
 NATIVE = "P4, native"

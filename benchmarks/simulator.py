@@ -39,8 +39,8 @@ from fattree import traffic
 from fattree.experiment import Collective, Fabric, Scenario
 from fattree.policies import PAPER_POLICIES
 from fattree.units import PS_PER_US
-from sim.engine import prepare, run
 from sim.report.style import colour, label, panel
+from sim.runs.engine import prepare, run
 
 LARGE = ("ofan", "rsq")
 SEEDS = {8: 10, 16: 3, 32: 2, 64: 1}

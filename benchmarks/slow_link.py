@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fattree.experiment import Collective, Degraded, Fabric, Failures, Scenario
 from fattree.policies import POLICIES
-from sim.sweeps import sweep
+from sim.sweeps.sweeping import sweep
 
 BEGIN = "<!-- begin: benchmarks/slow_link.py -->"
 END = "<!-- end: benchmarks/slow_link.py -->"

@@ -23,11 +23,11 @@ from click.testing import CliRunner
 from fattree.policies import PAPER_POLICIES, POLICIES
 from fattree.record import Record
 from ofan import cli
-from sim.engine import run
 from sim.report.figure import grid
 from sim.report.schemes import KIB, MIB, PERMUTATION
-from sim.store import model_version
-from sim.sweeps import simulate
+from sim.runs.engine import run
+from sim.sweeps.store import model_version
+from sim.sweeps.sweeping import simulate
 
 ROOT = Path(__file__).resolve().parent.parent
 TEN = range(1, 11)

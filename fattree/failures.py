@@ -185,8 +185,8 @@ def named_outages(scenario: Scenario) -> tuple[list[Outage], list[Outage]]:
 def loss_thresholds(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]:
     """Return the loss thresholds of links between switches, and of hosts' links.
 
-    The n-th packet on a directed link (as `sim.state` numbers them) is lost where the n-th number
-    of `Stream.LOSS` for that link is below the threshold. Raises AddressError.
+    The n-th packet on a directed link (as `sim.kernels.state` numbers them) is lost where the n-th
+    number of `Stream.LOSS` for that link is below the threshold. Raises AddressError.
     """
     links: dict[int, int] = {}
     hosts: dict[int, int] = {}

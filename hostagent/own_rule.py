@@ -2,7 +2,8 @@
 
 A Python file with the two functions that `hostagent.labels` has for a scheme, and a dataclass of
 integers that every flow has one of. `hostagent.rule_reader` says what may stand in it. Here it is
-plain Python, for agents and the virtual network; `sim.host_rule_code` compiles the same functions.
+plain Python, for agents and the virtual network; `sim.arrays.host_rule_code` compiles the same
+functions.
 """
 
 from ast import Module

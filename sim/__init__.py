@@ -8,11 +8,11 @@ print(result.increase, result.record)
 """
 
 from fattree.experiment import Scenario
-from sim.engine import prepare, run
 from sim.errors import SimulationError, UnfinishedError
-from sim.results import Result
-from sim.run_frames import flow_frame, port_frame
-from sim.sweeps import sweep
+from sim.runs.engine import prepare, run
+from sim.runs.results import Result
+from sim.sweeps.run_frames import flow_frame, port_frame
+from sim.sweeps.sweeping import sweep
 
 __all__ = [
     "Result",

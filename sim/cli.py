@@ -17,8 +17,8 @@ from fattree.experiment_file import load_experiment, parse_experiment
 from fattree.tables import STDOUT, terminal, write_csv
 from fattree.text_file import read_text
 from sim.errors import FailedRunsError, SimulationError, UnfinishedError
-from sim.store import Store
-from sim.tables import (
+from sim.sweeps.store import Store
+from sim.sweeps.tables import (
     LEGEND,
     Runs,
     csv_rows,
@@ -115,7 +115,7 @@ def read_experiment(file: Path | None, settings: Sequence[str]) -> Experiment:
 
 
 def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str) -> None:
-    """Write runs to stdout as a table, or as JSON (`sim.tables.fitting`)."""
+    """Write runs to stdout as a table, or as JSON (`sim.sweeps.tables.fitting`)."""
     if as_json:
         click.echo(json.dumps({**extra, "runs": json_rows(runs)}, indent=2))
         return

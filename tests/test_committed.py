@@ -14,7 +14,7 @@ from benchmarks.pictures import PICTURES, demo, kept, model_of
 from benchmarks.tables import TABLES
 from benchmarks.tables import kept as kept_table
 from sim.report.fresh import again, drawn, kept_runs, stale
-from sim.store import model_version
+from sim.sweeps.store import model_version
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "docs" / name / "data" for name in ("report", "beyond")]

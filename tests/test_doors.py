@@ -223,7 +223,7 @@ def test_compiled_kernels_are_never_taken_from_a_folder_of_somebody_elses(public
     os.chown(theirs, NOBODY, NOBODY)
     (public / "file").touch()
     environment = {**os.environ, "TMPDIR": str(public), "NUMBA_CACHE_DIR": str(public / "file")}
-    script = "from sim.jit import CACHE; print(CACHE.folder, CACHE.note)"
+    script = "from sim.kernels.jit import CACHE; print(CACHE.folder, CACHE.note)"
     said = subprocess.run(
         [sys.executable, "-c", script],
         env=environment,
@@ -361,7 +361,7 @@ def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
         # A host rule is read by a parser of its own first, which takes nothing but arithmetic.
         "hostagent/rule_reader.py",
         # numba's files, after `ofan_cache` has believed them (test_kernel_cache.py).
-        "sim/jit.py",
+        "sim/kernels/jit.py",
         # A user's packets: in a process of their own, as nobody (test_own_packet.py).
         "hostagent/packet_process.py",
     }

@@ -92,7 +92,7 @@ def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
         return
 
     # The simulator's kernels take half a second to import.
-    from sim.network import refuse_unsupported as refuse_kernels  # noqa: PLC0415
+    from sim.arrays.network import refuse_unsupported as refuse_kernels  # noqa: PLC0415
 
     for scenario in experiment.scenarios():
         refuse_kernels(scenario)

@@ -28,7 +28,7 @@ from emulation.virtual.engine import fabric
 from fattree.experiment import Experiment, Scenario
 from fattree.record import Record
 from fattree.units import time_unit
-from sim.cluster import connected
+from sim.sweeps.cluster import connected
 
 VIRTUAL = "virtual"
 # Told how much of the traffic has arrived, from 0 to 1.

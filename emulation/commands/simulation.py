@@ -29,6 +29,7 @@ from fattree.sweep_file import load_sweep
 from fattree.tables import STDOUT
 from hostagent.own_rule import scenario_rule
 from hostagent.rules import refuse_unable_hosts
+from sim.arrays.network import refuse_unsupported
 from sim.cli import (
     THREADS,
     FilePath,
@@ -42,10 +43,9 @@ from sim.cli import (
     show,
     write,
 )
-from sim.engine import prepare
-from sim.network import refuse_unsupported
-from sim.progress import reporting
-from sim.sweeps import Run, flow_file, simulate, sweep
+from sim.runs.engine import prepare
+from sim.sweeps.progress import reporting
+from sim.sweeps.sweeping import Run, flow_file, simulate, sweep
 
 RUN_EXAMPLES = """
 \b

@@ -23,7 +23,7 @@ from hostagent.agent import Channel
 from hostagent.isolation import clean_environment, python_command
 from hostagent.nic import Counts
 from hostagent.own_packet import told
-from sim.store import plain
+from sim.sweeps.store import plain
 
 
 @dataclass(slots=True)

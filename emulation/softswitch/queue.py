@@ -1,10 +1,10 @@
 """The output queue of a port: drop-tail, one rate, exact integer picoseconds.
 
 The switch process and the virtual-time network use this class and nothing else, so that both drop
-and delay alike. The simulator has queues of its own (`sim/queues.py`), records inside compiled
-kernels that know two sizes of packets. This one serves real packets, one by one and of any size:
-limits in packets as BMv2 has them, rates in packets per second, depths for the program's metadata.
-The rules are the same, and the switch imports nothing of the simulator.
+and delay alike. The simulator has queues of its own (`sim/kernels/queues.py`), records inside
+compiled kernels that know two sizes of packets. This one serves real packets, one by one and of any
+size: limits in packets as BMv2 has them, rates in packets per second, depths for the program's
+metadata. The rules are the same, and the switch imports nothing of the simulator.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from fattree.experiment import Scenario
 from fattree.failures import timeline
 from fattree.standstill import patience
 from hostagent.own_packet import scenario_packets
-from sim.programmed import are_compiled
+from sim.programs.programmed import are_compiled
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 

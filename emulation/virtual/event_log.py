@@ -17,11 +17,11 @@ from hostagent.own_packet import OwnFrames, scenario_packets
 from hostagent.packets import AckFrames, DataFrames
 from hostagent.roce import PSN_MASK, SHARE_BITS
 from hostagent.state import Recovery
-from sim.desk import KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
-from sim.frames import LOWEST_MASK
-from sim.programmed import Programmed
-from sim.receiving import share_in
-from sim.state import ACK, ASKS, MARKED, TRIMMED
+from sim.kernels.desk import KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
+from sim.kernels.frames import LOWEST_MASK
+from sim.kernels.receiving import share_in
+from sim.kernels.state import ACK, ASKS, MARKED, TRIMMED
+from sim.programs.programmed import Programmed
 
 LOW_32 = (1 << 32) - 1
 # What of a row's LOG_LENGTH a host has written: class, mark, label.
@@ -62,7 +62,7 @@ class EventLog:
         return self._hash.hexdigest()
 
     def note(self, run: Programmed, rows: NDArray[np.int64]) -> None:
-        """Take in events (rows of `sim.desk`)."""
+        """Take in events (rows of `sim.kernels.desk`)."""
         # As bytes and numbers of Python's, all at once: this loop takes longer than the packets.
         kept = 8 * (rows.shape[1] - LOG_FRAME)
         beginnings = np.ascontiguousarray(rows[:, LOG_FRAME:]).tobytes()

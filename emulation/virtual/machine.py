@@ -12,9 +12,9 @@ from emulation.softswitch.pipeline import Pipeline
 from fattree.draws import Stream, component
 from fattree.experiment import Scenario
 from hostagent.own_packet import scenario_packets
-from sim.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
-from sim.desk import Program
-from sim.programmed import Layout
+from sim.kernels.desk import Program
+from sim.programs.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
+from sim.programs.programmed import Layout
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"

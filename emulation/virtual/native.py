@@ -1,7 +1,8 @@
 """The virtual network at native speed: compiled programs in the windows of the simulator.
 
 The same switches' tables, controller, hosts' rules and bytes as `fabric`, and the same outcome, its
-digest included; what differs is who moves the packets (`sim.programs`, instead of `network`).
+digest included; what differs is who moves the packets (`sim.programs.windows`, instead of
+`network`).
 """
 
 import time
@@ -21,8 +22,8 @@ from emulation.virtual.timed import Compile, TimedRun
 from fattree.experiment import Scenario
 from fattree.topology import FatTree
 from fattree.wecmp import LinkState
-from sim.programmed import Counts
-from sim.results import Result
+from sim.programs.programmed import Counts
+from sim.runs.results import Result
 
 
 class NativeFabric(Control):

@@ -1,7 +1,7 @@
 """A directed link with its output queue, and what is counted there (simulator model, "Model").
 
-The queue is the switch's own (`softswitch.queue`); the simulator's is a second one, `sim.queues`,
-because its kernels know no objects. A test feeds both the same offers.
+The queue is the switch's own (`softswitch.queue`); the simulator's is a second one,
+`sim.kernels.queues`, because its kernels know no objects. A test feeds both the same offers.
 """
 
 from emulation.softswitch.queue import OutputQueue

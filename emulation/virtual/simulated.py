@@ -33,11 +33,12 @@ from fattree import failures, traffic
 from fattree.experiment import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
 from fattree.record import Record
 from hostagent.own_packet import scenario_packets
-from sim import SimulationError, sweeps
-from sim.engine import OnProgress
-from sim.programmed import is_loaded
-from sim.results import Result
-from sim.routing import Phase, forwarding, phases
+from sim import SimulationError
+from sim.arrays.routing import Phase, forwarding, phases
+from sim.programs.programmed import is_loaded
+from sim.runs.engine import OnProgress
+from sim.runs.results import Result
+from sim.sweeps import sweeping as sweeps
 
 # What can be wrong with a program, or with a scenario for it.
 BAD_INPUT = (CompileError, ControllerError, EmulationError, SoftswitchError)
@@ -144,7 +145,7 @@ def simulate(
     """Run one scenario for a sweep: by kernels, or with its program where it has one.
 
     A folder `flows` gets a file with a row for each flow. `programs` are the files of those that
-    need not lie where scenarios say. Raises what `sim.sweeps.simulate` does.
+    need not lie where scenarios say. Raises what `sim.sweeps.sweeping.simulate` does.
     """
     if scenario.program is None:
         return sweeps.simulate(scenario, threads, flows, on_progress)

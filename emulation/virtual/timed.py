@@ -20,10 +20,10 @@ from fattree.units import PS_PER_US
 from hostagent.forms import Beginnings, Forms, beginnings
 from hostagent.own_packet import scenario_packets
 from hostagent.state import NEVER
-from sim.desk import Program
-from sim.programmed import Layout, Observe, Programmed, kept_bytes
-from sim.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED
-from sim.windows import BROKEN, FINISHED, STUCK
+from sim.kernels.desk import Program
+from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED
+from sim.kernels.windows import BROKEN, FINISHED, STUCK
+from sim.programs.programmed import Layout, Observe, Programmed, kept_bytes
 
 # How often progress is told, in zero-load round trips.
 RTTS_A_LEG = 4

@@ -17,8 +17,8 @@ ALWAYS = 2**62
 class Wire:
     """A directed link: its outages, and of 2**32 draws how many lose their packet.
 
-    `number` names its stream of draws, as the simulator numbers links (`sim.state`). `paces` are
-    the shares of its rate that it carries, where it is slow.
+    `number` names its stream of draws, as the simulator numbers links (`sim.kernels.state`).
+    `paces` are the shares of its rate that it carries, where it is slow.
     """
 
     __slots__ = ("_count", "_outages", "_seed", "_stream", "_threshold", "paces")

@@ -19,7 +19,6 @@ from rich.progress import (
 )
 
 from sim.cli import one_line_errors, processors
-from sim.engine import prepare
 from sim.report import files
 from sim.report.contents import BEYOND, EDITIONS, FIGURES, Edition, figure
 from sim.report.drawing import draw
@@ -29,6 +28,7 @@ from sim.report.gather import Progress as Report
 from sim.report.looks import LOOKS
 from sim.report.page import Judged, counts, judge, surroundings
 from sim.report.stored import MadeWith, stored
+from sim.runs.engine import prepare
 
 EXAMPLES = """
 \b

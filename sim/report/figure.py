@@ -21,7 +21,7 @@ from pydantic import Field
 from fattree.experiment import Scenario, Settings
 from fattree.record import Record
 from sim.report.looks import Needs
-from sim.store import plain
+from sim.sweeps.store import plain
 
 T = TypeVar("T")
 Level = Literal["quick", "default", "full"]

@@ -18,12 +18,12 @@ import click
 from fattree.experiment import Scenario
 from fattree.record import Record
 from fattree.shipped import EXPERIMENTS
-from sim.cost import packet_hops
 from sim.report.contents import EDITIONS, figure
 from sim.report.figure import Figure, Measured
 from sim.report.stored import MadeWith, stored
-from sim.store import model_version
-from sim.sweeps import simulate
+from sim.sweeps.cost import packet_hops
+from sim.sweeps.store import model_version
+from sim.sweeps.sweeping import simulate
 
 # What a run costs is no result of it.
 COSTS = {"cpu_s", "max_rss_bytes"}

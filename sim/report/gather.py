@@ -13,13 +13,13 @@ from pathlib import Path
 
 from fattree.experiment import Scenario
 from fattree.record import Record
-from sim import sweeps
-from sim.cluster import connected
-from sim.cost import packet_hops
 from sim.report.claims import Claim, sure
 from sim.report.figure import FEW, Data, Figure, Measured, Preset, Verdict
 from sim.report.looks import LOOKS, more_seeds
-from sim.store import Store, run_key
+from sim.sweeps import sweeping as sweeps
+from sim.sweeps.cluster import connected
+from sim.sweeps.cost import packet_hops
+from sim.sweeps.store import Store, run_key
 
 # Between a permutation of 16 MB on 128 hosts, with 6 million packet-hops, and their all-to-all of
 # 1 MB, with 50 million.

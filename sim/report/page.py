@@ -23,7 +23,7 @@ from sim.report.drawing import Drawn, smaller
 from sim.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
 from sim.report.looks import ERROR, LEVEL, LOOKS
 from sim.report.stored import MadeWith
-from sim.store import model_version
+from sim.sweeps.store import model_version
 
 LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
 MIME = "data:image/svg+xml,"

@@ -13,7 +13,7 @@ from fattree.record import Record
 from fattree.text_file import read_bytes
 from sim.errors import StoreError
 from sim.report.figure import Data, Figure, Measured, Preset, dotted, nested, settings_of
-from sim.store import plain
+from sim.sweeps.store import plain
 
 # Beside the data: what it was made with, which no row of it says.
 MADE_WITH = "made_with.json"

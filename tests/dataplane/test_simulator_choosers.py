@@ -13,8 +13,8 @@ from fattree.addressing import link_name
 from fattree.groups import NONE
 from fattree.policies import POLICIES, Chooser
 from fattree.topology import FatTree
-from sim import lb
-from sim.network import build
+from sim.arrays.network import build
+from sim.kernels import lb
 from tests.dataplane.rig import Rig, ack, controller_of, data, need_our_draws, rig, scenario
 
 SCHEMES = list(

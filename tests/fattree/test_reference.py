@@ -20,7 +20,7 @@ from fattree.meanings import MEANINGS, NETWORKS, ONLY_ON, UNITS
 from fattree.policies import POLICIES
 from fattree.reference import page, rows, schema, unit
 from fattree.shipped import EXPERIMENTS
-from sim.network import build
+from sim.arrays.network import build
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -11,7 +11,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from sim.jit import KERNEL_MODULES
+from sim.kernels.jit import KERNEL_MODULES
 from tests.mutants.checkout import ROOT
 from tests.mutants.mutations import Mutant, mutants
 
@@ -22,7 +22,7 @@ DECLARATIONS = (
     "sim/figures/",
     "sim/report/",
     "sim/cli.py",
-    "sim/progress.py",
+    "sim/sweeps/progress.py",
     "fattree/policies.py",
 )
 # A mutant of a kernel costs as much as several others, so one in so many of them is in the sample.

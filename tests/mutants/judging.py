@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from sim.jit import KERNEL_MODULES
+from sim.kernels.jit import KERNEL_MODULES
 from tests.mutants.checkout import NOTHING, PASSED, ROOT, Checkout, digest
 from tests.mutants.faults import Fault
 from tests.mutants.measured import Measured, Measurements, file_of, kernels

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim.jit import KERNEL_MODULES
+from sim.kernels.jit import KERNEL_MODULES
 from tests.mutants.faults import package_of
 
 ROOMS = {

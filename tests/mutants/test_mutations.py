@@ -90,7 +90,7 @@ def test_near_tests_come_first_and_each_once() -> None:
 
 
 def test_near_tests_of_kernels_run_them_as_plain_python() -> None:
-    first, few, compiled, *_ = stages(ROOT, "sim/windows.py")
+    first, few, compiled, *_ = stages(ROOT, "sim/kernels/windows.py")
     assert "tests/sim/test_windows.py" in first.files
     assert few.files == FEW
     assert compiled.files == (NAIVE,)

@@ -18,7 +18,7 @@ from fattree.experiment import Collective, Fabric, HostRule, LoadBalancer, Scena
 from hostagent.own_rule import own_rule
 from hostagent.rules import rules
 from hostagent.state import SENDER, blank
-from sim.host_rule_code import RULES, compiled
+from sim.arrays.host_rule_code import RULES, compiled
 from tests.parity.scenarios import HORIZON_PS, scenarios
 from tests.parity.test_virtual_equals_simulator import FAILING, assert_same
 from tests.test_docs_your_own import RULE

@@ -20,7 +20,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from fattree.sections.hosts import Congestion
-from sim.results import Ports
+from sim.runs.results import Ports
 from tests import naive
 from tests.naive.host import Flow
 from tests.naive.nscc import NsccWindow

@@ -22,7 +22,7 @@ from fattree.experiment import (
     Transport,
 )
 from fattree.policies import POLICIES
-from sim.run_frames import flow_frame, port_frame
+from sim.sweeps.run_frames import flow_frame, port_frame
 from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING
 
 SMALL = Collective(message_bytes=24 * 4096)

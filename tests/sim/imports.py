@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from sim.jit import ROOT
+from sim.kernels.jit import ROOT
 
 PACKAGES = ("fattree", "hostagent", "sim")
 
 
 def import_closure(module: str) -> set[str]:
-    """Return a module ("sim/windows.py") and all that it imports of ours, directly or not.
+    """Return a module ("sim/kernels/windows.py") and all that it imports of ours, directly or not.
 
     Packages' `__init__` are left out where only a module of theirs is imported.
     """

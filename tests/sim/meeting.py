@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fattree.experiment import Scenario
 from fattree.record import Record
-from sim import engine
+from sim.runs import engine
 
 WORKERS = 2
 PATIENCE_S = 300

@@ -8,7 +8,7 @@ import pytest
 from fattree.errors import PhysicsError
 from fattree.experiment import Scenario
 from sim import run
-from sim.accounts import arrived, handled, refuse_impossible
+from sim.sweeps.accounts import arrived, handled, refuse_impossible
 
 RESULT = run(Scenario.model_validate({"policy": "ofan", "fabric": {"k": 4}}))
 

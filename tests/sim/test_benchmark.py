@@ -11,7 +11,7 @@ import pytest
 
 from fattree import traffic
 from fattree.experiment import Collective, Fabric, Scenario
-from sim.engine import run
+from sim.runs.engine import run
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "simulator.py"
 PERMUTATION = Scenario(

@@ -24,10 +24,11 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from fattree.topology import SWITCH_LAYERS
-from sim import Result, UnfinishedError, engine, run
-from sim.network import build
-from sim.results import Ports, by_layer
-from sim.state import World
+from sim import Result, UnfinishedError, run
+from sim.arrays.network import build
+from sim.kernels.state import World
+from sim.runs import engine
+from sim.runs.results import Ports, by_layer
 
 BOUND_PS = 17_056_940
 SMALL = Fabric(k=4)
@@ -71,7 +72,7 @@ def test_samples_and_a_tight_pool_change_nothing(
     scenario = Scenario(policy=policy, fabric=SMALL, collective=SHORT)
     plain = run(scenario)
     assert statistics(run(scenario, sample_ps=12_345)) == statistics(plain)
-    monkeypatch.setattr("sim.network._likely_chunks", lambda *_: 0)
+    monkeypatch.setattr("sim.arrays.network._likely_chunks", lambda *_: 0)
     assert statistics(run(scenario)) == statistics(plain)
 
 

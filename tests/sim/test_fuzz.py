@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ofan import main
-from sim import engine
 from sim.errors import UnfinishedError
+from sim.runs import engine
 
 MATRIX = """Nodes 16
 Connections 4

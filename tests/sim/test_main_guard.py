@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.main_guard import is_guarded
+from sim.sweeps.main_guard import is_guarded
 
 SWEEP = """\
 from sim import Scenario, sweep

@@ -12,10 +12,10 @@ from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scena
 from fattree.policies import POLICIES
 from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
 from hostagent.state import NEVER
-from sim.lb.hashing import label_hash, product
-from sim.network import build
-from sim.state import SPARE
-from sim.wiring import grown
+from sim.arrays.network import build
+from sim.arrays.wiring import grown
+from sim.kernels.lb.hashing import label_hash, product
+from sim.kernels.state import SPARE
 
 
 @pytest.mark.parametrize("k", [2, 4, 8])

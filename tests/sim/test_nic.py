@@ -15,7 +15,7 @@ from fattree.workloads.goal import goal_graph
 from fattree.workloads.goal_file import read_goal
 from hostagent.build import endpoints
 from sim import run
-from sim.results import Result
+from sim.runs.results import Result
 
 SLOT_PS = Scenario().slot_ps
 MIB = 1 << 20

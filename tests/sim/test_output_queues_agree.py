@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from emulation.softswitch.queue import OutputQueue
 from fattree.experiment import Fabric, Scenario
-from sim.network import build
-from sim.queues import offer, settle
-from sim.state import ACK, DATA
+from sim.arrays.network import build
+from sim.kernels.queues import offer, settle
+from sim.kernels.state import ACK, DATA
 
 offers = st.lists(st.tuples(st.integers(0, 100_000), st.booleans()), min_size=1, max_size=120)
 

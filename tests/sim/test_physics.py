@@ -9,7 +9,7 @@ from fattree.errors import FabricError
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES, LabelRule
 from sim import run
-from sim.accounts import refuse_impossible
+from sim.sweeps.accounts import refuse_impossible
 
 MATRICES = (
     "permutation",

@@ -9,9 +9,10 @@ from rich.progress import Progress, TextColumn
 from fattree.errors import PhysicsError
 from fattree.experiment import Collective, Fabric, Scenario
 from fattree.record import Record
-from sim import engine, run, sweep
+from sim import run, sweep
 from sim.errors import FailedRunsError
-from sim.progress import Bar, Lines, duration
+from sim.runs import engine
+from sim.sweeps.progress import Bar, Lines, duration
 
 
 class Clock:

@@ -6,7 +6,7 @@ import pytest
 from fattree.experiment import Collective, Fabric, Scenario
 from fattree.topology import SWITCH_LAYERS, FatTree
 from sim import Result, run
-from sim.results import by_layer
+from sim.runs.results import by_layer
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pytest
 
 from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.record import Record, described
-from sim import store as module
 from sim.errors import StoreError
-from sim.store import SCHEMA, Store, run_key
-from sim.tables import fitting, results_table
+from sim.sweeps import store as module
+from sim.sweeps.store import SCHEMA, Store, run_key
+from sim.sweeps.tables import fitting, results_table
 from tests.sim.imports import import_closure
 
 NEVER = Failures(convergence_rtt=math.inf)
@@ -164,7 +164,7 @@ def test_the_model_is_its_code(old: str, new: str, is_same: bool) -> None:
 
 def test_the_model_is_all_that_a_run_imports() -> None:
     kept = {str(path.relative_to(module.ROOT)) for path in module.model_files()}
-    assert import_closure("sim/engine.py") - kept == {"fattree/record.py"}
+    assert import_closure("sim/runs/engine.py") - kept == {"fattree/record.py"}
 
 
 def test_the_key_depends_on_the_content_of_a_traffic_file(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_store_is_made_as_a_whole_or_not_at_all(tmp_path: Path, first: int) ->
 # SQLite asks before each thing that it does.
 KILLED = """
 import os, signal, sqlite3
-from sim import store
+from sim.sweeps import store
 
 connect, steps = sqlite3.connect, []
 

@@ -24,11 +24,12 @@ import pytest
 from fattree.errors import TrafficError
 from fattree.experiment import Collective, Experiment, Fabric, Scenario
 from fattree.record import Record
-from sim import cluster, engine
-from sim.cluster import connected
 from sim.errors import SweepError
-from sim.store import Store
-from sim.sweeps import sweep
+from sim.runs import engine
+from sim.sweeps import cluster
+from sim.sweeps.cluster import connected
+from sim.sweeps.store import Store
+from sim.sweeps.sweeping import sweep
 from tests.sim.meeting import WORKERS, run_together
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,7 +140,7 @@ def test_progress_counts_what_was_there(tmp_path: Path) -> None:
 def test_a_scheduler_that_is_not_there_is_one_line(
     address: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sim.cluster.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("sim.sweeps.cluster.CONNECT_SECONDS", 0.5)
     with pytest.raises(SweepError) as error:
         sweep(scenarios(1), scheduler=address)
     assert str(error.value).startswith(f"no Dask scheduler at {why}")
@@ -172,7 +173,7 @@ def test_our_own_processes_take_nothing_of_the_users_configuration(
 
 
 def test_what_answers_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sim.cluster.CONNECT_SECONDS", 0.7)
+    monkeypatch.setattr("sim.sweeps.cluster.CONNECT_SECONDS", 0.7)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         Thread(target=greet, args=(listener,), daemon=True).start()
         with pytest.raises(SweepError, match="what answers there is none"):
@@ -361,7 +362,7 @@ def test_a_scheduler_and_two_workers_in_other_processes_run_it(
 ) -> None:
     # The scheduler chooses its port and says so when it listens: one chosen here might be taken by
     # then, and a machine that is busy with other tests is no reason to give up.
-    monkeypatch.setattr("sim.cluster.CONNECT_SECONDS", PATIENCE_S)
+    monkeypatch.setattr("sim.sweeps.cluster.CONNECT_SECONDS", PATIENCE_S)
     file, dask = tmp_path / "scheduler.json", (sys.executable, "-m", "dask")
     here = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
     scheduler = (*dask, "scheduler", *here, "--port", "0", "--scheduler-file", str(file))

@@ -1,5 +1,5 @@
-"""Sorting a window's keys, and what the choosers of `sim.lb` promise over many packets (appendix
-F).
+"""Sorting a window's keys, and what the choosers of `sim.kernels.lb` promise over many packets
+(appendix F).
 """
 
 from types import SimpleNamespace
@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fattree.experiment import Collective, Fabric, Failures, LoadBalancer, Scenario
-from sim import lb
-from sim.network import Network, build
-from sim.state import ACK, DATA
-from sim.switches import TIME_BITS, insertion_sort, scatter
+from sim.arrays.network import Network, build
+from sim.kernels import lb
+from sim.kernels.state import ACK, DATA
+from sim.kernels.switches import TIME_BITS, insertion_sort, scatter
 
 WINDOW_PS = 500_640
 

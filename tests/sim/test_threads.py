@@ -16,10 +16,10 @@ from fattree.experiment import (
     Transport,
 )
 from fattree.policies import POLICIES
-from sim import network
-from sim.engine import run
+from sim.arrays import network
 from sim.errors import UnfinishedError
-from sim.results import Result
+from sim.runs.engine import run
+from sim.runs.results import Result
 
 SMALL = Collective(message_bytes=24 * 4096)
 

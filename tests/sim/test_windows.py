@@ -7,10 +7,10 @@ import pytest
 
 from fattree.experiment import Collective, Fabric, Scenario
 from hostagent.state import NEVER
-from sim.engine import advanced
-from sim.network import Network, build
-from sim.state import CHUNK, CLOCK, LIVE, MISDELIVERED, SPARE, UNSERVED, Records, World
-from sim.windows import REACHED, STUCK, chunks_needed, through_windows
+from sim.arrays.network import Network, build
+from sim.kernels.state import CHUNK, CLOCK, LIVE, MISDELIVERED, SPARE, UNSERVED, Records, World
+from sim.kernels.windows import REACHED, STUCK, chunks_needed, through_windows
+from sim.runs.engine import advanced
 
 SLOW_GBPS = 10
 

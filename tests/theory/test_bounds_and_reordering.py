@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from fattree.bounds import Timing, data_only_packets, plain_sum_ps
 from fattree.experiment import Collective, Fabric, Packets, Scenario
 from sim import run, theory
-from sim.engine import advanced
-from sim.network import build
+from sim.arrays.network import build
+from sim.runs.engine import advanced
 
 DEFAULT = Scenario()
 ALL_TO_ALL = Scenario(collective=Collective(matrix="all_to_all"))

@@ -11,7 +11,7 @@ import pytest
 
 from fattree.experiment import Collective, Fabric, LoadBalancer, Scenario, Transport
 from fattree.sections.hosts import Congestion
-from sim.engine import run
+from sim.runs.engine import run
 
 SEEDS = (1, 2, 3)
 

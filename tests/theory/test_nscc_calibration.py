@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fattree.experiment import Collective, Fabric, LoadBalancer, Scenario, Transport
-from sim.engine import run
+from sim.runs.engine import run
 
 MESSAGE = 64 << 20
 

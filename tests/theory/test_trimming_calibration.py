@@ -6,7 +6,7 @@ docs/transport.md has the figures.
 import pytest
 
 from fattree.experiment import Collective, Fabric, Scenario, Transport
-from sim.engine import run
+from sim.runs.engine import run
 
 MESSAGE = 8 << 20
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
-from sim.engine import advanced, run
-from sim.network import Network, build
+from sim.arrays.network import Network, build
 from sim.report.figure import Measured
+from sim.runs.engine import advanced, run
 
 # After 20 packets a flow that is paced 5 % slower is a whole gap behind all others; a congestion
 # control, which the appendix expects to undo the anchoring, takes steps of that size.

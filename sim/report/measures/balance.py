@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment import Collective, Scenario
-from sim.engine import run
-from sim.network import build
+from sim.arrays.network import build
 from sim.report.figure import Measured
-from sim.results import Result, by_layer
+from sim.runs.engine import run
+from sim.runs.results import Result, by_layer
 
 Int64 = NDArray[np.int64]
 

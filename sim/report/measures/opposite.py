@@ -6,9 +6,9 @@ Appendix B iterates 1,000 times and takes the minimum, to see how tight its boun
 import numpy as np
 
 from fattree.experiment import Scenario
-from sim.engine import advanced, run
-from sim.network import build
+from sim.arrays.network import build
 from sim.report.figure import Measured
+from sim.runs.engine import advanced, run
 
 # Ten blocks are the appendix's 1,000. A block is one row of the report: each run alone would be a
 # row that nobody looks at but for its minimum.

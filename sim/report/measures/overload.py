@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
 from fattree.topology import FatTree
-from sim.engine import run
 from sim.report.figure import Measured
-from sim.results import by_layer
+from sim.runs.engine import run
+from sim.runs.results import by_layer
 
 # Inter-switch layers; an edge's link to a host carries what the host is sent, however it came.
 STAGES = ("E>A", "A>C", "C>A", "A>E")

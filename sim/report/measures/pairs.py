@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment import Scenario
-from sim.engine import advanced, run
-from sim.network import build
-from sim.queues import following
+from sim.arrays.network import build
+from sim.kernels.queues import following
+from sim.kernels.state import ACK, World
 from sim.report.figure import Measured
-from sim.state import ACK, World
+from sim.runs.engine import advanced, run
 
 Int64 = NDArray[np.int64]
 

@@ -11,9 +11,9 @@ from fattree.bounds import Timing
 from fattree.experiment import Scenario
 from fattree.flows import Flows
 from fattree.topology import FatTree
-from sim.engine import run
 from sim.report.figure import Measured
-from sim.results import Result
+from sim.runs.engine import run
+from sim.runs.results import Result
 from sim.theory import sent_ps
 
 # No simple part of a packet's slot of 41,780 ps: samples fall on all phases of periodic flows.

@@ -13,8 +13,8 @@ from fattree.experiment import Collective, Experiment, Fabric, HostRule, OwnHost
 from fattree.experiment_file import load_experiment, parse_experiment
 from fattree.experiment_writer import experiment_toml
 from fattree.sweep_file import load_sweep
-from sim.store import run_key
-from sim.sweeps import sweep
+from sim.sweeps.store import run_key
+from sim.sweeps.sweeping import sweep
 from tests.test_docs_your_own import RULE
 
 SMALL = ("--k", "4", "--message-bytes", "16KiB")

@@ -11,7 +11,7 @@ import ofan
 import p4src
 from emulation.commands import simulation
 from fattree.experiment import BUILT_IN, Scenario
-from sim.store import run_key
+from sim.sweeps.store import run_key
 
 SMALL = ("--k", "4", "--message-bytes", "32KiB")
 SWEEP = """

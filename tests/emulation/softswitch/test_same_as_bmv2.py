@@ -173,7 +173,7 @@ def collect(sockets: dict[int, socket.socket], sent: Sent, wait_s: float) -> Non
     ports = {sock: port for port, sock in sockets.items()}
     while readable := select.select(list(ports), [], [], wait_s)[0]:
         for sock in readable:
-            sent[ports[sock]].append(receive(sock))
+            sent[ports[sock]].extend(receive(sock))
 
 
 def counted(sent: Sent, is_free: bool) -> Counter[tuple[str, bytes]]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from emulation.softswitch.pipeline import Pipeline
-from sim.desk import Program
-from sim.programmed import Layout
+from sim.kernels.desk import Program
+from sim.programs.programmed import Layout
 
 WORD = ctypes.c_int64
 INGRESS = ctypes.CFUNCTYPE(WORD, *[WORD] * 8)

@@ -15,7 +15,7 @@ from fattree.errors import ExperimentError
 from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
 from fattree.topology import FatTree
 from fattree.units import PS_PER_US
-from sim.network import build
+from sim.arrays.network import build
 
 LINK = "agg0_0-core0_0"
 PROBING = Controller(detection="probe", probe_interval_us=1, probe_misses=3)

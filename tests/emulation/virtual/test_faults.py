@@ -23,7 +23,7 @@ from fattree.failures import cut_off
 from fattree.topology import FatTree
 from fattree.units import NS_PER_SECOND
 from fattree.wecmp import LinkState
-from sim.store import Store
+from sim.sweeps.store import Store
 
 EXPERIMENT = """
 name = "faults"

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from fattree.experiment import Scenario
 from fattree.policies import POLICIES
 from ofan import cli
-from sim.cost import packet_hops
 from sim.report.claims import CLAIMS
 from sim.report.contents import BEYOND, EDITIONS, FIGURES, Edition, figure
 from sim.report.figure import (
@@ -32,6 +31,7 @@ from sim.report.figure import (
 from sim.report.gather import batches, first_look
 from sim.report.page import embedded
 from sim.report.style import LOOK
+from sim.sweeps.cost import packet_hops
 
 TINY = ("--quick", "--figure", "timeline", "--figure", "invariant", "--jobs", "1")
 

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from fattree.experiment import Scenario
-from sim.cost import packet_hops
 from sim.report import schemes
 from sim.report.figure import Data, Figure, Preset, Verdict, grid
 from sim.report.gather import Machines, batches, collect, compute, first_look, priority
 from sim.report.statistics import Estimate
+from sim.sweeps.cost import packet_hops
 
 SMALL = {"name": "small", "fabric__k": 4, "collective__message_bytes": 8192}
 LARGE = {"name": "large", "collective__matrix": "all_to_all", "collective__message_bytes": 1 << 20}

@@ -1,0 +1,152 @@
+"""Hosts and flows as arrays: who sends to whom, when, and the hashes of it."""
+
+from functools import cache
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree import traffic
+from fattree.addressing import host_ip
+from fattree.experiment import Scenario
+from fattree.flows import Flows as Traffic
+from fattree.flows import offsets, path_links
+from fattree.topology import FatTree
+from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
+from hostagent.rules import rules
+from hostagent.state import NEVER, PACKET, SENDER, Recovery
+from hostagent.transport import ring_length
+from sim.arrays.routing import Pairs
+from sim.kernels.state import (
+    FLOW,
+    HOST,
+    Flows,
+    Int64,
+    Pointers,
+    Records,
+    records,
+)
+
+UInt32 = NDArray[np.uint32]
+
+
+def hosts_of(tree: FatTree, flows: Traffic) -> Records:
+    """Return the hosts, with room for the flows that each sends."""
+    hosts = records(tree.hosts, HOST)
+    hosts.ready_ps = NEVER
+    # Data come first, as if an ACK had just been sent.
+    hosts.last_was_ack = 1
+    hosts.timer_ps = NEVER
+    is_sent = flows.packets > 0
+    for first, kind in (("heap_first", is_sent), ("timer_first", ~is_sent)):
+        hosts[first] = offsets(np.bincount(flows.source[kind], minlength=tree.hosts))[:-1]
+
+    return hosts
+
+
+def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> Flows:
+    """Return the flows, of which none has begun."""
+    count = len(flows)
+    table = _flow_table(scenario, flows, gaps, pairs)
+    # Flows name those that they wait for; turned round, those that wait for each, in their order.
+    followers = np.argsort(flows.after, kind="stable")
+    waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
+    of_hosts = rules(scenario)
+    logged = int(flows.packets.sum()) if of_hosts.recovery == Recovery.SACK else 0
+    told = len(pairs.source) if of_hosts.tells_share else 0
+
+    return Flows(
+        table=table,
+        senders=records(count, SENDER),
+        outstanding=records(int(table.ring_length.sum()), PACKET),
+        ready_ps=np.full(count, NEVER, dtype=np.int64),
+        place=np.zeros(count, dtype=np.int32),
+        received=np.zeros(count, dtype=np.int32),
+        reported=np.zeros(count, dtype=np.int32),
+        waiting=np.zeros(count, dtype=np.int32),
+        blocked=np.diff(flows.after_offset).astype(np.int32),
+        follower_offset=offsets(np.bincount(flows.after, minlength=count)),
+        followers=waiting[followers],
+        started_ps=np.full(count, NEVER, dtype=np.int64),
+        arrivals=np.zeros(logged, dtype=np.int32),
+        is_received=np.zeros(logged, dtype=np.uint8),
+        told=np.zeros(told, dtype=np.int32),
+        told_ps=np.full(told, NEVER, dtype=np.int64),
+    )
+
+
+def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> Records:
+    tree = scenario.tree
+    table = records(len(flows), FLOW)
+    table.source = flows.source
+    table.destination = flows.destination
+    table.packets = flows.packets
+    table.source_pod, table.source_edge, table.source_index = _coordinates(tree, flows.source)
+    table.pod, table.edge, table.index = _coordinates(tree, flows.destination)
+    table.hops = path_links(tree, flows)
+    table.gap_ps = gaps
+    table.phase_ps = traffic.phases(scenario, flows, gaps)
+    table.compute_ps = flows.compute_ps
+    table.in_turn = flows.in_turn if scenario.is_shared_actively else 0
+    table.pair = pairs.of_flow
+    table.hash_data, table.hash_ack = _flow_hashes(tree, flows)
+    table.ring_length = _ring_lengths(scenario, flows.packets, gaps)
+    table.ring = offsets(table.ring_length)[:-1]
+    table.log = offsets(flows.packets)[:-1]
+
+    return table
+
+
+def _coordinates(tree: FatTree, hosts: Int64) -> tuple[Int64, Int64, Int64]:
+    edge, index = np.divmod(hosts, tree.hosts_per_edge)
+    pod, position = np.divmod(edge, tree.edges_per_pod)
+    return pod, position, index
+
+
+def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:
+    # An all-to-all has millions of flows and few kinds.
+    shared = rules(scenario)
+    kinds, of_flow = np.unique(np.stack([packets, gaps]), axis=1, return_inverse=True)
+    lengths = [ring_length(shared, *kind) for kind in kinds.T.tolist()]
+
+    return np.array(lengths, dtype=np.int64)[of_flow.ravel()]
+
+
+def _five_tuple_hash(source: int, destination: int, label: int) -> int:
+    """Return the CRC of a five-tuple, field after field as in `ecmp.p4`."""
+    addresses = source.to_bytes(4, "big") + destination.to_bytes(4, "big") + bytes([UDP_PROTOCOL])
+    return crc32(addresses + label.to_bytes(2, "big") + ROCE_PORT.to_bytes(2, "big"))
+
+
+def _flow_hashes(tree: FatTree, flows: Traffic) -> tuple[UInt32, UInt32]:
+    """Return the hash of every flow's data packets and of its ACKs, at label 0.
+
+    CRCs are affine: crc(a, b) = crc(a, 0) ^ crc(0, b) ^ crc(0, 0), so hosts are enough, not pairs.
+    """
+    nothing = _five_tuple_hash(0, 0, 0)
+    ips = [host_ip(tree, host) for host in range(tree.hosts)]
+    as_source = np.array([_five_tuple_hash(ip, 0, 0) for ip in ips], dtype=np.uint32)
+    as_destination = np.array([_five_tuple_hash(0, ip, 0) ^ nothing for ip in ips], dtype=np.uint32)
+    data = as_source[flows.source] ^ as_destination[flows.destination]
+
+    return data, as_source[flows.destination] ^ as_destination[flows.source]
+
+
+@cache
+def label_hashes() -> tuple[UInt32, UInt32]:
+    """Return what the low and the high byte of a label add to the hash, shape (256,) each."""
+    nothing = _five_tuple_hash(0, 0, 0)
+    low, high = (
+        [_five_tuple_hash(0, 0, byte << shift) ^ nothing for byte in range(256)] for shift in (0, 8)
+    )
+    return np.array(low, dtype=np.uint32), np.array(high, dtype=np.uint32)
+
+
+def pointers_of(cells: int, pairs: Pairs) -> Pointers:
+    """Return the pointers of switches (cells) and of pairs of hosts, all at their start."""
+    return Pointers(
+        cells=np.zeros(cells, dtype=np.int32),
+        orders=np.zeros(cells, dtype=np.uint8),
+        wraps=np.zeros(cells, dtype=np.uint8),
+        host_cells=np.zeros((len(pairs.source), 2), dtype=np.int32),
+    )

@@ -1,0 +1,330 @@
+"""From a scenario to the arrays that kernels run on."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+
+from fattree import traffic
+from fattree.errors import ExperimentError
+from fattree.experiment import Scenario
+from fattree.failures import Timeline, timeline
+from fattree.flows import Flows as Traffic
+from fattree.rates import rho_max
+from fattree.topology import Level
+from fattree.wecmp import LinkState
+from hostagent.rules import refuse_unable_hosts, rules
+from hostagent.state import NEVER, Recovery, Rules
+from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of
+from sim.arrays.host_rule_code import compiled
+from sim.arrays.routing import Pairs, forwarding, phases, routes_of, waypoint_routes
+from sim.arrays.wiring import (
+    grown,
+    inputs_of,
+    links_of,
+    place_lists,
+    place_losses,
+    place_outages,
+    place_paces,
+    placed_switches,
+    switches_of,
+)
+from sim.kernels.state import (
+    CHUNK,
+    COUNTERS,
+    LEDGER,
+    SPARE,
+    UNFINISHED,
+    Constants,
+    Flows,
+    OwnRule,
+    Records,
+    Routes,
+    World,
+    records,
+)
+
+# The time within a window has 20 bits in a key (`sim.kernels.switches`). A shorter window is always
+# right.
+LONGEST_WINDOW_PS = 1 << 20
+
+
+class Epoch(NamedTuple):
+    """From `time_ps` on, these routes hold."""
+
+    time_ps: int
+    routes: Routes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """What a run needs: the world at time 0, and the routes in order, the first from time 0 on."""
+
+    scenario: Scenario
+    flows: Traffic
+    world: World
+    routes: tuple[Epoch, ...]
+    events: Timeline
+
+
+def build(scenario: Scenario) -> Network:
+    """Return the arrays of a scenario.
+
+    Raises FabricError where it asks for what cannot be built.
+    """
+    refuse_unsupported(scenario)
+    flows = traffic.flows(scenario)
+    events = timeline(scenario, flows)
+    pairs = Pairs.of(scenario.tree, flows)
+    states = list(phases(scenario, events))
+    tables = [forwarding(scenario, phase) for phase in states]
+    # Pointers stay when routes change, so a switch has cells for the most groups that it ever has.
+    groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
+    epochs = tuple(
+        Epoch(phase.time_ps, routes_of(scenario, table, phase.routed, pairs))
+        for table, phase in zip(tables, states, strict=True)
+    )
+
+    rate = _rate(scenario, flows, events)
+    world = _world(
+        scenario,
+        flows,
+        events,
+        pairs,
+        rate=rate,
+        constants=_constants(scenario, traffic.nic(scenario, rate)),
+        switches=switches_of(scenario, tables[0], groups),
+        cells=int(2 * groups.sum()),
+    )
+    return Network(
+        scenario,
+        flows,
+        world,
+        routes=epochs,
+        events=events,
+    )
+
+
+def build_for_program(scenario: Scenario) -> Network:
+    """Return the arrays of a scenario whose switches run a program: hosts, links, and no choices.
+
+    Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
+    FabricError.
+    """
+    flows = traffic.flows(scenario)
+    events = timeline(scenario, flows)
+    pairs = Pairs.of(scenario.tree, flows)
+    # A packet's departure is an event at its switch, so only the link's latency lies between two.
+    rate = _rate(scenario, flows, events)
+    constants = _constants(scenario, traffic.nic(scenario, rate))
+    constants = constants._replace(window_ps=min(*scenario.latencies_ps, LONGEST_WINDOW_PS))
+    switches = placed_switches(scenario.tree)
+    links = LinkState.without(scenario.tree, events.first_routes, events.first_slow)
+    routes = waypoint_routes(scenario, flows, links)
+
+    return Network(
+        scenario,
+        flows,
+        _world(
+            scenario,
+            flows,
+            events,
+            pairs,
+            rate=rate,
+            constants=constants,
+            switches=switches,
+            cells=0,
+        ),
+        routes=(Epoch(0, routes),),
+        events=events,
+    )
+
+
+def refuse_unsupported(scenario: Scenario) -> None:
+    """Raise ExperimentError for what hosts or the kernels do not do.
+
+    Kernels have no P4, and no controller that has to find out about links by itself: here, routes
+    follow every change of a link after G.
+    """
+    refuse_unable_hosts(scenario)
+    if scenario.program is not None:
+        raise ExperimentError(
+            "program: the kernels run no P4 (ofan sim run --program, emulation.virtual.simulated)"
+        )
+
+    controller = scenario.controller
+    if controller.detection != "announced":
+        raise ExperimentError(
+            f'controller.detection = "{controller.detection}": the simulator knows "announced" only'
+        )
+
+    if controller.damping_half_life_us is not None:
+        raise ExperimentError(
+            "controller.damping_half_life_us: the simulator damps no flaps "
+            "(--network virtual or mininet)"
+        )
+
+
+def _world(
+    scenario: Scenario,
+    flows: Traffic,
+    events: Timeline,
+    pairs: "Pairs",
+    *,
+    rate: Fraction,
+    constants: Constants,
+    switches: Records,
+    cells: int,
+) -> World:
+    tree = scenario.tree
+    counters = np.zeros(COUNTERS, dtype=np.int64)
+    counters[UNFINISHED] = len(flows)
+
+    # A list for each port, each host's link and each host's ACKs, with a chunk to begin with.
+    ports = tree.first_port(tree.switches)
+    links = links_of(tree, constants.lanes)
+    lists = len(links) + tree.hosts
+    pool = grown(None, lists + _likely_chunks(scenario, flows, lists), counters)
+    counters[SPARE] -= lists
+    hosts = hosts_of(tree, flows)
+    ledgers = records(len(links), LEDGER)
+    place_losses(scenario, ledgers)
+    place_lists(pool, links, hosts, ports)
+    low, high = label_hashes()
+    shared = rules(scenario)
+
+    columns = flows_of(scenario, flows, traffic.gaps(scenario, flows, rate), pairs)
+
+    return World(
+        constants=constants,
+        rules=shared,
+        own=_own_rule(scenario, shared, columns),
+        pool=pool,
+        links=links,
+        ledgers=ledgers,
+        inputs=inputs_of(tree),
+        outages=place_outages(tree, events, links, ledgers),
+        paces=place_paces(scenario, ledgers),
+        switches=switches,
+        hosts=hosts,
+        heap=np.zeros(int((flows.packets > 0).sum()), dtype=np.int32),
+        timers=np.zeros(int((flows.packets == 0).sum()), dtype=np.int32),
+        flows=columns,
+        pointers=pointers_of(cells, pairs),
+        hash_low=low,
+        hash_high=high,
+        counters=counters,
+    )
+
+
+def _rate(scenario: Scenario, flows: Traffic, events: Timeline) -> Fraction:
+    """Return the share of line rate at which hosts send."""
+    # Hosts know the failures there are at the start; timed ones do not change their pace.
+    links = LinkState.without(scenario.tree, events.down_at_start)
+    return rho_max(scenario.tree, links, flows, scenario.speeds)
+
+
+def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
+    """Return the scenario's host rule, if it has one, compiled; raises ExperimentError."""
+    rule = scenario.host_rule
+    if rule is None:
+        return OwnRule(0, 0, 0, 0, 0, 0, 0, memory=np.zeros(0, dtype=np.uint8))
+
+    made = compiled(rule.text, rule.file)
+    head = len(shared) * 8
+    memory = np.zeros(head + len(flows.senders) * made.state.itemsize, dtype=np.uint8)
+    memory[:head].view(np.int64)[:] = shared
+    memory[head:].view(made.state)[:] = made.first
+    at = memory.ctypes.data
+
+    return OwnRule(
+        next_label=made.next_label.address,
+        on_ack=made.on_ack.address,
+        states_at=at + head,
+        state_bytes=made.state.itemsize,
+        senders_at=flows.senders.ctypes.data,
+        packets_at=flows.outstanding.ctypes.data,
+        rules_at=at,
+        memory=memory,
+    )
+
+
+def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
+    tree = scenario.tree
+    gap = scenario.packets.gap_bytes
+    size = scenario.threshold_bytes
+    data_ps = _by_level(scenario, scenario.data_bytes)
+    ack_ps = _by_level(scenario, scenario.ack_bytes)
+    # The shortest packet on one hop: nothing that is handled in a window arrives in it.
+    hops_ps = map(sum, zip(scenario.latencies_ps, map(min, data_ps, ack_ps), strict=True))
+    percent = scenario.ecn_percent
+    # Percentages are decimals: exact in fractions, so that thresholds do not depend on rounding. A
+    # queue reaches a bin at its threshold, hence the ceiling; it is marked above, hence the floor.
+    thresholds = [
+        ceil(size * Fraction(str(part)) / 100) for part in scenario.load_balancer.bins_percent
+    ]
+
+    return Constants(
+        hosts_per_edge=tree.hosts_per_edge,
+        edges_per_pod=tree.edges_per_pod,
+        pods_per_plane=tree.pods_per_plane,
+        edge_uplinks=tree.edge_uplinks,
+        agg_uplinks=tree.agg_uplinks,
+        edge_agg_links=tree.edge_agg_links,
+        agg_core_links=tree.agg_core_links,
+        first_agg=tree.first_agg,
+        first_core=tree.first_core,
+        edge_ports=len(tree.ports(0)),
+        agg_ports=len(tree.ports(tree.first_agg)),
+        ports=tree.first_port(tree.switches),
+        lanes=tree.first_port(tree.switches) + tree.hosts if scenario.transport.trimming else 0,
+        switches=tree.switches,
+        hosts=tree.hosts,
+        machines=tree.machines,
+        latency_ps=scenario.latencies_ps,
+        window_ps=min(*hops_ps, LONGEST_WINDOW_PS),
+        data_bytes=scenario.data_bytes,
+        data_ps=data_ps,
+        data_slot_ps=_by_level(scenario, scenario.data_bytes + gap),
+        ack_bytes=scenario.ack_bytes,
+        ack_ps=ack_ps,
+        ack_slot_ps=_by_level(scenario, scenario.ack_bytes + gap),
+        nic_data_ps=nic.data_ps,
+        nic_ack_ps=nic.ack_ps,
+        nic_between_ps=nic.between_ps,
+        capacity=scenario.fabric.queue_bytes,
+        ecn_bytes=NEVER if percent is None else floor(size * Fraction(str(percent)) / 100),
+        threshold_1=thresholds[0],
+        threshold_2=thresholds[1],
+        threshold_3=thresholds[2],
+        chooser=int(scenario.scheme.chooser),
+        seed=scenario.seed,
+        is_sack=int(rules(scenario).recovery == Recovery.SACK),
+        is_stale=int(scenario.load_balancer.queue_staleness_ns > 0),
+        is_shared=int(scenario.load_balancer.rr_pointer == "shared"),
+        is_lossy=int(bool(scenario.failures.losses)),
+        is_slowed=int(bool(scenario.failures.degraded)),
+    )
+
+
+def _by_level(scenario: Scenario, size: int) -> tuple[int, int, int]:
+    """Return how long so many bytes hold a link of each level."""
+    return (
+        scenario.tx_ps(size, Level.HOST),
+        scenario.tx_ps(size, Level.EDGE_AGG),
+        scenario.tx_ps(size, Level.AGG_CORE),
+    )
+
+
+def _likely_chunks(scenario: Scenario, flows: Traffic, lists: int) -> int:
+    """Return enough chunks for what is usually under way and a window's reserve.
+
+    The pool grows if that is not enough.
+    """
+    # Data and ACKs of a BDP for each sender, unless the messages are shorter; room that is not used
+    # costs address space only.
+    senders = len(np.unique(flows.source))
+    waiting = min(int(flows.packets.sum()), 2 * senders * scenario.bdp_packets)
+    return 4 * waiting // CHUNK + 2 * min(lists, 4 * waiting)

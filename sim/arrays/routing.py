@@ -1,0 +1,199 @@
+"""Routes as arrays, and when they change: groups, schedules, Host DR's waypoints."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.experiment import Scenario
+from fattree.failures import RouteChange, Timeline
+from fattree.flows import Flows as Traffic
+from fattree.forwarding import Forwarding, scenario_forwarding
+from fattree.local_repair import repaired
+from fattree.policies import Chooser
+from fattree.southbound import agg_bundles, core_bundles
+from fattree.topology import FatTree
+from fattree.waypoints import starts, waypoints
+from fattree.wecmp import LinkState
+from sim.kernels.state import (
+    Int64,
+    Routes,
+)
+
+# These compare uplinks, so they look weights up; to the others a schedule's repetitions are enough.
+WEIGHED = (Chooser.SHORTEST, Chooser.BINNED, Chooser.ROTATION_SHORTEST_START)
+
+
+def waypoint_routes(scenario: Scenario, flows: Traffic, links: LinkState) -> Routes:
+    """Return the routes of Host DR's hosts for a state of the links; of other schemes, none."""
+    row, start, offset, steps = _waypoints(scenario, links, Pairs.of(scenario.tree, flows))
+    empty = np.zeros(0, dtype=np.int64)
+
+    return Routes(
+        groups=empty.astype(np.int32),
+        first_group=empty,
+        group_schedule=empty,
+        group_start=np.zeros((0, 2), dtype=np.int32),
+        schedule_offset=empty,
+        slots=empty.astype(np.uint8),
+        weights=np.zeros((0, scenario.tree.most_uplinks), dtype=np.uint8),
+        waypoint_row=row,
+        waypoint_start=start,
+        waypoint_offset=offset,
+        waypoints=steps,
+        agg_members=np.zeros((0, 1), dtype=np.uint8),
+        agg_counts=empty.astype(np.int32),
+        core_members=np.zeros((0, 1), dtype=np.uint8),
+        core_counts=empty.astype(np.int32),
+    )
+
+
+class Phase(NamedTuple):
+    """From `time_ps` on switches route for the state `routed`.
+
+    With local repair they leave their own links that are not `up`.
+    """
+
+    time_ps: int
+    routed: LinkState
+    up: LinkState
+
+
+def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
+    """Yield the states of the links that switches route for, in order."""
+    tree = scenario.tree
+    is_local = scenario.failures.local_repair
+    routed = RouteChange(0, events.first_routes, events.first_slow)
+    failed = frozenset[int]()
+    route_changes = {change.time_ps: change for change in events.routes}
+    # Without local repair a link's state changes no route before G has passed.
+    link_changes = {change.time_ps: change for change in events.changes} if is_local else {}
+
+    for time_ps in sorted({0, *route_changes, *link_changes}):
+        routed = route_changes.get(time_ps, routed)
+        if time_ps in link_changes:
+            failed = failed - link_changes[time_ps].up | link_changes[time_ps].down
+
+        yield Phase(
+            time_ps,
+            LinkState.without(tree, routed.failed, routed.slow),
+            LinkState.without(tree, failed),
+        )
+
+
+def forwarding(scenario: Scenario, phase: Phase) -> Forwarding:
+    """Return what switches do from a phase's time on."""
+    table = scenario_forwarding(scenario, phase.routed)
+    return repaired(table, phase.up) if scenario.failures.local_repair else table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """The distinct (source, destination) hosts, which own Host DR's pointers, and flows' pairs."""
+
+    source: Int64
+    destination: Int64
+    of_flow: Int64
+
+    @classmethod
+    def of(cls, tree: FatTree, flows: Traffic) -> "Pairs":
+        keys, of_flow = np.unique(
+            flows.source * tree.hosts + flows.destination, return_inverse=True
+        )
+        return cls(*np.divmod(keys, tree.hosts), of_flow)
+
+
+def routes_of(scenario: Scenario, table: Forwarding, links: LinkState, pairs: Pairs) -> Routes:
+    """Return what switches and Host DR's hosts choose from."""
+    tree = scenario.tree
+    switch = np.repeat(np.arange(tree.first_core), np.diff(table.first_group))
+    row, start, offset, steps = _waypoints(scenario, links, pairs)
+    below_aggs = agg_bundles(tree, links)
+    below_cores = core_bundles(tree, links)
+
+    return Routes(
+        groups=np.concatenate([table.edge_group.ravel(), table.agg_group.ravel()]),
+        first_group=table.first_group,
+        # From a switch's own numbers to those of all switches.
+        group_schedule=table.first_schedule[switch] + table.group_schedule,
+        group_start=table.group_start,
+        schedule_offset=table.schedule_offset,
+        slots=table.slots,
+        weights=_schedule_weights(table),
+        waypoint_row=row,
+        waypoint_start=start,
+        waypoint_offset=offset,
+        waypoints=steps,
+        agg_members=below_aggs.members,
+        agg_counts=below_aggs.counts,
+        core_members=below_cores.members,
+        core_counts=below_cores.counts,
+    )
+
+
+def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:
+    """Return how often each uplink occurs in each schedule, (schedules, most uplinks of a switch).
+
+    That is its weight: schedules are interleaved from weights. Empty if nobody asks.
+    """
+    uplinks = table.tree.most_uplinks
+    count = len(table.schedule_offset) - 1
+    if table.policy.chooser not in WEIGHED:
+        return np.zeros((0, uplinks), dtype=np.uint8)
+
+    schedule = np.repeat(np.arange(count), np.diff(table.schedule_offset))
+    weights = np.bincount(schedule * uplinks + table.slots, minlength=count * uplinks)
+    return weights.reshape(count, uplinks).astype(np.uint8)
+
+
+def _waypoints(
+    scenario: Scenario, links: LinkState, pairs: Pairs
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Int64, NDArray[np.uint8]]:
+    """Return every pair's rows of waypoints and the starts of its pointers, and the rows (CSR).
+
+    Both have a column for data and one for ACKs, whose way is another one: uplinks that have failed
+    are an edge's own.
+    """
+    tree = scenario.tree
+    if scenario.scheme.chooser is not Chooser.WAYPOINT:
+        nothing = np.zeros(0, dtype=np.int32)
+        return (
+            nothing.reshape(0, 2),
+            nothing.reshape(0, 2),
+            np.zeros(1, dtype=np.int64),
+            np.zeros((0, 2), dtype=np.uint8),
+        )
+
+    here = pairs.source // tree.hosts_per_edge
+    there = pairs.destination // tree.hosts_per_edge
+    both = np.stack(
+        [_canonical(tree, links, here, there), _canonical(tree, links, there, here)], axis=1
+    )
+    keys, found = np.unique(both, return_inverse=True)
+    row = found.reshape(both.shape)
+    ways = waypoints(tree, links, *np.divmod(keys, tree.edges))
+    length = np.diff(ways.offset)[row]
+    data, _ = starts(scenario.seed, pairs.source, pairs.destination, length[:, 0])
+    _, ack = starts(scenario.seed, pairs.destination, pairs.source, length[:, 1])
+
+    return (
+        row.astype(np.int32),
+        np.stack([data, ack], axis=1).astype(np.int32),
+        ways.offset,
+        ways.steps,
+    )
+
+
+def _canonical(tree: FatTree, links: LinkState, here: Int64, there: Int64) -> Int64:
+    """Return here * edges + there.
+
+    Where all links are whole, one pair stands for all of its kind, as the steps are the same.
+    """
+    if not links.is_whole:
+        return here * tree.edges + there
+
+    same_pod = here // tree.edges_per_pod == there // tree.edges_per_pod
+    kind = np.where(here == there, 0, np.where(same_pod, 1, tree.edges - 1))
+    return kind.astype(np.int64)

@@ -1,0 +1,249 @@
+"""Links and switches as arrays: ports, lists of packets, outages, rates."""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.draws import Stream, component, mix
+from fattree.experiment import Scenario
+from fattree.failures import Timeline, loss_thresholds
+from fattree.flows import offsets
+from fattree.forwarding import Forwarding
+from fattree.groups import LEVELS
+from fattree.slow_links import FULL, paces
+from fattree.topology import FatTree, Level, Tier
+from hostagent.state import NEVER
+from sim.kernels.state import (
+    CHUNK,
+    CHUNK_BITS,
+    HEADER,
+    LINK,
+    SPARE,
+    SWITCH,
+    TRANSIT,
+    Int64,
+    Pool,
+    Records,
+    records,
+)
+
+
+def links_of(tree: FatTree, lanes: int) -> Records:
+    """Return all links, up and empty, and as many lanes behind them where there are any."""
+    links = records(lanes + tree.first_port(tree.switches) + tree.hosts, LINK)
+    links.down_ps = NEVER
+    return links
+
+
+def inputs_of(tree: FatTree) -> NDArray[np.int32]:
+    """Return the link that arrives at each (switch, port), flat like the links."""
+    # A link's two ends are each other's input; at an edge's lower ports hosts' links arrive.
+    ports = tree.first_port(tree.switches)
+    inputs = np.empty(ports, dtype=np.int32)
+    lower, upper = _ends(tree)
+    inputs[lower] = upper
+    inputs[upper] = lower
+    edge = np.arange(tree.edges)[:, None]
+    index = np.arange(tree.hosts_per_edge)
+    inputs[edge * len(tree.ports(0)) + index] = ports + edge * tree.hosts_per_edge + index
+
+    return inputs
+
+
+def _ends(tree: FatTree) -> tuple[Int64, Int64]:
+    """Return the lower and the upper port, as links, of every inter-switch link."""
+    # By `fattree.topology`'s numbers; a test asks the tree itself.
+    first_agg = tree.first_port(tree.first_agg)
+    agg_ports = len(tree.ports(tree.first_agg))
+    edge, uplink = np.divmod(np.arange(tree.edge_links), tree.edge_uplinks)
+    pod, position = np.divmod(edge, tree.edges_per_pod)
+    above, parallel = np.divmod(uplink, tree.edge_agg_links)
+    agg = pod * tree.aggs_per_pod + above
+    lower = [edge * len(tree.ports(0)) + tree.hosts_per_edge + uplink]
+    upper = [first_agg + agg * agg_ports + position * tree.edge_agg_links + parallel]
+
+    if tree.cores:
+        agg, uplink = np.divmod(np.arange(tree.aggs * tree.agg_uplinks), tree.agg_uplinks)
+        pod, position = np.divmod(agg, tree.aggs_per_pod)
+        index, parallel = np.divmod(uplink, tree.agg_core_links)
+        plane, below = np.divmod(pod, tree.pods_per_plane)
+        core = (plane * tree.aggs_per_pod + position) * tree.cores_per_agg + index
+        lower.append(first_agg + agg * agg_ports + tree.downlinks(tree.first_agg) + uplink)
+        first_core, core_ports = tree.first_port(tree.first_core), tree.downlinks(tree.first_core)
+        upper.append(first_core + core * core_ports + below * tree.agg_core_links + parallel)
+
+    return np.concatenate(lower), np.concatenate(upper)
+
+
+def placed_switches(tree: FatTree) -> Records:
+    """Return the switches with their tier, place and ports."""
+    switches = records(tree.switches, SWITCH)
+    firsts = (0, tree.first_agg, tree.first_core, tree.switches)
+    sizes = (tree.edges_per_pod, tree.aggs_per_pod, tree.cores_per_agg)
+    for tier, size, (first, end) in zip(Tier, sizes, pairwise(firsts), strict=True):
+        # Switches of a tier are alike.
+        own = switches[first:end].view(np.recarray)
+        number = np.arange(end - first)
+        own.tier = tier
+        own.pod, own.position = np.divmod(number, max(size, 1))
+        if tier is Tier.CORE:
+            # The first below it: its ports lead to the pods of its plane.
+            own.pod = own.pod // tree.aggs_per_pod * tree.pods_per_plane
+
+        own.ports = len(tree.ports(first))
+        own.south = tree.downlinks(first)
+        own.first_port = tree.first_port(first) + number * len(tree.ports(first))
+
+    return switches
+
+
+def switches_of(scenario: Scenario, table: Forwarding, groups: Int64) -> Records:
+    """Return the switches with the places of their groups, pointers and hash."""
+    tree = scenario.tree
+    switches = placed_switches(tree)
+    widths = np.repeat(
+        [table.edge_group.shape[1], table.agg_group.shape[1]], [tree.edges, tree.aggs]
+    )
+    switches.row[: tree.first_core] = offsets(widths)[:-1]
+    switches.level = np.array([*map(LEVELS.index, table.columns), 0])[switches.tier]
+    switches.cells[: tree.first_core] = offsets(2 * groups)[:-1]
+    # Odd, so that multiplying is one to one: no two hashes become equal (decision 12).
+    number = np.arange(tree.switches)
+    switches.multiplier = mix(scenario.seed, component(Stream.MULTIPLIER, 0), number) | 1
+
+    return switches
+
+
+def place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Records) -> Int64:
+    """Return all (down, up) times, a row of them for each link, and point both directions there.
+
+    A row ends with NEVER, where `sim.kernels.queues.is_lost` stops.
+    """
+    rows: dict[tuple[int, ...], list[list[int]]] = {}
+    for change in events.changes:
+        for link in change.up:
+            rows[_of_link(tree, link)][-1][1] = change.time_ps
+
+        for link in change.down:
+            rows.setdefault(_of_link(tree, link), []).append([change.time_ps, NEVER])
+
+    for host, down_ps, up_ps in events.hosts:
+        rows.setdefault(_of_host(tree, host), []).append([down_ps, up_ps])
+
+    # All links without an outage share row 0.
+    table = [[NEVER, NEVER]]
+    ledgers["up_ps"] = NEVER
+    for numbers, row in rows.items():
+        for number in numbers:
+            ledgers["outage"][number] = len(table)
+            links["down_ps"][number], ledgers["up_ps"][number] = row[0]
+
+        table += [*row, [NEVER, NEVER]]
+
+    _share_outages(links, ledgers, tree.first_port(tree.switches) + tree.hosts)
+    return np.array(table, dtype=np.int64)
+
+
+def _share_outages(links: Records, ledgers: Records, lanes: int) -> None:
+    """Give lanes, where there are any, the outages of their links."""
+    count = len(links) - lanes
+    links["down_ps"][lanes:] = links["down_ps"][:count]
+    for name in ("outage", "up_ps"):
+        ledgers[name][lanes:] = ledgers[name][:count]
+
+
+def _of_link(tree: FatTree, link: int) -> tuple[int, ...]:
+    """Return the two directed links of a link between switches."""
+    return tuple(tree.first_port(end.switch) + end.port - 1 for end in tree.link_ends(link))
+
+
+def _of_host(tree: FatTree, host: int) -> tuple[int, ...]:
+    """Return the two directed links between a host and its edge."""
+    edge, port = tree.access(host)
+    return tree.first_port(edge) + port - 1, tree.first_port(tree.switches) + host
+
+
+def place_losses(scenario: Scenario, ledgers: Records) -> None:
+    """Tell links how many of their packets they lose at random."""
+    tree = scenario.tree
+    of_links, of_hosts = loss_thresholds(scenario)
+    for link, threshold in of_links.items():
+        ledgers["unlucky"][[*_of_link(tree, link)]] = threshold
+
+    for host, threshold in of_hosts.items():
+        ledgers["unlucky"][[*_of_host(tree, host)]] = threshold
+
+
+def place_paces(scenario: Scenario, ledgers: Records) -> Int64:
+    """Return how long packets hold links, a row for each rate that one has, and point links there.
+
+    A link's rows follow each other up to the one whose end is NEVER, which
+    `sim.kernels.queues.pace` reads in order of time. Without slow links nobody reads them.
+    """
+    if not scenario.failures.degraded:
+        return np.zeros((0, 5), dtype=np.int64)
+
+    # The first rows are those of links that are never slow, by level.
+    tree = scenario.tree
+    table = [_pace(scenario, NEVER, level, FULL) for level in Level]
+    for switch in range(tree.switches):
+        for port in tree.ports(switch):
+            ledgers["pace"][tree.first_port(switch) + port - 1] = tree.level_of(switch, port)
+
+    of_links, of_hosts = paces(scenario)
+    slow = [(_of_link(tree, link)[not up], steps) for (link, up), steps in of_links.items()]
+    slow += [(_of_host(tree, host)[up], steps) for (host, up), steps in of_hosts.items()]
+    for number, steps in slow:
+        level = Level(int(ledgers["pace"][number]))
+        ledgers["pace"][number] = len(table)
+        ends = [*(step.time_ps for step in steps[1:]), NEVER]
+        if steps[0].time_ps > 0:
+            table.append(_pace(scenario, steps[0].time_ps, level, FULL))
+
+        table += [
+            _pace(scenario, end, level, step.share) for step, end in zip(steps, ends, strict=True)
+        ]
+
+    return np.array(table, dtype=np.int64)
+
+
+def _pace(scenario: Scenario, until_ps: int, level: Level, share: float) -> list[int]:
+    """Return a row of `World.paces`."""
+    gap = scenario.packets.gap_bytes
+    sizes = scenario.data_bytes, scenario.ack_bytes
+    return [
+        until_ps,
+        *(scenario.tx_ps(size + more, level, share) for size in sizes for more in (0, gap)),
+    ]
+
+
+def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
+    """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is."""
+    # Slots are indices, so a larger array with the same beginning is all that it takes.
+    old = 0 if pool is None else len(pool.headers)
+    packets = np.empty((old + chunks) * CHUNK, dtype=TRANSIT)
+    spare = np.empty(old + chunks, dtype=np.int32)
+    held = int(counters[SPARE])
+
+    if pool is not None:
+        packets[: len(pool.packets)] = pool.packets
+        spare[:held] = pool.spare[:held]
+
+    # The lowest on top of the stack, so that what is used lies close together.
+    spare[held : held + chunks] = np.arange(old + chunks, old, -1) - 1
+    counters[SPARE] += chunks
+    return Pool(packets.view(np.recarray), packets.view(HEADER).view(np.recarray), spare)
+
+
+def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
+    """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs.
+
+    They are the top of a new pool's stack. Hosts' lists have one reader (`sim.kernels.queues`).
+    """
+    first = (np.arange(len(links) + len(hosts)) << CHUNK_BITS) + 1
+    links.cursor = links.taken = links.tail = first[: len(links)]
+    hosts.taken = hosts.tail = first[len(links) :]
+    number = np.arange(len(first))
+    is_ports = (number < len(links)) & (number % (ports + len(hosts)) < ports)
+    pool.headers["passes"][: len(first)] = ~is_ports

@@ -1,0 +1,114 @@
+"""Where a program is, a thread's desk at which it runs, and what the thread notes there of the run.
+
+Events are for digests (`emulation.virtual.event_log`), receipts for runs that have ended meanwhile.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.topology import Tier
+from sim.kernels.frames import FRAME, LENGTH, block
+from sim.kernels.jit import at, inlined
+from sim.kernels.state import Bytes, Int64
+
+EDGE = int(Tier.EDGE)
+AGG = int(Tier.AGG)
+
+# Which of `Desk.log`'s columns is what; the kept bytes follow.
+LOG_TIME, LOG_PLACE, LOG_PACKET, LOG_ACK, LOG_LENGTH = range(5)
+LOG_FRAME = 5
+LEAVE_KIND = 0
+ARRIVE_KIND = 3
+KIND_SHIFT = 40
+NODE_SHIFT = 8
+
+# What `Desk.marks` holds: how many receipts and events there are, when the window began, and the
+# words to which the state and the frame on the desk go, -1 where they are there already.
+RECEIPTS, EVENTS, WINDOW, STATE_TO, FRAME_TO = range(5)
+
+
+class Program(NamedTuple):
+    """Where a compiled program is: C functions, and for each switch what they are given first.
+
+    `forget` (0: none) takes a switch's `queues` and (port, bytes) when a queue drops what ingress
+    has sent there.
+    """
+
+    ingress: int
+    egress: int
+    forget: int
+    contexts: Int64
+    queues: Int64
+
+
+class Desk(NamedTuple):
+    """A thread's room for a switch that runs a program, and what it notes for whoever asks.
+
+    As `sim.kernels.state.Buffers`; then the ports' next departures, a state and a frame under way
+    (and their addresses), `longest` queue by (sample, layer), when hosts received something within
+    the window, and events for a digest. `marks` says how far it has got with them.
+    """
+
+    keys: Int64
+    sorted_keys: Int64
+    buckets: Int64
+    ends: Int64
+    heap: Int64
+    state: Int64
+    state_address: int
+    out: Int64
+    out_octets: Bytes
+    out_address: int
+    longest: Int64
+    receipts: Int64
+    log: NDArray[Any]
+    marks: Int64
+
+
+@inlined
+def note_receipt(desk, moment_ps):
+    """Remember when a host received something: the run may have ended before."""
+    if desk is not None:
+        desk.receipts[at(desk.marks[RECEIPTS])] = moment_ps
+        desk.marks[RECEIPTS] += 1
+
+
+@inlined
+def note_arrival(world, frames, desk, node, port, slot):
+    """Log that a packet arrives, with all its bytes."""
+    if frames is not None:
+        packet = world.pool.packets[at(slot)]
+        note(frames, desk, packet.time_ps, ARRIVE_KIND, node, port, slot, packet)
+
+
+@inlined
+def note(frames, desk, time_ps, kind, node, port, slot, packet):
+    """Write an event into the log, if there is one."""
+    if len(desk.log) > 0:
+        row = desk.log[desk.marks[EVENTS]]
+        desk.marks[EVENTS] += 1
+        word = block(frames, slot) >> 3
+        row[LOG_TIME] = time_ps
+        row[LOG_PLACE] = (kind << KIND_SHIFT) | (node << NODE_SHIFT) | port
+        row[LOG_PACKET] = (np.int64(packet.flow) << 32) | np.int64(packet.psn)
+        row[LOG_ACK] = (np.int64(packet.log) << 32) | np.int64(packet.hash)
+        row[LOG_LENGTH] = (
+            (np.int64(frames.words[word + LENGTH]) << 32)
+            | (np.int64(packet.status) << 16)
+            | np.int64(packet.label)
+        )
+        for each in range(frames.kept >> 3):
+            row[LOG_FRAME + each] = frames.words[word + FRAME + each]
+
+
+@inlined
+def layer_of(tier, is_up):
+    """Return a queue's place in SWITCH_LAYERS."""
+    if tier == EDGE:
+        return 0 if is_up else 4
+    if tier == AGG:
+        return 1 if is_up else 3
+
+    return 2

@@ -1,0 +1,391 @@
+"""The bytes of packets, where switches run a program: hosts write them, and read what came of them.
+
+A packet's slot has a block of bytes beside its record: how long the frame is, when and behind how
+many it was queued, the beginning of the frame, and what the program remembers of it between ingress
+and egress. No more of a frame is kept than programs can look at; behind it the data are zeros.
+Where fields stand is in tables (`hostagent.forms`): a user's packets are as good as ours.
+Everything here does nothing where `frames` is None: then the packets are records and nothing else.
+
+    block = [length, queued at, queued behind, beginning of the frame ..., state ...]
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hostagent.roce import NAK_SYNDROME, SHARE_BITS
+from sim.kernels.jit import at, inlined
+from sim.kernels.state import ACK, ASKS, MARKED, TRIMMED, Bytes, Int32, Int64
+
+# Words of 8 bytes in a block, and where the frame begins.
+LENGTH, QUEUED_AT, QUEUED_BEHIND = range(3)
+FRAME = 3
+# The same in bytes.
+FRAME_AT = 8 * FRAME
+
+# What IPv4 has to do with: other headers are known by their forms alone.
+IPV4 = 20
+TUNNEL = 4
+CHECKSUM_AT = 10
+UDP_LENGTH_AT = 24
+CE = 3
+# Of the byte in front of a packet number: that its sender asks for an ACK.
+REQUEST_BIT = 0x80
+SHARE_BYTES = SHARE_BITS // 8
+# What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
+# bitmap's words above the lowest packet that is missing.
+WORD_BITS = 32
+WORDS_SHIFT = 24
+LOWEST_MASK = (1 << WORDS_SHIFT) - 1
+
+# What hosts write into a flow's template, and what they read back: rows of `Frames.writes` and
+# `Frames.reads` by kind (data, ACK) and these; and the columns of `hostagent.forms.Run`.
+LABEL, PSN, MSN, MARK, DESTINATION, NUMBER = range(6)
+WRITTEN = 4
+FIELDS = 6
+AT, SIZE, LOW, MASK, OF = range(5)
+
+
+class Frames(NamedTuple):
+    """All blocks, as words and as bytes, and what hosts need to fill them.
+
+    A block has `stride` bytes from `address` on, its state begins at `state_at`. Of a frame `kept`
+    bytes are kept, never the last `hidden` ones (the ICRC). `templates` has for every flow the
+    beginning of its data packets, then of its ACKs, in words; their lengths are those of plain
+    frames. IPv4 begins at `ip_at`, behind another one of `tunnel` bytes where a host has put one.
+    `writes` are rows of runs, those of a kind's field from `first_writes` on, and `reads` has one
+    for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on. By kind:
+    `shortest` frames, whether UDP follows IPv4, and whether packets of a flow differ in IPv4
+    (`changes_ipv4`). `grown` are an ACK's words that a bitmap lengthens. `lowest` and `highest` are
+    what a SACK receiver misses and has. Trimming leaves `cut` bytes out. `sample_ps` is how
+    often queues are looked at, 0 for never.
+    """
+
+    words: Int64
+    octets: Bytes
+    address: int
+    stride: int
+    kept: int
+    hidden: int
+    state_at: int
+    templates: Int64
+    data_length: int
+    ack_length: int
+    ip_at: int
+    tunnel: int
+    writes: Int64
+    first_writes: Int64
+    reads: Int64
+    signature: Int64
+    first_signature: Int64
+    shortest: Int64
+    is_udp: Int64
+    changes_ipv4: Int64
+    grown: Int64
+    agg_ips: Int64
+    core_ips: Int64
+    host_ips: Int64
+    lowest: Int32
+    highest: Int32
+    cut: int
+    sample_ps: int
+
+
+@inlined
+def block(frames, slot):
+    """Return the first byte of a slot's block."""
+    return np.int64(slot) * frames.stride
+
+
+@inlined
+def shown(frames, length):
+    """Return how many bytes of a frame of this length are kept."""
+    return min(frames.kept, length - frames.hidden)
+
+
+@inlined
+def write_frame(world, frames, slot, packet, kind, is_routed):
+    """Let a host write a packet: its flow's template, and what differs from packet to packet."""
+    if frames is not None:
+        first = block(frames, slot)
+        words = frames.words
+        octets = frames.octets
+        row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
+        there = (first >> 3) + FRAME
+        for word in range(frames.kept >> 3):
+            words[at(there + word)] = frames.templates[at(row + word)]
+
+        frame = first + FRAME_AT
+        put(frames, frame, kind, LABEL, int(packet.label))
+        put(frames, frame, kind, PSN, int(packet.psn))
+        length = frames.data_length
+        if kind != ACK and not packet.status & ASKS:
+            octets[at(frame + request_at(frames))] &= ~REQUEST_BIT & 0xFF
+
+        if kind == ACK:
+            length = frames.ack_length + write_acknowledged(world, frames, frame, packet)
+
+        if frames.changes_ipv4[at(kind)]:
+            write_checksum(octets, frame + frames.ip_at)
+
+        if is_routed:
+            wrap(world, frames, first, packet, kind, length)
+            length += IPV4
+
+        words[at((first >> 3) + LENGTH)] = length
+
+
+@inlined
+def put(frames, frame, kind, field, number):
+    """Write a field into a frame in which it is 0, wherever the frame has it."""
+    octets = frames.octets
+    row = kind * WRITTEN + field
+    for each in range(frames.first_writes[at(row)], frames.first_writes[at(row + 1)]):
+        writes = frames.writes
+        size = writes[at(each), SIZE]
+        bits = ((number >> writes[at(each), OF]) & writes[at(each), MASK]) << writes[at(each), LOW]
+        last = frame + writes[at(each), AT] + size - 1
+        for byte in range(size):
+            octets[at(last - byte)] |= (bits >> (8 * byte)) & 0xFF
+
+
+@inlined
+def get(frames, frame, kind, field, more):
+    """Read a field, from where the frame has it in one piece, `more` bytes further on."""
+    reads = frames.reads
+    row = at(kind * FIELDS + field)
+    first = frame + reads[row, AT] + (more if reads[row, AT] >= frames.ip_at else 0)
+    number = np.int64(0)
+    for byte in range(reads[row, SIZE]):
+        number = (number << 8) | np.int64(frames.octets[at(first + byte)])
+
+    return (number >> reads[row, LOW]) & reads[row, MASK]
+
+
+@inlined
+def write_16(octets, where, number):
+    """Write 16 bits, the most significant first."""
+    octets[at(where)] = (number >> 8) & 0xFF
+    octets[at(where + 1)] = number & 0xFF
+
+
+@inlined
+def read_16(octets, where):
+    """Read 16 bits, the most significant first."""
+    return (np.int64(octets[at(where)]) << 8) | np.int64(octets[at(where + 1)])
+
+
+@inlined
+def write_acknowledged(world, frames, frame, packet):
+    """Write an ACK's mark and MSN; return the length of what it tells beyond these."""
+    if packet.status & MARKED:
+        put(frames, frame, ACK, MARK, 1)
+
+    if packet.status & TRIMMED:
+        frames.octets[at(frame + syndrome_at(frames))] = NAK_SYNDROME
+
+    # Only lengths of what follows: no program looks so far.
+    more = np.int64(SHARE_BYTES if world.rules.tells_share else 0)
+    if world.constants.is_sack:
+        holes = np.int64(packet.hash)
+        put(frames, frame, ACK, MSN, holes & LOWEST_MASK)
+        more += 4 * (holes >> WORDS_SHIFT)
+    else:
+        put(frames, frame, ACK, MSN, int(packet.log))
+
+    if more > 0:
+        octets = frames.octets
+        for each in range(len(frames.grown)):
+            where = frame + frames.grown[at(each)]
+            write_16(octets, where, read_16(octets, where) + more)
+
+        write_checksum(octets, frame + frames.ip_at)
+
+    return more
+
+
+@inlined
+def request_at(frames):
+    """Return which byte of data of ours asks for an ACK: the one in front of the packet number."""
+    return frames.reads[at(PSN), AT] - 1
+
+
+@inlined
+def syndrome_at(frames):
+    """Return where the AETH of an ACK of ours begins: with the byte in front of the MSN."""
+    return frames.reads[at(ACK * FIELDS + MSN), AT] - 1
+
+
+@inlined
+def write_checksum(octets, ip):
+    """Write an IPv4 header's checksum (RFC 791)."""
+    total = np.int64(0)
+    for word in range(0, IPV4, 2):
+        total += 0 if word == CHECKSUM_AT else read_16(octets, ip + word)
+
+    write_16(octets, ip + CHECKSUM_AT, 0xFFFF ^ carried(total))
+
+
+@inlined
+def carried(total):
+    """Return a ones' complement sum in 16 bits."""
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+
+    return total
+
+
+@inlined
+def wrap(world, frames, first, packet, kind, length):
+    """Put a packet into IP-in-IP towards its waypoint (`hostagent.packets.wrap`)."""
+    octets = frames.octets
+    ip = first + FRAME_AT + frames.ip_at
+    constants = world.constants
+    constant = world.flows.table[at(packet.flow)]
+    sender = int(constant.destination) if kind == ACK else int(constant.source)
+    here = np.int64(frames.host_ips[at(sender)])
+
+    # From behind, as both places overlap.
+    moved = frames.kept - frames.ip_at - IPV4
+    for byte in range(moved - 1, -1, -1):
+        octets[at(ip + IPV4 + byte)] = octets[at(ip + byte)]
+
+    # Within a pod the waypoint is an agg, else a core.
+    if constant.source_pod == constant.pod:
+        pod = int(constant.pod)
+        there = np.int64(frames.agg_ips[at(pod * constants.edge_uplinks + int(packet.route_agg))])
+    else:
+        plane = int(constant.pod) // constants.pods_per_plane
+        edge_uplink = plane * constants.edge_uplinks + int(packet.route_agg)
+        core = edge_uplink * constants.agg_uplinks + int(packet.route_core)
+        there = np.int64(frames.core_ips[at(core)])
+
+    mark = np.int64(octets[at(ip + IPV4 + 1)]) & CE
+    total = length - frames.ip_at + IPV4
+    write_16(octets, ip, 0x4500 | mark)
+    write_16(octets, ip + 2, total)
+    write_16(octets, ip + 4, 0)
+    write_16(octets, ip + 6, 0x4000)
+    write_16(octets, ip + 8, (64 << 8) | TUNNEL)
+    write_16(octets, ip + 12, here >> 16)
+    write_16(octets, ip + 14, here)
+    write_16(octets, ip + 16, there >> 16)
+    write_16(octets, ip + 18, there)
+    write_checksum(octets, ip)
+
+
+@inlined
+def note_number(frames, flow, psn):
+    """SACK: note that a packet has arrived, for bitmaps."""
+    if frames is None:
+        return
+
+    if len(frames.highest) > 0:
+        frames.highest[at(flow)] = max(int(frames.highest[at(flow)]), psn)
+
+
+@inlined
+def note_holes(world, frames, ack):
+    """SACK: keep beside an ACK the lowest packet that is missing, and how long its bitmap is."""
+    # Alone, so that numba leaves out what follows where there are no frames.
+    if frames is None:
+        return
+
+    if world.constants.is_sack:
+        flows = world.flows
+        flow = np.int64(ack.flow)
+        constant = flows.table[at(flow)]
+        lowest = int(frames.lowest[at(flow)])
+        while lowest < constant.packets and flows.is_received[at(constant.log + lowest)]:
+            lowest += 1
+
+        frames.lowest[at(flow)] = lowest
+        # Bit 0 of a bitmap is the lowest that is missing, so it has one only beyond that.
+        bits = int(frames.highest[at(flow)]) - lowest + 1
+        words = (bits + WORD_BITS - 1) // WORD_BITS if bits > 1 else 0
+        ack.hash = (words << WORDS_SHIFT) | lowest
+
+
+@inlined
+def is_own(world, frames, number, slot):
+    """Return whether a frame is what its host believes: its own, of this flow, with this number.
+
+    Label and mark are then taken over from the bytes to the record.
+    """
+    if frames is not None:
+        packet = world.pool.packets[at(slot)]
+        first = block(frames, slot)
+        frame = first + FRAME_AT
+        kind = int(packet.status) & ACK
+        trimmed = int(packet.status) & TRIMMED
+        more = tunnel_of(frames, frame)
+        length = frames.words[at((first >> 3) + LENGTH)] - more
+        is_cut = trimmed > 0 and kind != ACK
+        if not is_of_its_form(frames, frame, length, kind, more, is_cut):
+            return False
+
+        is_nack = trimmed > 0 and kind == ACK
+        if is_nack and frames.octets[at(frame + syndrome_at(frames) + more)] != NAK_SYNDROME:
+            return False
+
+        constant = world.flows.table[at(packet.flow)]
+        believed = int(constant.source) if kind == ACK else int(constant.destination)
+        if (
+            believed != number
+            or get(frames, frame, kind, DESTINATION, more) != frames.host_ips[at(number)]
+            or get(frames, frame, kind, NUMBER, more) != np.int64(packet.flow) & 0xFFFFFF
+            or get(frames, frame, kind, PSN, more) != np.int64(packet.psn) & 0xFFFFFF
+        ):
+            return False
+
+        packet.label = get(frames, frame, kind, LABEL, more)
+        if kind == ACK:
+            is_marked = get(frames, frame, kind, MARK, more) != 0
+        else:
+            is_marked = frames.octets[at(frame + frames.ip_at + more + 1)] & CE == CE
+            # A user's packets always ask, in whatever way.
+            if world.rules.packets_per_ack > 1:
+                asks = frames.octets[at(frame + request_at(frames) + more)] & REQUEST_BIT != 0
+                if asks != (int(packet.status) & ASKS != 0):
+                    return False
+
+        packet.status = kind | trimmed | (int(packet.status) & ASKS) | (MARKED if is_marked else 0)
+
+    return True
+
+
+@inlined
+def tunnel_of(frames, frame):
+    """Return how many bytes a host has put in front of a frame's IPv4 header."""
+    octets = frames.octets
+    ip = frame + frames.ip_at
+    is_wrapped = octets[at(ip)] == 0x45 and octets[at(ip + 9)] == TUNNEL
+    return frames.tunnel if is_wrapped else 0
+
+
+@inlined
+def is_of_its_form(frames, frame, length, kind, more, is_cut):
+    """Return whether a frame is one of ours, as `hostagent.forms.is_of` does.
+
+    One that a switch has cut is shorter than it says.
+    """
+    octets = frames.octets
+    ip_at = frames.ip_at
+    if length < frames.shortest[at(kind)]:
+        return False
+
+    for each in range(frames.first_signature[at(kind)], frames.first_signature[at(kind + 1)]):
+        byte = frames.signature[at(each), 0]
+        where = frame + byte + (more if byte >= ip_at else 0)
+        if octets[at(where)] & frames.signature[at(each), 1] != frames.signature[at(each), 2]:
+            return False
+
+    ip = frame + ip_at + more
+    total = read_16(octets, ip + 2)
+    if frames.is_udp[at(kind)] and total != IPV4 + read_16(octets, ip + UDP_LENGTH_AT):
+        return False
+
+    if is_cut:
+        return total > length - ip_at
+
+    return frames.shortest[at(kind)] - ip_at <= total <= length - ip_at

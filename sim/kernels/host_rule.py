@@ -1,0 +1,45 @@
+"""How kernels ask a host rule of the user's own: C functions, and where their records lie.
+
+The functions are compiled apart (`sim.arrays.host_rule_code`) and called through their addresses: a
+rule takes seconds to compile, the kernels half a minute, and the same ones serve all rules.
+"""
+
+from fattree.policies import LabelRule
+from hostagent.state import PACKET, SENDER
+from sim.kernels.jit import call, inlined
+
+OWN = int(LabelRule.OWN)
+SENDER_BYTES = SENDER.itemsize
+PACKET_BYTES = PACKET.itemsize
+
+
+@inlined
+def next_label(world, flow, now_ps):
+    """Return the label of the flow's packet that leaves at `now_ps`."""
+    own = world.own
+    constant = world.flows.table[flow]
+    label = call(
+        own.next_label,
+        own.states_at + flow * own.state_bytes,
+        own.senders_at + flow * SENDER_BYTES,
+        own.rules_at,
+        own.packets_at + constant.ring * PACKET_BYTES,
+        constant.ring_length,
+        now_ps,
+    )
+    return label & 0xFFFF
+
+
+@inlined
+def on_ack(world, flow, label, marked, now_ps):
+    """Learn from an ACK that echoes `label` and whether its data packet was marked."""
+    own = world.own
+    call(
+        own.on_ack,
+        own.states_at + flow * own.state_bytes,
+        own.senders_at + flow * SENDER_BYTES,
+        own.rules_at,
+        label,
+        marked,
+        now_ps,
+    )

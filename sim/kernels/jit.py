@@ -1,0 +1,250 @@
+"""How kernels are compiled and where the result is kept.
+
+numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm
+silently, so the cache is in a folder that is named by the hash of every module that kernels use.
+Its files are read and written by `ofan_cache`, which believes none that others can have written.
+"""
+
+import ctypes
+import hashlib
+import io
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import caching, sigutils
+from numba.core.ccallback import CFunc
+from numba.extending import intrinsic, overload, register_jitable
+
+import ofan_cache
+
+ROOT = Path(__file__).resolve().parents[2]
+# What kernels are made of: two rooms, and what hosts everywhere share with them. A test follows the
+# imports and compares.
+KERNEL_ROOMS = ("sim/kernels", "sim/kernels/lb", "sim/programs")
+KERNEL_MODULES = (
+    *(f"fattree/{name}.py" for name in ("draws", "policies", "topology", "units")),
+    *(
+        f"hostagent/{name}.py"
+        for name in (
+            "state",
+            "roce",
+            "transport",
+            "labels",
+            "trimmed",
+            "congestion",
+            "swift",
+            "nscc",
+        )
+    ),
+    *(
+        f"{room}/{path.name}"
+        for room in KERNEL_ROOMS
+        for path in sorted((ROOT / room).glob("*.py"))
+    ),
+)
+
+
+# How many earlier versions of the kernels stay: some 20 MB each.
+MOST_VERSIONS = 6
+# Far more than the kernels of a version come to.
+MOST_FILES = 4096
+
+
+def _cache() -> ofan_cache.Place:
+    """Return where this version of the kernels is kept, and let the oldest others go."""
+    content = b"".join((ROOT / name).read_bytes() for name in KERNEL_MODULES)
+    version = hashlib.sha256(content).hexdigest()[:16]
+    found = ofan_cache.place("kernels", version, own="NUMBA_CACHE_DIR")
+    if found.folder is not None:
+        # Who is used is among the youngest.
+        with suppress(OSError):
+            os.utime(found.folder)
+
+        ofan_cache.prune_folders(found.folder.parent, keep=found.folder, most=MOST_VERSIONS)
+
+    return found
+
+
+# Once, when this module is imported: where a kernel is kept is settled when it is declared.
+CACHE = _cache()
+
+
+class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
+    """Says that a kernel is kept in our folder, whatever numba is configured to."""
+
+    def __init__(self, function, file):
+        self._py_file = file
+        self._folder = Path(file).parent.name
+        self._line = function.__code__.co_firstlineno
+
+    def get_cache_path(self):
+        return str(CACHE.folder)
+
+    def get_disambiguator(self):
+        # hostagent and sim have files of the same name.
+        return f"{self._folder}-{self._line}"
+
+
+class _Place(caching.CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _Files(caching.IndexDataCacheFile):
+    """numba's two kinds of files, an index and what it leads to, which are pickles."""
+
+    def _load_index(self):
+        content = _kept(self._index_path)
+        if content is None:
+            return {}
+
+        stream = io.BytesIO(content)
+        if pickle.load(stream) != self._version:
+            return {}
+
+        stamp, overloads = pickle.load(stream)
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name):
+        content = _kept(self._data_path(name))
+        # numba's word for a file that is not there.
+        if content is None:
+            raise FileNotFoundError(name)
+
+        return pickle.loads(content)
+
+    @contextmanager
+    def _open_for_write(self, path: str) -> Iterator[io.BytesIO]:
+        stream = io.BytesIO()
+        yield stream
+        ofan_cache.write(Path(path).parent, Path(path).name, stream.getvalue(), MOST_FILES)
+
+
+def _kept(path: str) -> bytes | None:
+    return ofan_cache.read(Path(path).parent, Path(path).name)
+
+
+class _KernelCache(caching.FunctionCache):
+    _impl_class = _Place
+
+    def __init__(self, function):
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+
+
+# Without the GIL, so that `sim.runs.threads` can run several; with divisions that do not look out
+# for a zero; and without reference counts (`_nrt`): kernels create no arrays and are given all that
+# they use, and counting every view of a record would cost most of the time.
+_compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function for the simulator when it is first called, and keep what comes of it."""
+    made = _compiled(function)
+    if CACHE.folder is not None:
+        made._cache = _KernelCache(function)
+
+    return made
+
+
+def c_function(signature: Any, function: Callable[..., Any]) -> Any:
+    """Compile a C function, and keep it; its `address` is good while it is held."""
+    made: Any = CFunc(function, sigutils.normalize_signature(signature), locals={}, options={})
+    if CACHE.folder is not None:
+        made._cache = _KernelCache(function)
+
+    made.compile()
+    return made
+
+
+# What kernels call, merged into them: a world is some sixty numbers and arrays to pass on.
+inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
+
+
+_BYTE, _NUMBER, _WORD = (ir.IntType(bits) for bits in (8, 32, 64))
+
+
+def _hint(context: Any, builder: Any, pointer: Any) -> Any:
+    # llvm.prefetch(address, for reading, kept as long as possible, data not code)
+    kind = ir.FunctionType(ir.VoidType(), [pointer.type, _NUMBER, _NUMBER, _NUMBER])
+    hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+    builder.call(hint, [pointer, _NUMBER(0), _NUMBER(3), _NUMBER(1)])
+
+    return context.get_dummy_value()
+
+
+def prefetch(record: Any) -> None:
+    """Ask for the cache line at which a record begins, long before it is used.
+
+    A hint that changes nothing.
+    """
+
+
+@intrinsic
+def _prefetch(_typing, record):
+    def generate(context, builder, _signature, arguments):
+        return _hint(context, builder, builder.bitcast(arguments[0], _BYTE.as_pointer()))
+
+    return types.void(record), generate
+
+
+@overload(prefetch, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_prefetch(record):
+    return lambda record: _prefetch(record)
+
+
+def prefetch_at(address: int) -> None:
+    """Ask for the cache line at an address, as `sim.kernels.jit.prefetch` does for a record."""
+
+
+@intrinsic
+def _prefetch_at(_typing, address):
+    def generate(context, builder, _signature, arguments):
+        return _hint(context, builder, builder.inttoptr(arguments[0], _BYTE.as_pointer()))
+
+    return types.void(types.int64), generate
+
+
+@overload(prefetch_at, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_prefetch_at(address):
+    return lambda address: _prefetch_at(address)
+
+
+def call(address: int, *arguments: int) -> int:
+    """Call a C function of 64-bit integers (addresses are such, too) that returns one."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
+    return int(kind(int(address))(*map(int, arguments)))
+
+
+@intrinsic
+def _call(_typing, address, arguments):
+    def generate(context, builder, signature, values):
+        where, given = values
+        each = [
+            context.cast(builder, builder.extract_value(given, i), kind, types.int64)
+            for i, kind in enumerate(signature.args[1])
+        ]
+        kind = ir.FunctionType(_WORD, [_WORD] * len(each))
+        where = context.cast(builder, where, signature.args[0], types.int64)
+        return builder.call(builder.inttoptr(where, kind.as_pointer()), each)
+
+    return types.int64(address, arguments), generate
+
+
+@overload(call, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_call(address, *arguments):
+    return lambda address, *arguments: _call(address, arguments)
+
+
+@inlined
+def at(index):
+    """Return an index that cannot be negative, so that the compiled code need not ask."""
+    # numba compiles array[i] for a signed i with a branch that adds the length to negative ones.
+    return np.uint64(index)

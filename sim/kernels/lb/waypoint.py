@@ -1,0 +1,19 @@
+"""Host DR: the host names a core (or an agg of its pod) and the switches lead there."""
+
+from fattree.topology import Tier
+from sim.kernels.jit import inlined
+from sim.kernels.state import NOWHERE
+
+EDGE = int(Tier.EDGE)
+
+
+@inlined
+def uplink(node, packet):
+    """Return the uplink towards a packet's waypoint, -1 where it has none."""
+    if packet.route_agg == NOWHERE:
+        return -1
+
+    # Uplinks are numbered as what they lead to: an edge's by the agg's position in the pod, an
+    # agg's by the core's index among those of that position. Outside the edge tier only the core
+    # is left to choose, so no group, schedule or pointer is read.
+    return int(packet.route_agg) if node.tier == EDGE else int(packet.route_core)

@@ -1,0 +1,180 @@
+"""Which of a host's flows and computations is next: they start, then wait in heaps."""
+
+from hostagent import labels, transport
+from hostagent.state import NEVER
+from sim.kernels.jit import at, inlined
+from sim.kernels.state import LAST_DONE, UNFINISHED
+
+
+@inlined
+def unblock(world, number, flow, now_ps):
+    """Start the flows of this host's machine that waited for `flow` alone."""
+    flows = world.flows
+    machines = world.constants.machines
+    # Both ends of a flow come here, each for its own: no machine knows what only the other one does
+    # (decision 9), nor changes another machine's flows.
+    for entry in range(flows.follower_offset[flow], flows.follower_offset[flow + 1]):
+        follower = flows.followers[entry]
+        host = flows.table[follower].source
+        if host % machines != number % machines:
+            continue
+
+        flows.blocked[follower] -= 1
+        if flows.blocked[follower] == 0:
+            start_flow(world, host, follower, now_ps)
+
+
+@inlined
+def start_flow(world, number, flow, now_ps):
+    """Make a flow a sender, first due a phase later, with a place among its host's flows.
+
+    Or let a computation begin.
+    """
+    flows = world.flows
+    rules = world.rules
+    host = world.hosts[number]
+    sender = flows.senders[at(flow)]
+    constant = flows.table[at(flow)]
+    due_ps = now_ps + constant.phase_ps
+    share = 1
+    if rules.tells_share:
+        share = transport.share_at_start(
+            rules,
+            told=int(flows.told[constant.pair]),
+            told_ps=flows.told_ps[constant.pair],
+            in_turn=constant.in_turn,
+            now_ps=now_ps,
+        )
+
+    transport.start(
+        sender,
+        rules,
+        flow,
+        packets=int(constant.packets),
+        gap_ps=constant.gap_ps,
+        due_ps=due_ps,
+        hops=int(constant.hops),
+        in_turn=constant.in_turn,
+        share=share,
+    )
+
+    flows.started_ps[flow] = now_ps
+    if constant.packets == 0:
+        sender.first_ps = now_ps
+        start_computation(world, number, flow, now_ps + constant.compute_ps)
+        return
+
+    labels.start(sender, rules)
+
+    # At the end of the heap with the latest time there is, which keeps the heap in order; `requeue`
+    # then moves it up to where it belongs.
+    flows.ready_ps[flow] = NEVER
+    flows.place[flow] = host.heap_size
+    world.heap[host.heap_first + host.heap_size] = flow
+    host.heap_size += 1
+    ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
+    requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
+
+
+@inlined
+def start_computation(world, number, flow, end_ps):
+    """Put a computation among those of its host, to be ended at its time."""
+    flows = world.flows
+    host = world.hosts[number]
+    flows.ready_ps[flow] = end_ps
+    flows.place[flow] = host.timer_size
+    world.timers[host.timer_first + host.timer_size] = flow
+    host.timer_size += 1
+    timers = world.timers[host.timer_first : host.timer_first + host.timer_size]
+    sift_up(timers, flows.place, flows.ready_ps, flow)
+    host.timer_ps = flows.ready_ps[timers[0]]
+
+
+@inlined
+def end_computation(world, number, now_ps):
+    """End the computation of a host that ends first, and start what has waited for it."""
+    flows = world.flows
+    host = world.hosts[at(number)]
+    timers = world.timers[host.timer_first : host.timer_first + host.timer_size]
+    flow = int(timers[0])
+    last = int(timers[-1])
+    host.timer_size -= 1
+    host.timer_ps = NEVER
+    if host.timer_size > 0:
+        timers[0] = last
+        flows.place[last] = 0
+        sift_down(timers[:-1], flows.place, flows.ready_ps, last)
+        host.timer_ps = flows.ready_ps[timers[0]]
+
+    flows.senders[flow].done_ps = now_ps
+    world.counters[UNFINISHED] -= 1
+    world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
+    unblock(world, number, flow, now_ps)
+
+
+@inlined
+def requeue(world, number, flow, ready_ps):
+    """Give a flow its new ready time and its place in the host's heap.
+
+    An all-to-all has as many flows a host as there are hosts: a search among them for every packet
+    would cost more than all the rest. Ties go to the lower number (decision 3), so the order of
+    flows does not depend on what has happened to the heap.
+    """
+    flows = world.flows
+    host = world.hosts[at(number)]
+    if flows.ready_ps[at(flow)] != ready_ps:
+        flows.ready_ps[at(flow)] = ready_ps
+        if host.heap_size > 1:
+            heap = world.heap[host.heap_first : host.heap_first + host.heap_size]
+            # Earlier or later: one of the two does nothing.
+            sift_up(heap, flows.place, flows.ready_ps, flow)
+            sift_down(heap, flows.place, flows.ready_ps, flow)
+
+        host.ready_ps = flows.ready_ps[at(world.heap[at(host.heap_first)])]
+
+
+@inlined
+def is_before(ready_ps, flow, other):
+    """Return whether a flow comes first: ready earlier, or as early and with the smaller number."""
+    if ready_ps[flow] != ready_ps[other]:
+        return ready_ps[flow] < ready_ps[other]
+
+    return flow < other
+
+
+@inlined
+def sift_up(heap, place, ready_ps, flow):
+    """Move a flow towards the top until its parent comes before it."""
+    at = int(place[flow])
+    while at > 0:
+        parent = int(heap[(at - 1) // 2])
+        if is_before(ready_ps, parent, flow):
+            break
+
+        heap[at] = parent
+        place[parent] = at
+        at = (at - 1) // 2
+
+    heap[at] = flow
+    place[flow] = at
+
+
+@inlined
+def sift_down(heap, place, ready_ps, flow):
+    """Move a flow away from the top until it comes before its children."""
+    at = int(place[flow])
+    size = len(heap)
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and is_before(ready_ps, int(heap[child + 1]), int(heap[child])):
+            child += 1
+
+        if is_before(ready_ps, flow, int(heap[child])):
+            break
+
+        heap[at] = heap[child]
+        place[int(heap[at])] = at
+        at = child
+
+    heap[at] = flow
+    place[flow] = at

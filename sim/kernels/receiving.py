@@ -1,0 +1,221 @@
+"""What a host does with a packet: data become ACKs, and from ACKs senders learn."""
+
+import numpy as np
+
+from hostagent import labels, transport
+from hostagent.roce import MOST_SHARE, PSN_BITS, PSN_MASK
+from sim.kernels import host_rule
+from sim.kernels.frames import note_holes, note_number
+from sim.kernels.jit import at, inlined
+from sim.kernels.lb.hashing import label_hash
+from sim.kernels.queues import ONE_READER, append
+from sim.kernels.ready import requeue, unblock
+from sim.kernels.state import ACK, ASKS, LAST_DONE, LIVE, LOST, MARKED, TRIMMED, UNFINISHED
+
+# A record's numbers have 31 bits and hosts' 24, which leaves 7 in each: a share's low ones are in
+# the packet number, its high ones in the log.
+SHARE_SHIFT = 7
+LOW_SHARE = (1 << SHARE_SHIFT) - 1
+
+
+@inlined
+def receive(world, frames, number, packet, now_ps):
+    """Take in one packet: an ACK changes its sender, a data packet becomes an ACK that waits."""
+    status = int(packet.status)
+    if status & LOST:
+        world.counters[LIVE] -= 1
+    elif status & ACK:
+        world.counters[LIVE] -= 1
+        receive_ack(world, number, packet, now_ps)
+    else:
+        receive_data(world, frames, number, packet, now_ps)
+
+
+@inlined
+def receive_data(world, frames, number, packet, now_ps):
+    """Count a data packet and queue its ACK, which echoes label, number and mark (decision 1).
+
+    The ACK may wait for more packets. Of one that a switch has cut there is nothing to count: the
+    ACK is a NACK.
+    """
+    flow = int(packet.flow)
+    psn = int(packet.psn)
+    flows = world.flows
+    constant = flows.table[at(flow)]
+    trimmed = int(packet.status) & TRIMMED
+    is_new = trimmed == 0
+
+    # With erasure codes every packet is a new symbol; SACK may send one twice.
+    if is_new and world.constants.is_sack:
+        is_new = not flows.is_received[constant.log + psn]
+        if is_new:
+            flows.is_received[constant.log + psn] = 1
+            flows.arrivals[constant.log + flows.received[at(flow)]] = psn
+
+    if is_new:
+        flows.received[at(flow)] += 1
+        if world.rules.tells_share:
+            note_arriving(world, number, flow)
+
+    if trimmed:
+        queue_ack(world, frames, number, packet)
+    else:
+        note_number(frames, flow, psn)
+        flows.waiting[at(flow)] += 1
+        if transport.is_acknowledged(
+            world.rules,
+            waiting=int(flows.waiting[at(flow)]),
+            asked=int(packet.status) & ASKS > 0,
+            marked=int(packet.status) & MARKED > 0,
+            is_new=is_new,
+            is_complete=flows.received[at(flow)] >= constant.packets,
+        ):
+            flows.waiting[at(flow)] = 0
+            queue_ack(world, frames, number, packet)
+        else:
+            world.counters[LIVE] -= 1
+
+    # Complete at this end: flows from here may follow, while the sender hears of it later.
+    if is_new and flows.received[at(flow)] == constant.packets:
+        unblock(world, number, flow, now_ps)
+
+
+@inlined
+def queue_ack(world, frames, number, packet):
+    """Queue the ACK of a data packet, or the NACK of one that a switch has cut."""
+    flow = int(packet.flow)
+    psn = int(packet.psn)
+    trimmed = int(packet.status) & TRIMMED
+    flows = world.flows
+    host = world.hosts[at(number)]
+    constant = flows.table[at(flow)]
+    slot = append(world.pool, host, ONE_READER, world.counters)
+    ack = world.pool.packets[at(slot)]
+    ack.flow = flow
+    ack.psn = psn
+    ack.pod = constant.source_pod
+    ack.edge = constant.source_edge
+    ack.index = constant.source_index
+    ack.status = ACK | trimmed | (int(packet.status) & MARKED)
+    ack.label = packet.label
+    ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
+    # In place of SACK's bitmap: the log up to here says what has arrived by now.
+    ack.log = flows.received[at(flow)]
+    if world.rules.tells_share:
+        write_share(ack, max(host.arriving, 1))
+
+    note_holes(world, frames, ack)
+    host.acks += 1
+
+
+@inlined
+def note_arriving(world, number, flow):
+    """Count a flow among those that share a host's link from its first packet to its last."""
+    host = world.hosts[at(number)]
+    received = world.flows.received[at(flow)]
+    if received == 1:
+        host.arriving += 1
+
+    if received == world.flows.table[at(flow)].packets:
+        host.arriving -= 1
+
+
+@inlined
+def write_share(ack, share):
+    """Put a receiver's share into an ACK, above numbers of which 24 bits are left.
+
+    A field of its own would make every packet's record longer than half a line of memory.
+    """
+    told = min(share, MOST_SHARE)
+    ack.psn = (np.int64(ack.psn) & PSN_MASK) | ((told & LOW_SHARE) << PSN_BITS)
+    ack.log = (np.int64(ack.log) & PSN_MASK) | ((told >> SHARE_SHIFT) << PSN_BITS)
+
+
+@inlined
+def share_in(psn, log):
+    """Return the share that `write_share` has put into the numbers of an ACK."""
+    return ((log >> PSN_BITS) << SHARE_SHIFT) | (psn >> PSN_BITS)
+
+
+@inlined
+def acknowledge(flows, flow, ring, total):
+    """SACK: let a sender know of the packets that an ACK reports beyond the ones before it."""
+    # The receiver may write further entries at the same time, in another thread, but these are at
+    # least a window old.
+    sender = flows.senders[at(flow)]
+    log = flows.table[at(flow)].log
+    for entry in range(int(flows.reported[flow]), total):
+        transport.acknowledge(sender, ring, int(flows.arrivals[log + entry]))
+
+    flows.reported[flow] = max(total, int(flows.reported[flow]))
+
+
+@inlined
+def numbers_of(world, packet, flow, sender):
+    """Return an ACK's packet number, and how many packets of the flow it reports."""
+    psn = np.int64(packet.psn)
+    total = np.int64(packet.log)
+    if not world.rules.tells_share:
+        return psn, total
+
+    near = sender.acked
+    if world.constants.is_sack:
+        near = np.int64(world.flows.reported[at(flow)])
+
+    return unwrapped(psn, sender.sent), unwrapped(total, near)
+
+
+@inlined
+def unwrapped(number, near):
+    """Return the number with these low 24 bits that is closest, as `hostagent.roce` does."""
+    half = np.int64(1) << (PSN_BITS - 1)
+    return max(near + ((number - near + half) & PSN_MASK) - half, number & PSN_MASK)
+
+
+@inlined
+def receive_ack(world, number, packet, now_ps):
+    """Let a sender learn from an ACK; note when the flow is done."""
+    flow = int(packet.flow)
+    flows = world.flows
+    rules = world.rules
+    sender = flows.senders[at(flow)]
+    constant = flows.table[at(flow)]
+    ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
+
+    # Labels learn before the transport does (`hostagent.labels`).
+    label = int(packet.label)
+    is_marked = int(packet.status) & MARKED > 0
+    is_nack = int(packet.status) & TRIMMED > 0
+    if rules.label_rule == host_rule.OWN:
+        # A rule of the user's knows marks only: a queue that was full was long, too.
+        is_bad = is_marked or is_nack
+        host_rule.on_ack(world, flow, label=label, marked=is_bad, now_ps=now_ps)
+    elif is_nack:
+        labels.on_nack(sender, rules, label, now_ps)
+    else:
+        labels.on_ack(sender, rules, label=label, marked=is_marked, now_ps=now_ps)
+
+    psn, total = numbers_of(world, packet, flow, sender)
+    if rules.tells_share:
+        share = share_in(np.int64(packet.psn), np.int64(packet.log))
+        flows.told[constant.pair] = share
+        flows.told_ps[constant.pair] = now_ps
+        transport.heed_share(sender, share, constant.in_turn)
+
+    if world.constants.is_sack:
+        acknowledge(flows, flow, ring, total)
+
+    if is_nack:
+        is_done = transport.on_nack(sender, rules, ring, psn=psn, total=total, now_ps=now_ps)
+    else:
+        is_done = transport.on_ack(
+            sender, rules, ring, psn=psn, total=total, marked=is_marked, now_ps=now_ps
+        )
+
+    if is_done:
+        world.counters[UNFINISHED] -= 1
+        world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
+        if rules.awaits_acks:
+            unblock(world, number, flow, now_ps)
+
+    requeue(world, number, flow, transport.ready_ps(sender, rules, ring))

@@ -1,0 +1,142 @@
+"""What a host's link takes next: an ACK, or a packet of the flow that has been ready longest."""
+
+from fattree.topology import Level
+from hostagent import labels, transport
+from sim.kernels import host_rule
+from sim.kernels.frames import write_frame
+from sim.kernels.jit import at, inlined
+from sim.kernels.lb.hashing import label_hash
+from sim.kernels.lb.schedules import start_or_next
+from sim.kernels.queues import ONE_READER, append, following, is_gone, leave, occupy
+from sim.kernels.ready import requeue, unblock
+from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE
+
+HOST_LEVEL = int(Level.HOST)
+
+
+@inlined
+def send(world, routes, frames, number, now_ps):
+    """Let the host's link take the next packet: data and ACKs alternate while both wait.
+
+    Appendix B's mode 2. Data come first.
+    """
+    host = world.hosts[at(number)]
+    is_data_ready = max(host.ready_ps, host.data_free_ps) <= now_ps
+    if host.acks > 0 and not (is_data_ready and host.last_was_ack):
+        host.last_was_ack = 1
+        send_ack(world, routes, frames, number, now_ps)
+    else:
+        host.last_was_ack = 0
+        send_data(world, routes, frames, number, now_ps)
+
+
+@inlined
+def put(world, number, is_ack, now_ps):
+    """Take the host's link for one packet; return its slot, in which only the time is set.
+
+    Return also the status of one that never arrives (LOST, else 0).
+    """
+    constants = world.constants
+    link = world.links[at(constants.ports + number)]
+    own = constants.ports + number
+    start_ps, departure_ps = occupy(world, own, HOST_LEVEL, is_ack, now_ps)
+    fate = LOST if is_gone(world, own, own, start_ps) else 0
+    slot = append(world.pool, link, ONE_READER, world.counters)
+    world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps[HOST_LEVEL]
+
+    # The NIC keeps its rate where that is below its link's, for whatever leaves (`traffic.Nic`).
+    kept_ps = constants.nic_ack_ps if is_ack else constants.nic_data_ps
+    world.hosts[at(number)].free_ps = max(link.free_ps, start_ps + kept_ps)
+
+    return slot, fate
+
+
+@inlined
+def send_ack(world, routes, frames, number, now_ps):
+    """Send the ACK that has waited longest."""
+    # From the host's list to its link's: only the time is known later.
+    host = world.hosts[at(number)]
+    pool = world.pool
+    waiting = host.taken
+    host.taken = following(pool, waiting)
+    host.acks -= 1
+    slot, fate = put(world, number, ACK, now_ps)
+    time_ps = pool.packets[at(slot)].time_ps
+    pool.packets[at(slot)] = pool.packets[at(waiting)]
+    ack = pool.packets[at(slot)]
+    ack.time_ps = time_ps
+    ack.status |= fate
+
+    if (waiting + 1) % CHUNK == 0:
+        leave(pool, waiting, world.counters)
+
+    is_routed = direct(world, routes, ack, ACK)
+    write_frame(world, frames, slot, ack, ACK, is_routed)
+
+
+@inlined
+def send_data(world, routes, frames, number, now_ps):
+    """Send a packet of the flow that has been ready longest."""
+    flow = int(world.heap[at(world.hosts[at(number)].heap_first)])
+    flows = world.flows
+    rules = world.rules
+    sender = flows.senders[at(flow)]
+    constant = flows.table[at(flow)]
+    ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
+
+    # The label first: it looks for packets that have timed out, one of which `next_psn` may renew.
+    if rules.label_rule == host_rule.OWN:
+        label = host_rule.next_label(world, flow, now_ps)
+    else:
+        label = labels.next_label(sender, rules, ring, now_ps)
+
+    before = sender.sent
+    psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
+    asked = ASKS if transport.asks(sender, rules, ring, psn) else 0
+    requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
+    if not rules.awaits_acks and before < constant.packets == sender.sent:
+        unblock(world, number, flow, now_ps)
+
+    world.counters[LIVE] += 1
+    world.hosts[at(number)].data_free_ps = now_ps + world.constants.nic_between_ps
+    slot, fate = put(world, number, DATA, now_ps)
+    packet = world.pool.packets[at(slot)]
+    packet.flow = flow
+    packet.psn = psn
+    packet.pod = constant.pod
+    packet.edge = constant.edge
+    packet.index = constant.index
+    packet.status = DATA | asked | fate
+    packet.label = label
+    packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
+    is_routed = direct(world, routes, packet, DATA)
+    write_frame(world, frames, slot, packet, DATA, is_routed)
+
+
+@inlined
+def direct(world, routes, packet, kind):
+    """Host DR: name the waypoint at the pointer of (source, destination, class) and advance it.
+
+    Return whether there is one.
+    """
+    # Other load balancers have no waypoints, nor have pairs under one edge, with nothing to choose,
+    # nor those that are cut off for the time being.
+    packet.route_agg = NOWHERE
+    if len(routes.waypoints) == 0:
+        return False
+
+    # An ACK belongs to its flow's pair too, with a cell of its own.
+    pair = world.flows.table[int(packet.flow)].pair
+    row = routes.waypoint_row[pair, kind]
+    first = routes.waypoint_offset[row]
+    length = routes.waypoint_offset[row + 1] - first
+
+    if length == 0:
+        return False
+
+    cell = int(world.pointers.host_cells[pair, kind])
+    at = start_or_next(cell, int(routes.waypoint_start[pair, kind]), length)
+    world.pointers.host_cells[pair, kind] = 1 if at + 1 == length else at + 2
+    packet.route_agg = routes.waypoints[first + at, 0]
+    packet.route_core = routes.waypoints[first + at, 1]
+    return True

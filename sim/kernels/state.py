@@ -1,0 +1,393 @@
+"""The simulator's state: arrays of records, grouped in tuples that the kernels read: only numbers.
+
+A directed link is an output port's queue and its wire. Its packets lie in one list, in the order in
+which they leave, made of chunks of one shared pool: `taken` is the first packet that the far node
+has not taken, `cursor` the first whose last bit had not left when the port last looked, `tail` the
+next free slot. A chunk is spare again when `taken` and `cursor` have both passed it. Times are in
+ps from the start of the run, sizes in bytes of whole packets without gaps.
+
+    link = first_port[switch] + port - 1 | ports + host | lane of a port: lanes + link
+
+Where switches trim, every link has a second list, its lane, for what ports have cut and for NACKs:
+they overtake all that is not being sent yet, which leaves later by that
+(`sim.kernels.queues.give_way`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Slots of a chunk, the first of which is its header. Long chunks waste memory on the many links
+# that hold few packets, short ones are followed more often; a power of two makes headers easy to
+# find from a slot.
+CHUNK_BITS = 4
+CHUNK = 1 << CHUNK_BITS
+
+# A packet's status: its class, which is also an index (of pointers, of starts), and what befell it.
+DATA = 0
+ACK = 1
+MARKED = 2
+LOST = 4
+# Data that a switch has cut to their headers, and the ACK that tells of it, a NACK.
+TRIMMED = 8
+# Data that ask for an ACK at once.
+ASKS = 16
+# Classes of packets that have the size of an ACK.
+SMALL = ACK | TRIMMED
+# A packet's `route_agg` where Host DR has no waypoint for it; no switch has so many uplinks.
+NOWHERE = 255
+
+# Counters of a run: the height of the stack of spare chunks; packets that are neither delivered nor
+# dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
+# path; the time up to which everything has been served. Of programs alone (`sim.programs.windows`):
+# packets that switches have taken in, that hosts have received, that hosts could not take for their
+# own, what programs asked for that nobody serves here, and the packets that they have sent to ports
+# that do not exist (UNROUTABLE counts them, too), with the highest of these ports, 0 for none.
+(
+    SPARE,
+    LIVE,
+    UNFINISHED,
+    LAST_DONE,
+    UNROUTABLE,
+    CLOCK,
+    HOPS,
+    RECEIVED,
+    MISDELIVERED,
+    UNSERVED,
+    MISDIRECTED,
+    HIGHEST_PORT,
+) = range(12)
+COUNTERS = 12
+
+# A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as
+# in 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP
+# hash, `log` how many packets of the flow an ACK reports. 32 bytes: two share a cache line.
+TRANSIT = np.dtype(
+    [
+        ("time_ps", np.int64),
+        ("flow", np.int32),
+        ("psn", np.int32),
+        ("pod", np.uint8),
+        ("edge", np.uint8),
+        ("index", np.uint8),
+        ("status", np.uint8),
+        ("label", np.uint16),
+        ("route_agg", np.uint8),
+        ("route_core", np.uint8),
+        ("hash", np.uint32),
+        ("log", np.int32),
+    ],
+    align=True,
+)
+
+# The first slot of a chunk says which is the next one of its list, and how many of its two readers
+# have passed it: the far node, and the port itself.
+HEADER = np.dtype(
+    {
+        "names": ["next", "passes"],
+        "formats": [np.int32, np.int32],
+        "itemsize": CHUNK * TRANSIT.itemsize,
+    }
+)
+
+# A directed link, a cache line long. Its wire is taken until `free_ps`; `occupancy` is what waits
+# or is being sent, as of the last settling, so never too small; `byte_ps` the integral of the
+# queue; its next outage begins at `down_ps`; `depth` the packets in it, where a program asks. Slots
+# have 32 bits: 64 GiB of packets.
+LINK = np.dtype(
+    [(name, np.int64) for name in ("free_ps", "occupancy", "down_ps", "max_bytes", "byte_ps")]
+    + [
+        (name, np.int32)
+        for name in ("taken", "tail", "cursor", "data_packets", "ack_packets", "depth")
+    ],
+    align=True,
+)
+
+# What is rarely needed of a link, apart from it so that a link fits into a line: packets that did
+# not fit, that were cut, that were marked, that went into a dead link; the occupancy that adaptive
+# schemes with stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of
+# 2**32 draws for packets, so many lose theirs; where links are slow, its rate is row `pace` of
+# `World.paces`.
+LEDGER = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *("dropped", "trimmed", "marked", "lost"),
+            *("stale_bytes", "outage", "up_ps", "unlucky", "pace"),
+        )
+    ],
+    align=True,
+)
+
+# `first_port`: the link that is its port 1; `ports`: how many it has, of which the first `south`
+# lead down. `level`: which destinations the columns of `groups` are, from `row` on: 0 pods,
+# 1 edges, 2 hosts.
+# `cells`: its first pointer; `multiplier`: its odd factor of ECMP hashes (decision 12); `draws`:
+# how many random numbers it has taken from its stream.
+SWITCH = np.dtype(
+    [(name, np.int64) for name in ("row", "cells", "multiplier", "draws")]
+    + [
+        (name, np.int32)
+        for name in ("first_port", "ports", "south", "tier", "pod", "position", "level")
+    ],
+    align=True,
+)
+
+# A host: its link is taken until `free_ps`, its first flow is ready at `ready_ps` (NEVER without
+# one); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
+# binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait. Its
+# computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
+# `timer_ps` (NEVER without one). Data may leave from `data_free_ps` on; `arriving` flows share the
+# link towards it: something of them has arrived, and not all.
+HOST = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "free_ps",
+            "ready_ps",
+            "last_was_ack",
+            "acks",
+            "taken",
+            "tail",
+            "heap_first",
+            "heap_size",
+            "timer_ps",
+            "timer_first",
+            "timer_size",
+            "data_free_ps",
+            "arriving",
+        )
+    ],
+    align=True,
+)
+
+# What never changes of a flow; what does is in `hostagent.state.SENDER`.
+# `hops`: links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers;
+# `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first;
+# `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
+# leaves as a whole, before what begins later.
+# `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
+FLOW = np.dtype(
+    [
+        ("source", np.int32),
+        ("destination", np.int32),
+        ("source_pod", np.uint8),
+        ("source_edge", np.uint8),
+        ("source_index", np.uint8),
+        ("pod", np.uint8),
+        ("edge", np.uint8),
+        ("index", np.uint8),
+        ("hops", np.uint8),
+        ("hash_data", np.uint32),
+        ("hash_ack", np.uint32),
+        ("packets", np.int32),
+        ("pair", np.int32),
+        ("gap_ps", np.int64),
+        ("phase_ps", np.int64),
+        ("compute_ps", np.int64),
+        ("in_turn", np.int64),
+        ("ring", np.int64),
+        ("ring_length", np.int64),
+        ("log", np.int64),
+    ],
+    align=True,
+)
+
+Records = np.recarray[Any, Any]
+Bytes = NDArray[np.uint8]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+ByLevel = tuple[int, int, int]
+
+
+def records(count: int, dtype: np.dtype[np.void]) -> Records:
+    """Return zeroed records whose fields are attributes, inside kernels and out."""
+    return np.zeros(count, dtype).view(np.recarray)
+
+
+class Buffers(NamedTuple):
+    """A thread's room for a node's keys: unsorted, sorted, by bucket, and where each port ends."""
+
+    keys: Int64
+    sorted_keys: Int64
+    buckets: Int64
+    ends: Int64
+
+
+class Constants(NamedTuple):
+    """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
+
+    `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it; they and latencies
+    are by `topology.Level`. `nic_*` is what paces hosts beyond that (`traffic.Nic`). A `threshold`
+    is the least queue of its bin. `is_shared` says whether Simple RR's classes share a pointer,
+    `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow. The
+    lane of link 0 is `lanes`, 0 where nothing is trimmed. `machines` have a host in each plane: m,
+    m + machines, ...
+    """
+
+    # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
+    # to memory can have changed.
+
+    hosts_per_edge: int
+    edges_per_pod: int
+    pods_per_plane: int
+    edge_uplinks: int
+    agg_uplinks: int
+    edge_agg_links: int
+    agg_core_links: int
+    first_agg: int
+    first_core: int
+    edge_ports: int
+    agg_ports: int
+    ports: int
+    lanes: int
+    switches: int
+    hosts: int
+    machines: int
+    latency_ps: ByLevel
+    window_ps: int
+    data_bytes: int
+    data_ps: ByLevel
+    data_slot_ps: ByLevel
+    ack_bytes: int
+    ack_ps: ByLevel
+    ack_slot_ps: ByLevel
+    nic_data_ps: int
+    nic_ack_ps: int
+    nic_between_ps: int
+    capacity: int
+    ecn_bytes: int
+    threshold_1: int
+    threshold_2: int
+    threshold_3: int
+    chooser: int
+    seed: int
+    is_sack: int
+    is_stale: int
+    is_shared: int
+    is_lossy: int
+    is_slowed: int
+
+
+class Pool(NamedTuple):
+    """Packets (chunks * CHUNK,), the headers of chunks, and the stack of spare chunks.
+
+    `headers` is a view of the memory of `packets`, at the first slot of each chunk.
+    """
+
+    packets: Records
+    headers: Records
+    spare: Int32
+
+
+class Routes(NamedTuple):
+    """`fattree.forwarding` of one state of the links, flat.
+
+    A switch's destinations start at its `row` of `groups`, which has local groups (-1: no path).
+    Group -> schedule -> slots, from `schedule_offset[i]` to `schedule_offset[i + 1]`.
+    """
+
+    # Parallel links down (`fattree.southbound`): at aggs, a row for each edge below; at cores, for
+    # each pod. Groups are local to a switch: a pointer belongs to (switch, local group),
+    # whatever the routes are.
+    groups: Int32
+    first_group: Int64
+    group_schedule: Int64
+    group_start: Int32
+    schedule_offset: Int64
+    slots: Bytes
+    weights: Bytes
+    waypoint_row: Int32
+    waypoint_start: Int32
+    waypoint_offset: Int64
+    waypoints: Bytes
+    agg_members: Bytes
+    agg_counts: Int32
+    core_members: Bytes
+    core_counts: Int32
+
+
+class Pointers(NamedTuple):
+    """What switches and Host DR's hosts remember: cells as in the P4 registers (0: unused).
+
+    `cells`: (data, ACK) of each group; `orders`, `wraps`: the order that a RESHUFFLED pointer
+    walks, and its wraparounds since it was drawn; `host_cells` (pairs, 2).
+    """
+
+    cells: Int32
+    orders: Bytes
+    wraps: Bytes
+    host_cells: Int32
+
+
+class Flows(NamedTuple):
+    """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
+
+    `received` and `reported` count packets at the receiver and in ACKs that came back,
+    `waiting` those that no ACK has reported yet, `blocked` the flows that it waits for;
+    `followers` (CSR) are those that wait for it. `told` is the share that the receiver of each
+    pair of hosts has told, at `told_ps` (NEVER: nothing yet), both empty where none does.
+    `outstanding` holds all rings, `arrivals` the packet numbers that SACK's receivers have got,
+    in order of arrival.
+    """
+
+    table: Records
+    senders: Records
+    outstanding: Records
+    ready_ps: Int64
+    place: Int32
+    received: Int32
+    reported: Int32
+    waiting: Int32
+    blocked: Int32
+    follower_offset: Int64
+    followers: Int64
+    started_ps: Int64
+    arrivals: Int32
+    is_received: Bytes
+    told: Int32
+    told_ps: Int64
+
+
+class OwnRule(NamedTuple):
+    """A host rule of the user's: two C functions, and where what they look at begins.
+
+    Addresses are 0 without one. `memory` is the rules and all flows' states, `state_bytes` each.
+    """
+
+    next_label: int
+    on_ack: int
+    states_at: int
+    state_bytes: int
+    senders_at: int
+    packets_at: int
+    rules_at: int
+    memory: Bytes
+
+
+class World(NamedTuple):
+    """Everything that a run changes, and what it needs to.
+
+    `paces` has rows of (until, data, data with gap, ACK, ACK with gap), all in ps.
+    """
+
+    # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
+    constants: Constants
+    rules: Any
+    own: OwnRule
+    pool: Pool
+    links: Records
+    ledgers: Records
+    inputs: Int32
+    outages: Int64
+    paces: Int64
+    switches: Records
+    hosts: Records
+    heap: Int32
+    timers: Int32
+    flows: Flows
+    pointers: Pointers
+    hash_low: NDArray[np.uint32]
+    hash_high: NDArray[np.uint32]
+    counters: Int64

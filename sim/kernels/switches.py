@@ -1,0 +1,306 @@
+"""What a switch does in one window: its links' packets in order of arrival, each to a port.
+
+Everything that arrives within a window is on the links when the window opens, so a node needs no
+event queue: it gathers, sorts by (time, port) and serves (simulator model). A key is (time within
+the window, port, slot) in one integer.
+"""
+
+import numpy as np
+
+from fattree.policies import Chooser
+from fattree.topology import Tier
+from sim.kernels import lb
+from sim.kernels.jit import at, inlined, prefetch
+from sim.kernels.queues import following, leave, offer
+from sim.kernels.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, UNROUTABLE
+
+EDGE = int(Tier.EDGE)
+CORE = int(Tier.CORE)
+WAYPOINT = int(Chooser.WAYPOINT)
+# 63 bits: a slot below 2**32 (they are 32-bit numbers), a port below 2**11 (topologies have no
+# more) and 20 bits of time, which is why `sim.arrays.network` cuts windows at 2**20 ps. Integers of
+# one word sort without a comparison function, and ties go to the lower port (decision 8).
+SLOT_BITS = 32
+PORT_BITS = 11
+TIME_BITS = SLOT_BITS + PORT_BITS
+SLOT_MASK = (1 << SLOT_BITS) - 1
+# So few keys are sorted by insertion alone.
+FEW = 16
+
+
+@inlined
+def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
+    """Forward what arrives at a switch from `start_ps` until before `end_ps`.
+
+    Return how many packets that were.
+    """
+    # A large fabric lies in no cache. Its nodes are served in order, so the next one's memory is
+    # asked for now, and arrives while this one is served.
+    if switch + 1 < world.constants.switches:
+        foresee(world, switch + 1)
+
+    count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=buffers)
+
+    # Nothing that is forwarded comes back here within the window, so the keys stay complete.
+    for position in range(count):
+        key = keys[at(position)]
+        forward(world, routes, switch, now_ps=start_ps + (key >> TIME_BITS), slot=key & SLOT_MASK)
+
+    # Only now: a chunk that is handed back may be overwritten by the next packet.
+    release(world, switch, buffers.ends)
+    return count
+
+
+@inlined
+def arrivals(world, switch, start_ps, end_ps, buffers):
+    """Return how many packets arrive before `end_ps`, and their keys in order."""
+    keys = buffers.keys
+    count = gather(world, switch, start_ps, end_ps=end_ps, keys=keys, ends=buffers.ends)
+    if count > FEW:
+        scatter(
+            keys,
+            count,
+            sorted_keys=buffers.sorted_keys,
+            buckets=buffers.buckets,
+            window_ps=world.constants.window_ps,
+        )
+
+        keys = buffers.sorted_keys
+
+    insertion_sort(keys, count)
+    return count, keys
+
+
+@inlined
+def foresee(world, switch):
+    """Ask for the memory that a switch will need: its links, then what they say where to find."""
+    links = world.links
+    pool = world.pool
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
+    behind = first + node.ports
+
+    for number in range(first, behind):
+        prefetch(links[at(world.inputs[at(number)])])
+        prefetch(links[at(number)])
+
+    for number in range(first, behind):
+        incoming = links[at(world.inputs[at(number)])]
+        outgoing = links[at(number)]
+
+        # What has arrived, what waits at the port, and where the next packet will be appended.
+        foresee_chunk(pool, incoming.taken)
+        foresee_chunk(pool, outgoing.cursor)
+
+        if outgoing.cursor >> CHUNK_BITS != outgoing.tail >> CHUNK_BITS:
+            foresee_chunk(pool, outgoing.tail)
+
+
+@inlined
+def foresee_chunk(pool, slot):
+    """Ask for a chunk's header and for its packets from a slot on."""
+    prefetch(pool.headers[at(slot >> CHUNK_BITS)])
+
+    # Every other packet: two fill a cache line.
+    for line in range(slot, slot | (CHUNK - 1), 2):
+        prefetch(pool.packets[at(line)])
+
+
+@inlined
+def gather(world, switch, start_ps, end_ps, keys, ends):
+    """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
+    node = world.switches[at(switch)]
+    count = gather_lists(world, node, 0, 0, start_ps, end_ps=end_ps, keys=keys, ends=ends)
+    if world.constants.lanes > 0:
+        count = gather_lists(world, node, 1, count, start_ps, end_ps=end_ps, keys=keys, ends=ends)
+
+    return count
+
+
+@inlined
+def gather_lists(world, node, kind, count, start_ps, end_ps, keys, ends):
+    """Collect what arrives on a switch's links (kind 0) or lanes (1) behind `count` keys."""
+    first = np.int64(node.first_port)
+
+    # A list is in order of arrival, so the first packet that is too late ends its port.
+    for port in range(np.int64(node.ports)):
+        link = world.links[at(world.inputs[at(first + port)] + kind * world.constants.lanes)]
+        slot = link.taken
+        tail = link.tail
+
+        while slot != tail:
+            packet = world.pool.packets[at(slot)]
+            if packet.time_ps >= end_ps:
+                break
+
+            # A lost packet held its link like any other (decision 8), and vanishes where it would
+            # have arrived.
+            if packet.status & LOST:
+                world.counters[LIVE] -= 1
+            else:
+                keys[at(count)] = (
+                    ((packet.time_ps - start_ps) << TIME_BITS) | (port << SLOT_BITS) | slot
+                )
+                count += 1
+
+            slot = following(world.pool, slot)
+
+        ends[at(kind * node.ports + port)] = slot
+
+    return count
+
+
+@inlined
+def release(world, switch, ends):
+    """Take what has been served off the links, and hand back the chunks that it filled."""
+    release_lists(world, world.switches[at(switch)], 0, ends)
+    if world.constants.lanes > 0:
+        release_lists(world, world.switches[at(switch)], 1, ends)
+
+
+@inlined
+def release_lists(world, node, kind, ends):
+    """Do so with a switch's links (kind 0) or lanes (1)."""
+    first = np.int64(node.first_port)
+    for port in range(np.int64(node.ports)):
+        link = world.links[at(world.inputs[at(first + port)] + kind * world.constants.lanes)]
+        slot = link.taken
+        end = ends[at(kind * node.ports + port)]
+
+        while slot // CHUNK != end // CHUNK:
+            last = slot | (CHUNK - 1)
+            slot = following(world.pool, last)
+            leave(world.pool, last, world.counters)
+
+        link.taken = end
+
+
+@inlined
+def scatter(keys, count, sorted_keys, buckets, window_ps):
+    """Sort keys coarsely by time into about `count` buckets, keeping their order within each.
+
+    Arrivals are spread over the window, so a bucket has about one key and insertion sort little to
+    do: both together are linear in practice, and quadratic at worst, for equal times.
+    """
+    coarse = 0
+    while window_ps >> coarse >= min(count, len(buckets)):
+        coarse += 1
+
+    shift = TIME_BITS + coarse
+    used = (window_ps >> coarse) + 1
+    for bucket in range(used):
+        buckets[at(bucket)] = 0
+
+    for position in range(count):
+        buckets[at(keys[at(position)] >> shift)] += 1
+
+    # From how many there are in each bucket to where each begins.
+    first = 0
+    for bucket in range(used):
+        size = buckets[at(bucket)]
+        buckets[at(bucket)] = first
+        first += size
+
+    for position in range(count):
+        key = keys[at(position)]
+        bucket = at(key >> shift)
+        sorted_keys[at(buckets[bucket])] = key
+        buckets[bucket] += 1
+
+
+@inlined
+def insertion_sort(keys, count):
+    """Sort keys that are almost in order."""
+    for position in range(1, count):
+        key = keys[at(position)]
+        hole = position
+        while hole > 0 and keys[at(hole - 1)] > key:
+            keys[at(hole)] = keys[at(hole - 1)]
+            hole -= 1
+
+        keys[at(hole)] = key
+
+
+@inlined
+def forward(world, routes, switch, now_ps, slot):
+    """Send one packet down to its destination, or up by the load balancer's choice."""
+    node = world.switches[at(switch)]
+    packet = world.pool.packets[at(slot)]
+    port = southbound(world, routes, switch, packet)
+
+    if port < 0:
+        uplink = northbound(world, routes, switch, packet=packet, now_ps=now_ps)
+        # No path that the switch knows of: like a router, it drops.
+        if uplink < 0:
+            world.counters[UNROUTABLE] += 1
+            world.counters[LIVE] -= 1
+            return
+
+        port = np.int64(node.south) + uplink
+
+    # Edges, aggs and cores are 0, 1 and 2, as levels are.
+    is_up = port >= node.south
+    level = np.int64(node.tier) + (1 if is_up else 0)
+    offer(world, np.int64(node.first_port) + port, level, packet, now_ps)
+
+
+@inlined
+def southbound(world, routes, switch, packet):
+    """Return the port (from 0) below which the destination is, -1 if it is not below the switch."""
+    # Addresses are 10.pod.edge.host, so each tier looks at the one field that it decides.
+    node = world.switches[at(switch)]
+    constants = world.constants
+    if node.tier == CORE:
+        # Pods are numbered through all planes, a core's ports from the first of its own.
+        pod = int(packet.pod) - node.pod
+        if constants.agg_core_links == 1:
+            return pod
+
+        row = at((switch - constants.first_core) * constants.pods_per_plane + pod)
+        number = int(packet.edge) * constants.hosts_per_edge + int(packet.index)
+        member = int(routes.core_members[row, at(number % routes.core_counts[row])])
+        return pod * constants.agg_core_links + member
+
+    if packet.pod != node.pod:
+        return -1
+    if node.tier == EDGE:
+        return int(packet.index) if packet.edge == node.position else -1
+
+    edge = int(packet.edge)
+    if constants.edge_agg_links == 1:
+        return edge
+
+    row = at((switch - constants.first_agg) * constants.edges_per_pod + edge)
+    member = int(routes.agg_members[row, at(int(packet.index) % routes.agg_counts[row])])
+    return edge * constants.edge_agg_links + member
+
+
+@inlined
+def northbound(world, routes, switch, packet, now_ps):
+    """Return the uplink of a packet that must go up, -1 where its destination has no path."""
+    node = world.switches[at(switch)]
+    constants = world.constants
+    if constants.chooser == WAYPOINT:
+        return lb.waypoint.uplink(node, packet)
+
+    # The columns of this switch's groups are pods, edges or hosts (`SWITCH.level`).
+    destination = int(packet.pod)
+    if node.level > 0:
+        destination = destination * constants.edges_per_pod + int(packet.edge)
+
+    if node.level > 1:
+        destination = destination * constants.hosts_per_edge + int(packet.index)
+
+    group = int(routes.groups[at(node.row + destination)])
+    if group < 0:
+        return -1
+
+    return lb.uplink(
+        world,
+        routes,
+        switch,
+        group=group,
+        packet=packet,
+        kind=int(packet.status) & ACK,
+        now_ps=now_ps,
+    )

@@ -1,0 +1,253 @@
+"""Window after window: no longer than a packet needs to the next node, nodes one after the other.
+
+A packet that a node handles at t reaches the next node no earlier than t + latency + its
+serialisation. In a window of that length nodes are independent, so there is no event queue: every
+node takes what its links hold, in order (simulator model, "Technique").
+"""
+
+import numpy as np
+
+from hostagent.state import NEVER
+from sim.kernels.hosts import serve_machine
+from sim.kernels.jit import at, inlined, kernel
+from sim.kernels.queues import following, host_sending_ps, level_of, settle
+from sim.kernels.ready import start_flow
+from sim.kernels.state import (
+    ACK,
+    CHUNK,
+    CLOCK,
+    LAST_DONE,
+    LIVE,
+    LOST,
+    MISDELIVERED,
+    SPARE,
+    UNFINISHED,
+    UNSERVED,
+)
+from sim.kernels.switches import serve_switch
+
+# How `through_windows` ends.
+REACHED, FINISHED, STARVED, STUCK, BROKEN = range(5)
+
+
+@kernel
+def start_flows(world, start_ps):
+    """Start the flows that wait for no other, at their own time."""
+    # A start in the future is no event of its own: the flow's first packet is due after it, and
+    # until then its host has nothing of it to send.
+    for flow in range(len(start_ps)):
+        if world.flows.blocked[flow] == 0:
+            start_flow(world, world.flows.table[flow].source, flow, start_ps[flow])
+
+
+@kernel
+def advance(world, routes, until_ps, buffers):
+    """Run from the clock to `until_ps` in one thread; return how that ended."""
+    return through_windows(
+        (world, routes, buffers),
+        until_ps,
+        has_room=has_room,
+        serve_all_hosts=serve_all_hosts,
+        serve_all_switches=serve_all_switches,
+        next_of_all=next_of_all,
+    )
+
+
+@inlined
+def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switches, next_of_all):
+    """Serve window after window until `until_ps`, or until flows are done or nothing can go on.
+
+    `work` begins with the world; what else is in it is between the four functions, which see to
+    one thread (`advance`, compiled) or to several (`sim.runs.threads`, interpreted). Return
+    REACHED, FINISHED, STARVED (the pool may be too small for the next window), STUCK (nothing is
+    left to do) or BROKEN (a program has done what it may not).
+    """
+    world = work[0]
+    counters = world.counters
+    while counters[CLOCK] < until_ps:
+        if not has_room(work):
+            return STARVED
+
+        end_ps = min(counters[CLOCK] + world.constants.window_ps, until_ps)
+        served = serve_all_hosts(work, end_ps)
+
+        # Only hosts finish flows, so they come first. Switches still serve what arrives up to the
+        # last completion, so that statistics do not depend on where windows happen to end.
+        is_finished = counters[UNFINISHED] == 0
+        if is_finished:
+            end_ps = counters[LAST_DONE] + 1
+
+        served += serve_all_switches(work, end_ps)
+        counters[CLOCK] = end_ps
+
+        if counters[MISDELIVERED] | counters[UNSERVED]:
+            return BROKEN
+
+        if is_finished:
+            return FINISHED
+
+        if served == 0:
+            # Nothing was handled, so nothing can happen before the next event: however long that
+            # takes, it costs no window.
+            next_ps = next_of_all(work)
+            if next_ps == NEVER:
+                return STUCK
+
+            counters[CLOCK] = max(end_ps, min(next_ps, until_ps))
+
+    return REACHED
+
+
+@inlined
+def has_room(work):
+    """Return whether the pool has the chunks that the next window may take."""
+    world = work[0]
+    return world.counters[SPARE] >= chunks_needed(world)
+
+
+@inlined
+def serve_all_hosts(work, end_ps):
+    """Serve all hosts until before `end_ps`; return how many packets they handled."""
+    world, routes, _ = work
+    # Typed zeros: a plain 0 has the type of a literal, for which numba would compile once more.
+    return serve_hosts(
+        world, routes, first=np.int64(0), last=world.constants.machines, end_ps=end_ps
+    )
+
+
+@inlined
+def serve_all_switches(work, end_ps):
+    """Serve all switches until before `end_ps`; return how many packets they handled."""
+    world, routes, buffers = work
+    return serve_switches(
+        world,
+        routes,
+        first=np.int64(0),
+        last=world.constants.switches,
+        end_ps=end_ps,
+        buffers=buffers,
+    )
+
+
+@inlined
+def next_of_all(work):
+    """Return when the next thing happens anywhere, or NEVER."""
+    return next_event(work[0])
+
+
+@kernel
+def serve_hosts(world, routes, first, last, end_ps):
+    """Serve machines `first` to `last` - 1 from the clock until before `end_ps`.
+
+    Return how many packets they handled.
+    """
+    served = 0
+    for machine in range(first, last):
+        served += serve_machine(
+            world,
+            routes,
+            None,
+            None,
+            number=machine,
+            start_ps=world.counters[CLOCK],
+            end_ps=end_ps,
+        )
+
+    return served
+
+
+@kernel
+def serve_switches(world, routes, first, last, end_ps, buffers):
+    """Serve switches `first` to `last` - 1 from the clock until before `end_ps`.
+
+    Return how many packets they handled.
+    """
+    served = 0
+    for switch in range(first, last):
+        served += serve_switch(
+            world, routes, switch, start_ps=world.counters[CLOCK], end_ps=end_ps, buffers=buffers
+        )
+
+    return served
+
+
+@kernel
+def chunks_needed(world):
+    """Return how many chunks a window can take at most."""
+    constants = world.constants
+
+    # A live packet is appended at most twice in a window: as an ACK to its host's list, from there
+    # to the link. What switches append arrives after the window. New packets are one a slot a host.
+    sends = constants.hosts * (constants.window_ps // constants.data_slot_ps[0] + 1)
+    moves = 2 * (world.counters[LIVE] + sends)
+
+    # A list takes a chunk whenever one is full, and one more at most as its last was partly full.
+    return moves // CHUNK + min(moves, len(world.links) + constants.hosts)
+
+
+@kernel
+def next_event(world):
+    """Return when the next packet arrives, a computation ends or a host may send, or NEVER."""
+    next_ps = NEVER
+
+    # All links and hosts, not a heap: only an empty window asks, and the next one is not empty.
+    for number in range(len(world.links)):
+        link = world.links[number]
+        if link.taken != link.tail:
+            next_ps = min(next_ps, world.pool.packets[link.taken].time_ps)
+
+    for number in range(len(world.hosts)):
+        host = world.hosts[number]
+        data_ps = max(host.ready_ps, host.data_free_ps)
+        next_ps = min(next_ps, max(host.free_ps, np.int64(0) if host.acks > 0 else data_ps))
+        next_ps = min(next_ps, host.timer_ps)
+
+    return next_ps
+
+
+@kernel
+def settle_all(world, now_ps, refresh):
+    """Bring the occupancy of all switch ports to `now_ps`.
+
+    `refresh` lets adaptive load balancers with stale queues see it.
+    """
+    # Links are numbered ports first: those of hosts, behind them, have no queue.
+    for number in range(world.constants.ports):
+        link = world.links[number]
+        level = level_of(world.constants, number)
+        settle(world.pool, link, world.constants, level, now_ps=now_ps, counters=world.counters)
+        if refresh:
+            world.ledgers[number].stale_bytes = link.occupancy
+
+
+@kernel
+def truncate(world, end_ps):
+    """Take out of the statistics what lies behind the end: waiting at ports, and what hosts sent.
+
+    Hosts are served for whole windows, and a packet's whole wait is counted when it is queued.
+    """
+    settle_all(world, end_ps, False)
+    constants = world.constants
+    packets = world.pool.packets
+    ports = constants.ports
+
+    # What lanes hold is in no statistic but those of links, which have it all.
+    for number in range(ports + constants.hosts):
+        link = world.links[number]
+        level = level_of(constants, number)
+        # At a port, what had not left by the end; on a host's link, what no switch has taken, since
+        # whatever was sent after the end is under way.
+        slot = link.cursor if number < ports else link.taken
+        while slot != link.tail:
+            is_ack = packets[slot].status & ACK
+            size = constants.ack_bytes if is_ack else constants.data_bytes
+            departure_ps = packets[slot].time_ps - constants.latency_ps[at(level)]
+
+            if number < ports:
+                link.byte_ps -= size * (departure_ps - end_ps)
+            elif departure_ps - host_sending_ps(world, number, is_ack) > end_ps:
+                link.ack_packets -= 1 if is_ack else 0
+                link.data_packets -= 0 if is_ack else 1
+                world.ledgers[number].lost -= 1 if packets[slot].status & LOST else 0
+
+            slot = following(world.pool, slot)

@@ -1,0 +1,430 @@
+"""A run in which a P4 program forwards, window by window, and what it has shown in the end.
+
+Whoever drives it compiles the program, fills the switches' tables and says when to stop for them:
+`advance` to the time of an event, `leave_now`, then change what changes.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.addressing import agg_waypoint, core_waypoint, host_ip
+from fattree.experiment import Scenario
+from fattree.flows import Flows
+from fattree.standstill import Standing
+from fattree.topology import SWITCH_LAYERS
+from fattree.wecmp import LinkState
+from hostagent.forms import BITS, Beginnings, Forms, Run
+from hostagent.state import NEVER, Recovery
+from sim.arrays.network import build_for_program
+from sim.arrays.routing import waypoint_routes
+from sim.arrays.wiring import grown
+from sim.kernels.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
+from sim.kernels.frames import FRAME_AT, IPV4, WRITTEN, Frames
+from sim.kernels.jit import CACHE
+from sim.kernels.state import (
+    CLOCK,
+    HOPS,
+    LAST_DONE,
+    LIVE,
+    RECEIVED,
+    UNROUTABLE,
+    Int64,
+    World,
+)
+from sim.kernels.windows import FINISHED, STARVED, start_flows, truncate
+from sim.programs.windows import (
+    advance_program,
+    depart_now,
+    drain,
+    has_samples,
+    in_flight,
+    next_programmed_event,
+    next_to_serve,
+    serve_programmed_hosts,
+    serve_programmed_switches,
+)
+from sim.runs.engine import buffers_of, progress, result_of, standing
+from sim.runs.results import Result
+from sim.runs.threads import Crew, Nodes, Span, advance_side_by_side
+
+Events = NDArray[np.int64]
+# Up to here programs know our packets; what they read behind it they may have put there.
+KNOWN = 42
+NOWHERE = Run(0, 0, 0, 0, 0)
+# The names of `sim.kernels.frames`' fields, in its order; those that are read alone stand last.
+NAMES = ("label", "psn", "msn", "marked", "destination_ip", "number")
+
+
+class Layout(NamedTuple):
+    """What a program needs of every packet, in bytes.
+
+    It looks at `frame_bytes` of a frame, which may grow by `growth` at a switch, and remembers
+    `state_bytes` between ingress and egress.
+    """
+
+    frame_bytes: int
+    state_bytes: int
+    growth: int
+
+
+class Counts(NamedTuple):
+    """Where a run's packets are at its end; `hops` have arrived at switches."""
+
+    sent: int
+    received: int
+    dropped: int
+    unrouted: int
+    lost: int
+    in_flight: int
+    hops: int
+
+
+def is_loaded() -> bool:
+    """Return whether the kernels are in this process already."""
+    # As in `sim.runs.engine`: a kernel that has a signature is compiled.
+    return bool(getattr(advance_program, "signatures", True))
+
+
+def are_compiled() -> bool:
+    """Return whether the kernels need not be compiled any more."""
+    if is_loaded():
+        return True
+
+    folder = CACHE.folder
+    return folder is not None and any(folder.glob("**/programs.advance_program*.nbc"))
+
+
+def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
+    """Return how much of every frame is kept: what programs look at, and what hosts read back."""
+    # A second IPv4 header where hosts write one. What a program looks at beyond the headers that
+    # all frames have may be headers of its own, which hosts' bytes then stand behind.
+    headers = max(map(forms.end, range(2))) + (IPV4 if scenario.policy == "host_dr" else 0)
+    own = max(0, layout.frame_bytes - KNOWN)
+    return -(-max(layout.frame_bytes, headers + own) // 8) * 8
+
+
+class Programmed:
+    """One run of a scenario whose switches run `program`.
+
+    `templates` makes those of its flows, `kept_bytes` long. `sample_ps` asks for the longest queues
+    at that interval, `on_events` for all events, window by window, in order (rows of
+    `sim.kernels.desk`). Raises FabricError where the scenario cannot be built.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        program: Program,
+        layout: Layout,
+        templates: Callable[[Flows], Beginnings],
+        *,
+        sample_ps: int = 0,
+        on_events: "Observe | None" = None,
+        threads: int = 1,
+    ) -> None:
+        self._began_s = time.process_time()
+        self.scenario = scenario
+        self.network = build_for_program(scenario)
+        self.world = self.network.world
+        self.routes = self.network.routes[0].routes
+        self.program = program
+        self.frames = _frames(
+            self.world, scenario, layout, templates(self.network.flows), sample_ps
+        )
+        self.desks = [self._desk(layout, on_events is not None) for _ in range(threads)]
+        self._on_events = on_events
+        self._crew = Crew(self.desks) if threads > 1 else None
+        self.is_finished = False
+        start_flows(self.world, self.network.flows.start_ps)
+
+    @property
+    def now_ps(self) -> int:
+        """Return the time up to which everything has happened."""
+        return int(self.world.counters[CLOCK])
+
+    @property
+    def end_ps(self) -> int:
+        """Return when the last flow was done."""
+        return int(self.world.counters[LAST_DONE])
+
+    @property
+    def progress(self) -> float:
+        """Return the fraction of all packets that are acknowledged."""
+        return progress(self.network.flows, self.world)
+
+    def set_links(self, links: LinkState) -> None:
+        """Let hosts that choose routes know which links there are from now on."""
+        self.routes = waypoint_routes(self.scenario, self.network.flows, links)
+
+    def advance(self, until_ps: int) -> int:
+        """Run until before a time; return how that ended (`sim.kernels.windows`)."""
+        if not are_compiled():
+            once = ", once" if CACHE.folder else ""
+            sys.stderr.write(f"compiling the kernels around programs{once} (half a minute) ...\n")
+
+        status = self._advance(until_ps)
+        self.is_finished = status == FINISHED
+        return status
+
+    def standing(self, is_changing: bool) -> Standing:
+        """Return how far the run is; `is_changing` where routes or links are about to change."""
+        return standing(self.world, is_changing)
+
+    @property
+    def unfinished(self) -> Int64:
+        """Return the flows that are not done."""
+        flows = self.world.flows
+        return np.flatnonzero((flows.senders.done_ps == NEVER) | (flows.started_ps == NEVER))
+
+    def skip_to(self, time_ps: int) -> None:
+        """Let time pass in which nothing happens."""
+        self.world.counters[CLOCK] = time_ps
+
+    def leave_now(self) -> None:
+        """Let packets leave at this very instant: at equal times that comes before all else."""
+        depart_now(self.world, self.frames, self.program, self.desks[0], self.now_ps)
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._crew is not None:
+            self._crew.close()
+
+    def result(self) -> tuple[Result, Counts]:
+        """Return what a finished run has shown; it cannot go on afterwards."""
+        end_ps = self.end_ps
+        world = self.world
+        truncate(world, end_ps)
+        late = sum(
+            int((desk.receipts[: desk.marks[RECEIPTS]] + desk.marks[WINDOW] > end_ps).sum())
+            for desk in self.desks
+        )
+        moving = int(in_flight(world, end_ps)) + late
+        counters = world.counters.copy()
+        self._drain()
+
+        result = result_of(
+            self.network, world, end_ps, series=None, cpu_s=time.process_time() - self._began_s
+        )
+        counts = Counts(
+            sent=int(result.host_packets.sum()),
+            received=int(counters[RECEIVED]) - late,
+            dropped=int(result.ports.dropped.sum()),
+            unrouted=int(counters[UNROUTABLE]),
+            lost=int(result.ports.lost_to_failure.sum()) + result.host_lost,
+            in_flight=moving,
+            hops=int(counters[HOPS]),
+        )
+        return result, counts
+
+    def longest(self) -> Int64:
+        """Return the longest queue of each layer at every sample until the end."""
+        merged: Int64 = np.max([desk.longest for desk in self.desks], axis=0)
+        return merged[: self.end_ps // self.frames.sample_ps + 1]
+
+    def _drain(self) -> None:
+        """Let what still waits through egress, where programs mark."""
+        counters = self.world.counters
+        before = counters.copy()
+        quiet = self.desks[0]._replace(log=self.desks[0].log[:0])
+        drain(self.world, self.frames, self.program, quiet, self.end_ps)
+        counters[:] = before
+
+    def _advance(self, until_ps: int) -> int:
+        if self._on_events is None:
+            return self._leg(until_ps)
+
+        # A window at a time: so many events have a place, and they are put in order one by one.
+        status = 0
+        while status == 0 and self.now_ps < until_ps:
+            self._make_room_for_events()
+            # Up to the next event there is none to put in order, however many windows that takes.
+            next_ps = int(next_programmed_event(self.world))
+            window_end_ps = self.now_ps + self.world.constants.window_ps
+            status = self._leg(min(max(next_ps, window_end_ps), until_ps))
+            self._tell_events(self.end_ps if status == FINISHED else self.now_ps)
+
+        return status
+
+    def _leg(self, until_ps: int) -> int:
+        while (status := self._once(until_ps)) == STARVED:
+            if has_samples(self.world, self.frames, self.desks[0]):
+                self._grow()
+            else:
+                self._extend_samples()
+
+        return status
+
+    def _once(self, until_ps: int) -> int:
+        if self._crew is None:
+            status = advance_program(
+                self.world, self.routes, until_ps, self.frames, self.program, self.desks[0]
+            )
+            return int(status)
+
+        return advance_side_by_side(self.world, self._nodes(), until_ps, self._crew)
+
+    def _nodes(self) -> Nodes:
+        def hosts(part: World, desk: Desk, span: Span, end_ps: int) -> int:
+            return int(serve_programmed_hosts(part, self.routes, self.frames, desk, *span, end_ps))
+
+        def switches(part: World, desk: Desk, span: Span, end_ps: int) -> int:
+            return int(
+                serve_programmed_switches(part, self.frames, self.program, desk, *span, end_ps)
+            )
+
+        return Nodes(
+            hosts,
+            switches,
+            next_event=lambda world: int(next_to_serve(world, self.frames)),
+            has_room=lambda world: bool(has_samples(world, self.frames, self.desks[0])),
+        )
+
+    def _grow(self) -> None:
+        """Make the pool and its blocks twice as large."""
+        pool = self.world.pool
+        self.world = self.world._replace(pool=grown(pool, len(pool.headers), self.world.counters))
+        self.frames = _with_blocks(self.frames, len(self.world.pool.packets))
+
+    def _extend_samples(self) -> None:
+        for desk in self.desks:
+            # In place, as the crew holds the desks: a named tuple's fields cannot be replaced.
+            desk.longest.resize((2 * len(desk.longest), len(SWITCH_LAYERS)), refcheck=False)
+
+    def _make_room_for_events(self) -> None:
+        desk = self.desks[0]
+        constants = self.world.constants
+        new = constants.hosts * (constants.window_ps // constants.data_slot_ps[0] + 2)
+        most = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
+        if len(desk.log) < most:
+            log = np.zeros((2 * most, desk.log.shape[1]), dtype=np.int64)
+            log[: len(desk.log)] = desk.log
+            self.desks[0] = desk._replace(log=log)
+
+    def _tell_events(self, until_ps: int) -> None:
+        desk = self.desks[0]
+        rows = desk.log[: desk.marks[EVENTS]]
+        desk.marks[EVENTS] = 0
+        # Hosts are served for whole windows, also beyond the end.
+        rows = rows[rows[:, 0] <= until_ps]
+        assert self._on_events is not None
+        self._on_events(self, rows[np.lexsort((rows[:, 1], rows[:, 0]))])
+
+    def _desk(self, layout: Layout, is_logging: bool) -> Desk:
+        constants = self.world.constants
+        buffers = buffers_of(constants, self.scenario.tree.most_ports)
+        kept = self.frames.kept
+        # Egress writes at most what is kept, and by how much the frame grows.
+        out = np.zeros((kept + layout.growth + 15) // 8, dtype=np.int64)
+        state = np.zeros(-(-layout.state_bytes // 8), dtype=np.int64)
+        # What hosts may receive in a window; memory that is not used costs nothing.
+        receipts = constants.hosts * (constants.window_ps // min(constants.ack_slot_ps) + 2)
+        rows = int(is_logging)
+        samples = 1024 if self.frames.sample_ps else 0
+
+        return Desk(
+            keys=buffers.keys,
+            sorted_keys=buffers.sorted_keys,
+            buckets=buffers.buckets,
+            ends=buffers.ends,
+            heap=np.zeros(len(buffers.ends) + 1, dtype=np.int64),
+            state=state,
+            state_address=state.ctypes.data,
+            out=out,
+            out_octets=out.view(np.uint8),
+            out_address=out.ctypes.data,
+            longest=np.zeros((samples, len(SWITCH_LAYERS)), dtype=np.int64),
+            receipts=np.empty(receipts, dtype=np.int64),
+            log=np.zeros((rows, LOG_FRAME + kept // 8), dtype=np.int64),
+            marks=np.array([0, 0, 0, -1, -1], dtype=np.int64),
+        )
+
+
+def _frames(
+    world: World, scenario: Scenario, layout: Layout, templates: Beginnings, sample_ps: int
+) -> Frames:
+    tree = scenario.tree
+    forms = templates.forms
+    kept = templates.frames.shape[2]
+    state_at = FRAME_AT + kept
+    state_bytes = -(-layout.state_bytes // 8) * 8
+    receivers = len(world.flows.table) if world.rules.recovery == Recovery.SACK else 0
+    frames = Frames(
+        words=np.zeros(0, dtype=np.int64),
+        octets=np.zeros(0, dtype=np.uint8),
+        address=0,
+        # Whole cache lines, so that blocks share none.
+        stride=-(-(state_at + state_bytes) // 64) * 64,
+        kept=kept,
+        hidden=max(form.hidden for form in forms),
+        state_at=state_at,
+        templates=np.ascontiguousarray(templates.frames).view(np.int64).ravel(),
+        data_length=len(forms.data.template),
+        ack_length=len(forms.ack.template),
+        ip_at=forms.data.ip_at,
+        tunnel=0 if forms.data.is_tunnel else IPV4,
+        **_tables(forms),
+        agg_ips=np.array(
+            [
+                agg_waypoint(tree, pod, uplink)
+                for pod in range(tree.pods)
+                for uplink in range(tree.edge_uplinks)
+            ],
+            dtype=np.int64,
+        ),
+        core_ips=np.array(
+            [
+                core_waypoint(tree, plane, uplink, last)
+                for plane in range(tree.planes)
+                for uplink in range(tree.edge_uplinks)
+                for last in range(tree.agg_uplinks)
+            ],
+            dtype=np.int64,
+        ),
+        host_ips=host_ip(tree, np.arange(tree.hosts)),
+        lowest=np.zeros(receivers, dtype=np.int32),
+        highest=np.full(receivers, -1, dtype=np.int32),
+        cut=forms.payload,
+        sample_ps=sample_ps,
+    )
+    return _with_blocks(frames, len(world.pool.packets))
+
+
+def _tables(forms: Forms) -> dict[str, Int64]:
+    """Return the forms' part of `Frames`."""
+    written = [form.runs[name] for form in forms for name in NAMES[:WRITTEN]]
+    # An empty run for what a kind of packet lacks: data have no mark of their own.
+    read = [
+        next((run for run in form.runs[name] if run.mask == (1 << BITS[name]) - 1), NOWHERE)
+        for form in forms
+        for name in NAMES
+    ]
+    tables: dict[str, object] = {
+        "writes": [run for runs in written for run in runs],
+        "first_writes": np.cumsum([0, *map(len, written)]),
+        "reads": read,
+        "signature": [row for form in forms for row in form.signature],
+        "first_signature": np.cumsum([0, *(len(form.signature) for form in forms)]),
+        "shortest": [form.shortest for form in forms],
+        "is_udp": [form.is_udp for form in forms],
+        "changes_ipv4": [form.changes_ipv4 for form in forms],
+        "grown": forms.ack.lengths,
+    }
+    return {name: np.array(table, dtype=np.int64) for name, table in tables.items()}
+
+
+def _with_blocks(frames: Frames, slots: int) -> Frames:
+    """Return frames with blocks for so many slots, which begin as the old ones."""
+    # To a whole cache line; untouched memory costs address space only.
+    memory = np.empty(slots * frames.stride // 8 + 8, dtype=np.int64)
+    words = memory[-memory.ctypes.data % 64 // 8 :][: slots * frames.stride // 8]
+    words[: len(frames.words)] = frames.words
+    return frames._replace(words=words, octets=words.view(np.uint8), address=words.ctypes.data)
+
+
+# Takes in the events of a window.
+Observe: TypeAlias = Callable[[Programmed, Events], None]

@@ -1,0 +1,1 @@
+"""One run: the engine, its threads, and what a run has come to."""

@@ -1,0 +1,348 @@
+"""Run a scenario: build its arrays, drive the kernels past route changes, hand back the results."""
+
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree import standstill
+from fattree.addressing import host_name
+from fattree.experiment import Collective, Fabric, Scenario
+from fattree.flows import Flows
+from fattree.standstill import Senders, Standing, Watch, patience, why_still
+from fattree.topology import SWITCH_LAYERS
+from fattree.units import PS_PER_NS
+from hostagent.state import NEVER
+from sim.arrays.network import Network, build
+from sim.arrays.wiring import grown
+from sim.errors import UnfinishedError
+from sim.kernels.jit import CACHE
+from sim.kernels.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Constants, Routes, World
+from sim.kernels.windows import (
+    FINISHED,
+    STARVED,
+    STUCK,
+    advance,
+    next_event,
+    settle_all,
+    start_flows,
+    truncate,
+)
+from sim.runs.results import Ports, Result, Series, by_layer
+from sim.runs.threads import Crew, advance_side_by_side, kernels
+
+Int64 = NDArray[np.int64]
+# Advances a world with fixed routes up to a time, and says how that ended.
+Leg: TypeAlias = Callable[[World, Routes, int], int]
+# Told how much of a run is done, from 0 to 1.
+OnProgress: TypeAlias = Callable[[float], None]
+RTTS_A_LEG = 4
+TELL_SECONDS = 0.1
+
+
+def run(
+    scenario: Scenario,
+    *,
+    sample_ps: int | None = None,
+    horizon_ps: int | None = None,
+    threads: int = 1,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
+
+    `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
+    make large fabrics faster and change nothing else. Raises FabricError where the
+    scenario cannot be built, UnfinishedError where flows do not finish: by `horizon_ps`, by default
+    the scenario's, or ever (`fattree.standstill`).
+    """
+    prepare()
+    began_s = time.process_time()
+    return simulate(
+        build(scenario),
+        sample_ps,
+        horizon_ps,
+        began_s=began_s,
+        threads=threads,
+        on_progress=on_progress,
+    )
+
+
+def prepare() -> None:
+    """Compile the kernels, or load them from the cache; say so on stderr where it takes long."""
+    # A kernel that has a signature is compiled; with numba's JIT off it is a plain function.
+    if getattr(advance, "signatures", True):
+        return
+
+    if CACHE.note:
+        sys.stderr.write(f"{CACHE.note}\n")
+
+    if CACHE.folder is None or not any(CACHE.folder.glob("**/*.nbi")):
+        once = ", once" if CACHE.folder else ""
+        sys.stderr.write(f"compiling the simulator's kernels{once} (about half a minute) ...\n")
+
+    # The smallest run there is: types do not depend on the scenario, so it compiles for all.
+    pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
+    simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, None, 0)
+
+
+def simulate(
+    network: Network,
+    sample_ps: int | None,
+    horizon_ps: int | None,
+    began_s: float,
+    threads: int = 1,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Run a network that has just been built to its end.
+
+    `began_s` is the process time at which the building began.
+    """
+    samples: list[tuple[int, Int64]] = []
+    start_flows(network.world, network.flows.start_ps)
+    with _advancing(network, threads) as leg:
+        world = _drive(
+            network,
+            leg,
+            sample_ps,
+            horizon_ps=network.scenario.horizon_ps if horizon_ps is None else horizon_ps,
+            samples=samples,
+            on_progress=on_progress,
+        )
+
+    end_ps = int(world.counters[LAST_DONE])
+    truncate(world, end_ps)
+    cpu_s = time.process_time() - began_s
+
+    return result_of(
+        network, world, end_ps, series=_series(network, samples) if sample_ps else None, cpu_s=cpu_s
+    )
+
+
+def advanced(network: Network, until_ps: int) -> World:
+    """Run a network that has just been built up to a time, with the routes of time 0.
+
+    Return its world as it is then, for those who look at packets on links or at senders in the
+    middle of a run; flows may or may not be done.
+    """
+    prepare()
+    start_flows(network.world, network.flows.start_ps)
+    with _advancing(network, 1) as leg:
+        world, _ = _advance(network.world, leg, network.routes[0].routes, until_ps)
+
+    return world
+
+
+def _drive(
+    network: Network,
+    leg: Leg,
+    sample_ps: int | None,
+    horizon_ps: int | None,
+    samples: list[tuple[int, Int64]],
+    on_progress: OnProgress | None = None,
+) -> World:
+    """Advance to the end, in legs that end at route changes, samples and refreshes of queues.
+
+    Where somebody wants to know how far it is, also after some round trips.
+    """
+    world = network.world
+    watch = Watch.of(patience(network.scenario, network.events))
+    end_ps = NEVER if horizon_ps is None else horizon_ps
+    leg_ps = RTTS_A_LEG * network.scenario.zero_load_rtt_ps if on_progress else 0
+    told_s = time.monotonic()
+    stale_ps = round(network.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
+    changes = [epoch.time_ps for epoch in network.routes]
+
+    while True:
+        # Routes hold from their time on, so a change that happens now has happened: at equal times
+        # it comes before arrivals (decision 8).
+        now_ps = int(world.counters[CLOCK])
+        change = bisect_right(changes, now_ps)
+        stops = [
+            end_ps,
+            watch.next_ps,
+            *changes[change : change + 1],
+            *(_next_multiple(now_ps, step) for step in (sample_ps,) if step),
+            *(_next_stop(world, now_ps, step) for step in (stale_ps, leg_ps) if step),
+        ]
+
+        world, status = _advance(world, leg, network.routes[change - 1].routes, min(stops))
+        if status == FINISHED:
+            return world
+
+        # Not after every leg: where there are a million flows, to add them up takes a while.
+        if on_progress and time.monotonic() - told_s > TELL_SECONDS:
+            on_progress(progress(network.flows, world))
+            told_s = time.monotonic()
+
+        now_ps = int(world.counters[CLOCK])
+        if status == STUCK or now_ps >= end_ps:
+            raise UnfinishedError(_unfinished(network, world))
+
+        if now_ps >= watch.next_ps and watch.is_over(now_ps, standing(world)):
+            still = why_still(network.scenario, network.events, watch.heard_ps)
+            raise UnfinishedError(f"{_unfinished(network, world)}: {still}")
+
+        # Ports look at their queues late (`sim.kernels.queues.offer`), which a reader must not.
+        if sample_ps or stale_ps:
+            settle_all(world, now_ps, bool(stale_ps) and now_ps % stale_ps == 0)
+
+        if sample_ps and now_ps % sample_ps == 0:
+            samples.append((now_ps, world.links.occupancy.copy()))
+
+
+def progress(flows: Flows, world: World) -> float:
+    """Return the share of all packets that are acknowledged."""
+    return float(np.minimum(world.flows.senders.acked, flows.packets).sum() / flows.packets.sum())
+
+
+def standing(world: World, is_changing: bool = False) -> Standing:
+    """Return how far a run is; `is_changing` where routes or links are about to change."""
+    flows = world.flows
+    senders = flows.senders
+    columns = Senders(
+        started_ps=flows.started_ps,
+        done_ps=senders.done_ps,
+        heard_ps=senders.heard_ps,
+        acked=senders.acked,
+        sent=senders.transmissions,
+        computes=flows.table.packets == 0,
+    )
+    return standstill.standing(int(world.counters[CLOCK]), columns, is_changing)
+
+
+def _next_multiple(now_ps: int, step_ps: int) -> int:
+    """Return the first multiple of `step_ps` after now."""
+    return (now_ps // step_ps + 1) * step_ps
+
+
+def _next_stop(world: World, now_ps: int, step_ps: int) -> int:
+    """Return the first multiple of `step_ps` after now, or the last before anything happens."""
+    # Until then a stop would see what the one before has seen: idle time costs no leg.
+    return max(_next_multiple(now_ps, step_ps), int(next_event(world)) // step_ps * step_ps)
+
+
+@contextmanager
+def _advancing(network: Network, threads: int) -> Iterator[Leg]:
+    """Yield what advances a world: the kernel, or a crew of threads that share it out."""
+    constants = network.world.constants
+    most_ports = network.scenario.tree.most_ports
+    if threads == 1:
+        buffers = buffers_of(constants, most_ports)
+        yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
+        return
+
+    with closing(Crew([buffers_of(constants, most_ports) for _ in range(threads)])) as crew:
+        yield lambda world, routes, until_ps: advance_side_by_side(
+            world, kernels(routes), until_ps, crew
+        )
+
+
+def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[World, int]:
+    """Advance to `until_ps`, with a bigger pool whenever the old one runs low."""
+    # A leg that starves has only served whole windows, so it goes on where it stopped. Twice as
+    # many chunks each time: what copying costs stays in proportion to what is held in the end.
+    while (status := leg(world, routes, until_ps)) == STARVED:
+        world = world._replace(pool=grown(world.pool, len(world.pool.headers), world.counters))
+
+    return world, status
+
+
+def buffers_of(constants: Constants, most_ports: int) -> Buffers:
+    """Return room for the keys of a node's packets in one window, with so many ports at most."""
+    # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
+    shortest_ps = min(*constants.data_slot_ps, *constants.ack_slot_ps)
+    most = most_ports * (constants.window_ps // shortest_ps + 2)
+    lists = most_ports * (2 if constants.lanes else 1)
+
+    return Buffers(
+        keys=np.empty(most, dtype=np.int64),
+        sorted_keys=np.empty(most, dtype=np.int64),
+        buckets=np.empty(most + 2, dtype=np.int64),
+        ends=np.empty(lists, dtype=np.int64),
+    )
+
+
+def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
+    tree = network.scenario.tree
+    layers = [by_layer(tree, queues[: tree.first_port(tree.switches)]) for _, queues in samples]
+    shape = (len(samples), len(SWITCH_LAYERS))
+
+    return Series(
+        times_ps=np.array([time_ps for time_ps, _ in samples], dtype=np.int64),
+        longest=np.array(
+            [[layer.max(initial=0) for layer in row] for row in layers], dtype=np.int64
+        ).reshape(shape),
+        total=np.array([[layer.sum() for layer in row] for row in layers], dtype=np.int64).reshape(
+            shape
+        ),
+    )
+
+
+def result_of(
+    network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float
+) -> Result:
+    """Return what a finished run has shown, from its world at the end."""
+    # Links are numbered ports first, hosts' links behind them (`sim.kernels.state`).
+    tree = network.scenario.tree
+    links = world.links
+    ledgers = world.ledgers
+    senders = world.flows.senders
+    # Links count in 32 bits, which bytes would not fit.
+    data = links["data_packets"].astype(np.int64)
+    acks = links["ack_packets"].astype(np.int64)
+    ports = tree.first_port(tree.switches)
+    links_end = ports + tree.hosts
+    load = data * network.scenario.data_bytes + acks * network.scenario.ack_bytes
+
+    return Result(
+        scenario=network.scenario,
+        flows=network.flows,
+        gaps=world.flows.table.gap_ps.copy(),
+        end_ps=end_ps,
+        start_ps=world.flows.started_ps,
+        first_ps=senders.first_ps.copy(),
+        done_ps=senders.done_ps.copy(),
+        transmissions=senders.transmissions.copy(),
+        freezes=senders.freezes.copy(),
+        ports=Ports(
+            bytes=load[:ports],
+            packets=(data + acks)[:ports],
+            max_queue_bytes=links["max_bytes"][:ports].copy(),
+            queue_byte_ps=links["byte_ps"][:ports].copy(),
+            dropped=ledgers["dropped"][:ports].copy(),
+            trimmed=ledgers["trimmed"][:ports].copy(),
+            marked=ledgers["marked"][:ports].copy(),
+            lost_to_failure=ledgers["lost"][:ports].copy(),
+        ),
+        host_bytes=load[ports:links_end],
+        host_packets=(data + acks)[ports:links_end],
+        host_lost=int(ledgers["lost"][ports:links_end].sum()),
+        unroutable=int(world.counters[UNROUTABLE]),
+        redraws=network.events.redraws,
+        series=series,
+        cpu_s=cpu_s,
+    )
+
+
+def _unfinished(network: Network, world: World) -> str:
+    """Say which flows are not done, and how far they are."""
+    tree = network.scenario.tree
+    flows = network.flows
+    senders = world.flows.senders
+    # A flow that waits for others has no sender yet: its record is all zeros.
+    late = np.flatnonzero((senders.done_ps == NEVER) | (world.flows.started_ps == NEVER))
+    named = [
+        f"{flow} from {host_name(tree, int(flows.source[flow]))} "
+        f"to {host_name(tree, int(flows.destination[flow]))} "
+        f"({senders[flow].acked} of {flows.packets[flow]} packets)"
+        for flow in late[:3].tolist()
+    ]
+
+    more = f" and {len(late) - 3} more" if len(late) > 3 else ""
+    now_us = int(world.counters[CLOCK]) / PS_PER_NS / 1000
+    return f"{len(late)} flow(s) not finished after {now_us:g} us: flow {', '.join(named)}{more}"

@@ -1,0 +1,63 @@
+"""What a finished run must add up to: nothing leaves a switch or a host that could not have."""
+
+import numpy as np
+
+from fattree.addressing import host_name, switch_name
+from fattree.errors import PhysicsError
+from fattree.traffic import Nic, nic
+from sim.arrays.wiring import inputs_of
+from sim.runs.results import Int64, Result
+
+
+def refuse_impossible(result: Result) -> None:
+    """Raise PhysicsError where a switch has handled more than came, or a NIC beat its rate."""
+    here = f"{result.scenario.balancer}, seed {result.scenario.seed}"
+    tree = result.scenario.tree
+    surplus = np.flatnonzero(handled(result) > arrived(result))
+    if len(surplus):
+        raise PhysicsError(
+            f"{here}: {switch_name(tree, int(surplus[0]))} has sent on and dropped more packets "
+            "than have come to it: this is a fault of ours, please report the experiment"
+        )
+
+    # Under failures the flows' own pace is slower than this.
+    busy_ps = held_ps(result, nic(result.scenario))
+    pressed = np.flatnonzero(busy_ps > result.end_ps)
+    if len(pressed):
+        host = int(pressed[0])
+        raise PhysicsError(
+            f"{here}: {host_name(tree, host)} has sent what keeps its link busy for "
+            f"{int(busy_ps[host]):,} ps, in {result.end_ps:,} ps: this is a fault of ours, please "
+            "report the experiment"
+        )
+
+
+def arrived(result: Result) -> Int64:
+    """Return how many packets have come to each switch at most: some are still on their way."""
+    lost = result.ports.lost_to_failure
+    sent = np.concatenate([result.ports.packets - lost, result.host_packets])
+    return _by_switch(result, sent[inputs_of(result.scenario.tree)])
+
+
+def handled(result: Result) -> Int64:
+    """Return how many packets each switch has queued or dropped at its ports."""
+    return _by_switch(result, result.ports.packets + result.ports.dropped)
+
+
+def held_ps(result: Result, pace: Nic) -> Int64:
+    """Return how long what a host has sent keeps its NIC, but for the last packet."""
+    scenario = result.scenario
+    longer = scenario.data_bytes - scenario.ack_bytes
+    # Where ACKs are as long as data it does not matter which of them a packet was.
+    more_bytes = result.host_bytes - scenario.ack_bytes * result.host_packets
+    data = more_bytes // longer if longer else result.host_packets
+    acks = result.host_packets - data
+    held: Int64 = data * pace.data_ps + acks * pace.ack_ps - max(pace.data_ps, pace.ack_ps)
+    return held
+
+
+def _by_switch(result: Result, ports: Int64) -> Int64:
+    tree = result.scenario.tree
+    firsts = [tree.first_port(switch) for switch in range(tree.switches)]
+    found: Int64 = np.add.reduceat(ports, firsts)
+    return found

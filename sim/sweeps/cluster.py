@@ -1,0 +1,232 @@
+"""Dask: a scheduler that somebody named, or processes on this machine.
+
+Dask takes a second to import, which most commands do not need, so functions import it.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from hostagent.isolation import shut_out_others
+from sim.errors import SweepError
+from sim.kernels.jit import CACHE
+from sim.runs import engine
+from sim.sweeps.main_guard import refuse_unguarded
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# A scheduler that is just starting is waited for; one that is misspelt should not take longer.
+CONNECT_SECONDS = 5
+RETRY_SECONDS = 0.2
+WORKER_SECONDS = 2
+FOLDERS = "ofan-workers-"
+# Whoever has made a folder has locked it long before it is so old.
+MADE_SECONDS = 60
+SCHEMES = ("tcp", "tls", "ws", "wss")
+
+
+@contextmanager
+def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
+    """Connect to a scheduler, or start processes that live no longer than this one.
+
+    The ports of our own are on loopback. Raises SweepError where no scheduler answers.
+    """
+    with _quiet():
+        if scheduler is None:
+            with _processes(jobs) as client:
+                yield client
+        else:
+            _find(scheduler)
+            with _client(scheduler) as client:
+                _say_if_idle(client, scheduler)
+                yield client
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator["Client"]:
+    refuse_unguarded()
+    import dask  # noqa: PLC0415
+    from distributed import Client, LocalCluster
+
+    # One thread a process, since a run is single-threaded, and no limit of memory at which Dask
+    # would stop a run in the middle.
+    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    loopback = {"dashboard_address": "127.0.0.1:0"}
+    workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
+
+    with ExitStack() as stack:
+        # Dask leaves locks behind where its workers keep what they have no memory for.
+        _remove_leftovers()
+        temporary = TemporaryDirectory(prefix=FOLDERS, ignore_cleanup_errors=True)
+        folder = stack.enter_context(temporary)
+        stack.enter_context(_locked(folder))
+        stack.enter_context(dask.config.set(_own_configuration(folder)))
+        with _deaf_children():
+            cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
+
+        stack.enter_context(cluster)
+        client = stack.enter_context(Client(cluster, set_as_default=False))
+        client.run(say_nothing_of_the_cache)
+        yield client
+
+
+@contextmanager
+def _locked(folder: str | Path) -> Iterator[bool]:
+    """Lock a folder as long as this process lives; yield whether nobody else had."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(number)
+
+
+def _remove_leftovers() -> None:
+    """Remove folders of processes that were killed: nobody else will."""
+    for folder in Path(gettempdir()).glob(f"{FOLDERS}*"):
+        # Another of ours may be as quick, and what is another user's is no matter of ours.
+        with suppress(OSError):
+            found = folder.lstat()
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > MADE_SECONDS:
+                with _locked(folder) as is_nobodys:
+                    if is_nobodys:
+                        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_configuration(folder: str) -> dict[str, Any]:
+    """Return Dask's defaults: what a user has set for clusters elsewhere does not touch our own.
+
+    Above all not what processes are to run as they start.
+    """
+    import dask  # noqa: PLC0415
+
+    own: dict[str, Any] = {}
+    dask.config.refresh(config=own, paths=[], env={})
+    own["temporary-directory"] = folder
+    own["distributed"]["worker"]["preload"] = [shut_out_others.__module__]
+    return own
+
+
+def say_nothing_of_the_cache() -> None:
+    """Leave it to the process that started us to say where compiled kernels are kept."""
+    # In the module that says it: the name there is its own.
+    vars(engine)["CACHE"] = CACHE._replace(note="")
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Keep Ctrl-C, which reaches all processes on a terminal, from those that are started here.
+
+    Ours comes at the end. Processes and threads inherit what is blocked.
+    """
+    # multiprocessing starts its tracker with the first process, and unblocks the signal then.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _find(scheduler: str) -> None:
+    """Raise SweepError unless a Dask scheduler answers.
+
+    A client of Dask's tries for long by itself, and leaves threads behind when it gives up.
+    """
+    host, port = _endpoint(scheduler)
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+            break
+        except OSError as error:
+            # A name that means nothing will not mean anything later; a refusal may be a late start.
+            if isinstance(error, socket.gaierror) or time.monotonic() > deadline:
+                raise SweepError(
+                    f"no Dask scheduler at {scheduler}: {error.strerror or error}"
+                ) from None
+
+        time.sleep(RETRY_SECONDS)
+
+    # Dask is imported before the time runs: on a busy machine that takes longer than an answer.
+    from distributed import Security
+
+    arguments = Security().get_connection_args("client")
+    try:
+        asyncio.run(asyncio.wait_for(_identify(scheduler, arguments), CONNECT_SECONDS))
+    except Exception:  # whatever answered may send anything
+        raise SweepError(f"no Dask scheduler at {scheduler}: what answers there is none") from None
+
+
+def _endpoint(scheduler: str) -> tuple[str, int]:
+    """Return host and port of an address such as tcp://host:8786 or host:8786."""
+    with suppress(ValueError):
+        parts = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+        if parts.scheme in SCHEMES and parts.hostname and parts.port:
+            return parts.hostname, parts.port
+
+    raise SweepError(
+        f"no Dask scheduler at {scheduler!r}: expected an address as in tcp://127.0.0.1:8786"
+    )
+
+
+async def _identify(scheduler: str, arguments: dict[str, Any]) -> None:
+    """Raise whatever goes wrong unless a scheduler says that it is one."""
+    from distributed.core import rpc
+
+    async with rpc(scheduler, connection_args=arguments) as peer:
+        identity = await peer.identity()
+
+    assert identity["type"] == "Scheduler"
+
+
+def _client(scheduler: str) -> "Client":
+    from distributed import Client
+
+    try:
+        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise SweepError(
+            f"no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}"
+        ) from None
+
+
+def _say_if_idle(client: "Client", scheduler: str) -> None:
+    """Say on stderr that nobody is there to work, where that is so; workers may come later."""
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    # Python 3.10 has two kinds of TimeoutError, and this is Dask's.
+    except asyncio.TimeoutError:
+        sys.stderr.write(
+            f"the Dask scheduler at {scheduler} has no workers yet: "
+            f"waiting for the first, as of `dask worker {scheduler}`\n"
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's log lines from the terminal; what matters is in the errors that it raises."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

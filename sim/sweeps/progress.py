@@ -1,0 +1,164 @@
+"""What a person sees of many runs: a bar on a terminal, a line every few seconds elsewhere.
+
+How long the rest may take comes from the share of the work that is done, by what runs cost, not
+from how many runs: those of large fabrics take a thousand times as long.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from sim.sweeps.cost import least_seconds
+
+LINE_SECONDS = 5.0
+# Below, the time that is left is not told: the first packets say little about the rest.
+LEAST_SHARE = 0.02
+# Unless the work has gone on for so long: then they do.
+LEAST_SECONDS = 10.0
+MINUTE = 60
+HOUR = 3600
+Clock: TypeAlias = Callable[[], float]
+
+
+@contextmanager
+def reporting(what: str) -> "Iterator[Lines | Bar]":
+    """Show how far the runs of `what` are on stderr, and how long the rest may take.
+
+    First say what was there already.
+    """
+    # stdout is for results, so that it can be piped while progress is seen.
+    if not sys.stderr.isatty():
+        yield Lines(what)
+        return
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %, {task.fields[runs]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Bar(what, progress, progress.add_task(what, total=1.0, runs="", left=""))
+
+
+@dataclass(slots=True)
+class Pace:
+    """How long the rest of some work may take."""
+
+    clock: Clock = time.monotonic
+    began: float | None = None
+
+    def left(self, share: float) -> str:
+        """Return for example `about 40 s left`; nothing while nobody can know."""
+        now = self.clock()
+        # What starts processes and compiles is over when the first share is told.
+        if self.began is None:
+            self.began = now
+
+        passed = now - self.began
+        is_telling = share >= LEAST_SHARE or passed >= LEAST_SECONDS
+        if not (is_telling and 0 < share < 1):
+            return ""
+
+        return f"about {duration(passed * (1 - share) / share)} left"
+
+
+@dataclass(slots=True)
+class Bar:
+    """A bar that moves with the work, within runs, too, and ends at the whole."""
+
+    what: str
+    progress: Progress
+    task: TaskID
+    pace: Pace = field(default_factory=Pace)
+    is_told: bool = False
+
+    def expect(self, hops: int) -> None:
+        """Take in how many packet-hops the work has; tell at once that it will be long."""
+        if line := _long(self.what, hops):
+            self.progress.console.print(line, highlight=False)
+
+    def __call__(self, finished: int, total: int) -> None:
+        """Take in that `finished` of `total` runs are done."""
+        if finished and not self.is_told:
+            self.progress.console.print(_there(self.what, finished, total), highlight=False)
+
+        self.is_told = True
+        self.progress.update(self.task, runs=f"{finished:,} of {total:,} runs")
+        if finished == total:
+            self.progress.update(self.task, completed=1.0)
+
+    def watch(self, share: float) -> None:
+        """Take in which share of the work is done."""
+        self.progress.update(self.task, completed=share, left=self.pace.left(share))
+
+
+@dataclass(slots=True)
+class Lines:
+    """A report in plain lines, `LINE_SECONDS` apart at least; a short sweep prints none."""
+
+    what: str
+    clock: Clock = time.monotonic
+    pace: Pace = field(init=False)
+    printed: float = field(init=False)
+    runs: str = ""
+
+    def __post_init__(self) -> None:
+        self.printed = self.clock()
+        self.pace = Pace(self.clock)
+
+    def expect(self, hops: int) -> None:
+        """Take in how many packet-hops the work has; tell at once that it will be long."""
+        if line := _long(self.what, hops):
+            click.echo(line, err=True)
+
+    def __call__(self, finished: int, total: int) -> None:
+        """Take in that `finished` of `total` runs are done."""
+        if finished and not self.runs:
+            click.echo(_there(self.what, finished, total), err=True)
+
+        self.runs = f"{finished:,} of {total:,} runs"
+
+    def watch(self, share: float) -> None:
+        """Take in which share of the work is done; print a line, if it is time."""
+        left = self.pace.left(share)
+        now = self.clock()
+        if left and now - self.printed >= LINE_SECONDS:
+            self.printed = now
+            click.echo(f"{self.what}: {self.runs}, {_percent(share)} of the work, {left}", err=True)
+
+
+def _long(what: str, hops: int) -> str:
+    """Return a line on work that takes a processor minutes, empty for any other."""
+    seconds = least_seconds(hops)
+    if seconds < MINUTE:
+        return ""
+
+    return f"{what}: one processor takes at least {duration(seconds)} for {hops:.2g} packet-hops"
+
+
+def _there(what: str, finished: int, total: int) -> str:
+    return f"{what}: {finished:,} of {total:,} runs are there already"
+
+
+def _percent(share: float) -> str:
+    """Return a share as people read it: 12 %, 0.03 %."""
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people: 40 s, 12 min, 3.5 h."""
+    if seconds < 2 * MINUTE:
+        return f"{seconds:.0f} s"
+
+    return f"{seconds / MINUTE:.0f} min" if seconds < 2 * HOUR else f"{seconds / HOUR:.1f} h"

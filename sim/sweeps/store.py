@@ -1,0 +1,434 @@
+"""Finished runs in SQLite, one row each, so that a killed sweep goes on where it stopped.
+
+A run's key is the hash of its scenario (all but the name), of the traffic file that it reads, of
+its P4 program and what runs it, and of the model: the code of every module that a result depends
+on, without comments and docstrings. The view `results` has the record's fields as columns. WAL
+lets others read meanwhile.
+"""
+
+import ast
+import hashlib
+import io
+import json
+import math
+import re
+import sqlite3
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fattree.errors import FabricError
+from fattree.experiment import BUILT_IN, Scenario
+from fattree.record import Record
+from fattree.text_file import read_bytes
+from sim.errors import StoreError
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a result does not depend on: it reads, keeps or shows. All else in the folders counts, needed
+# or not, so that nobody has to add a new module here; a test follows the imports.
+NO_MODEL = {
+    "fattree": {
+        "columns",
+        "csv_option",
+        "experiment_file",
+        "explanations",
+        "frames",
+        "meanings",
+        "record",
+        "reference",
+        "shipped",
+        "sweep_file",
+        "without_effect",
+    },
+    # Agents' processes, and how they are confined: Mininet's runs are nobody's to make again.
+    "hostagent": {"agent", "confined", "isolation", "nic", "packet_process", "process"},
+    # What makes workload files: a run depends on the files.
+    "workloads": {"building", "chakra", "chakra_file", "goal", "goal_file", "model", "training"},
+}
+MODEL_FOLDERS = (
+    "fattree",
+    "fattree/sections",
+    "fattree/workloads",
+    "hostagent",
+    "sim/kernels",
+    "sim/kernels/lb",
+    "sim/arrays",
+    "sim/programs",
+    "sim/runs",
+)
+# What a result depends on beside the model where switches run a program.
+P4_FOLDERS = (
+    "p4src",
+    "controller",
+    "emulation/compiler",
+    "emulation/softswitch",
+    "emulation/virtual",
+)
+INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+# SQLite's user_version: raise it when the tables change.
+FORMAT = 1
+# Others may write: how long to wait for them before it is an error.
+BUSY_SECONDS = 60
+# Of SQLite's file format, 1.3: what no store of ours has otherwise. UTF-8, no vacuum, no id.
+HEADER_BYTES = 100
+MAGIC = b"SQLite format 3\0"
+FIXED = (
+    ("reserved bytes", 20, {b"\0"}),
+    ("payload fractions", 21, {bytes((64, 32, 32))}),
+    # 0 as long as the tables are in the log beside it: a sweep that was killed early leaves that.
+    ("schema format", 44, {bytes((0, 0, 0, 4)), bytes(4)}),
+    ("text encoding", 56, {bytes((0, 0, 0, 1)), bytes(4)}),
+    ("vacuum", 64, {bytes(4)}),
+    ("application", 68, {bytes(24)}),
+)
+REMEDY = (
+    "keep it; `sqlite3 FILE .recover | sqlite3 NEW` saves what can be read,"
+    " and a sweep into NEW runs only what is missing"
+)
+EMPTY = "holds no runs: if a sweep was stopped as it began, the same command begins it again"
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS runs (
+    key TEXT PRIMARY KEY,
+    model TEXT NOT NULL,
+    scenario TEXT NOT NULL,
+    record TEXT NOT NULL,
+    finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+CREATE TABLE IF NOT EXISTS wanted (
+    key TEXT PRIMARY KEY,
+    place INTEGER NOT NULL,
+    balancer TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS sums (
+    key TEXT PRIMARY KEY,
+    sum TEXT NOT NULL
+);
+CREATE VIEW IF NOT EXISTS results AS SELECT
+    {", ".join(f"json_extract(record, '$.{name}') AS {name}" for name in Record.model_fields)},
+    key, model, finished
+FROM runs;
+PRAGMA user_version = {FORMAT};
+"""
+
+
+def model_files() -> list[Path]:
+    """Return every module of ours that a result depends on."""
+    paths = [path for folder in MODEL_FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
+    return [path for path in paths if path.stem not in NO_MODEL.get(path.parent.name, ())]
+
+
+# Once a process: what has been imported does not change with the files.
+@cache
+def model_version() -> str:
+    """Return the hash of the model, module by module."""
+    texts = (path.name + code(path.read_text(encoding="utf-8")) for path in model_files())
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
+
+
+def code(text: str) -> str:
+    """Return a module's text without comments, docstrings and blank lines."""
+    # By places in the text, not by what `ast` makes of it: that differs between versions of Python,
+    # and a result does not.
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+
+    for node in ast.walk(ast.parse(text)):
+        for line in _docstring(node):
+            lines[line - 1] = ""
+
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _docstring(node: ast.AST) -> range:
+    """Return the lines of a module's, a class's or a function's docstring."""
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    first = node.body[0] if isinstance(node, holders) and node.body else None
+    match first:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return range(first.lineno, (first.end_lineno or first.lineno) + 1)
+        case _:
+            return range(0)
+
+
+def run_key(scenario: Scenario) -> str:
+    """Return the hash that names a run: the same iff results are the same by construction."""
+    values = plain(scenario, without={"name"})
+    # What files of the user's say counts, not what they are called.
+    for key in ("host_rule", "agent_packet"):
+        if values[key]:
+            values[key] = values[key]["text"]
+
+    text = json.dumps(values, sort_keys=True)
+    return hashlib.sha256(
+        "\n".join(
+            (
+                text,
+                *(map(_traffic_digest, scenario.files) if scenario.files else [""]),
+                _program_digest(scenario.program),
+                model_version(),
+            )
+        ).encode()
+    ).hexdigest()
+
+
+def _traffic_digest(file: str) -> str:
+    # A file that cannot be read gets a key too: the run itself will say what is wrong with it.
+    try:
+        return hashlib.sha256(read_bytes(file, FabricError)).hexdigest()
+    except FabricError:
+        return "unreadable"
+
+
+def _program_digest(file: str | None) -> str:
+    """Return the hash of a program with what it includes, and of the compiler and the switch."""
+    if file is None:
+        return ""
+
+    found = [] if file == BUILT_IN else [Path(file)]
+    texts = [p4_version().encode()]
+    # The list grows while it is gone through. What lies elsewhere is not the program's, or ours.
+    for path in found:
+        try:
+            text = path.read_bytes()
+        except OSError:
+            continue
+
+        texts.append(text)
+        included = [path.parent / name.decode() for name in INCLUDE.findall(text)]
+        found += [each for each in included if each not in found]
+
+    return hashlib.sha256(b"\n".join(texts)).hexdigest()
+
+
+@cache
+def p4_version() -> str:
+    """Return the hash of all that turns a program into results: text by text."""
+    paths = sorted(path for name in P4_FOLDERS for path in (ROOT / name).rglob("*.p*"))
+    texts = [path.read_bytes() for path in paths if path.suffix in (".py", ".p4")]
+    return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def plain(model: BaseModel, without: set[str] | None = None) -> dict[str, Any]:
+    """Return a model as JSON values; what JSON cannot say (inf) is text, which pydantic reads."""
+    values = _finite(model.model_dump(mode="json", exclude=without))
+    assert isinstance(values, dict)
+    return values
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+        case _:
+            return value
+
+
+class Store:
+    """The runs of a file; raises StoreError where it is none of ours.
+
+    `kind` is the class of its records.
+    """
+
+    def __init__(
+        self, path: str | Path, *, create: bool = True, kind: type[Record] = Record
+    ) -> None:
+        self.path = Path(path)
+        self.kind = kind
+        with self._errors():
+            self._database = _opened(self.path, create)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def find(self, keys: Iterable[str]) -> dict[str, Record]:
+        """Return the records of those keys that are finished."""
+        # One query a key: SQLite limits how many parameters a query has, and a look-up by primary
+        # key costs microseconds.
+        with self._errors():
+            rows = [row for key in keys for row in self._kept("WHERE runs.key = ?", key)]
+            return {key: self.kind.model_validate_json(record) for key, _, record in rows}
+
+    def add(self, scenario: Scenario, record: Record) -> None:
+        """Keep a finished run; one that is there already stays as it is."""
+        row = (
+            run_key(scenario),
+            model_version(),
+            json.dumps(plain(scenario)),
+            json.dumps(plain(record)),
+        )
+
+        # A transaction a run, so a kill costs the runs under way and no more.
+        with self._errors(), self._database:
+            added = self._database.execute(
+                "INSERT OR IGNORE INTO runs (key, model, scenario, record) VALUES (?, ?, ?, ?)", row
+            )
+            if added.rowcount:
+                key, _, scenario_text, record_text = row
+                total = _sum(key, scenario_text, record_text)
+                self._database.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", (key, total))
+
+    def want(self, scenarios: Mapping[str, Scenario]) -> None:
+        """Remember the order in which a sweep has its runs, finished or not."""
+        with self._errors(), self._database:
+            (first,) = self._database.execute(
+                "SELECT coalesce(max(place) + 1, 0) FROM wanted"
+            ).fetchone()
+            self._database.executemany(
+                "INSERT OR REPLACE INTO wanted VALUES (?, ?, ?)",
+                (
+                    (key, place, scenario.balancer_label)
+                    for place, (key, scenario) in enumerate(scenarios.items(), start=first)
+                ),
+            )
+
+    def balancers(self) -> list[str]:
+        """Return the load balancers of the sweeps in their order, as people read them."""
+        if not self._has("wanted"):
+            return []
+
+        with self._errors():
+            rows = self._database.execute(
+                "SELECT balancer FROM wanted GROUP BY balancer ORDER BY min(place)"
+            )
+            return [balancer for (balancer,) in rows]
+
+    def _has(self, table: str) -> bool:
+        # Stores of earlier versions have neither an order nor sums.
+        with self._errors():
+            found = self._database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
+            return found.fetchone() is not None
+
+    def _kept(self, which: str, *values: str) -> list[tuple[str, str, str]]:
+        """Return runs' keys, scenarios and records; sqlite3.DatabaseError where they have changed.
+
+        SQLite looks after its pages, and another digit makes as good a page as the right one.
+        """
+        found, joined = ("sum", "LEFT JOIN sums USING (key)") if self._has("sums") else ("NULL", "")
+        query = f"SELECT runs.key, scenario, record, {found} FROM runs {joined} {which}"
+        rows = self._database.execute(query, values).fetchall()
+        for *texts, total in rows:
+            if total is not None and total != _sum(*texts):
+                raise sqlite3.DatabaseError(f"damaged (the run {texts[0][:12]}): {REMEDY}")
+
+        return [(key, scenario, record) for key, scenario, record, _ in rows]
+
+    def runs(self) -> list[tuple[Scenario, Record]]:
+        """Return all finished runs in the order of the sweeps, else as they finished."""
+        ordered = (
+            "LEFT JOIN wanted USING (key) ORDER BY place," if self._has("wanted") else "ORDER BY"
+        )
+        with self._errors():
+            return [
+                (Scenario.model_validate_json(scenario), self.kind.model_validate_json(record))
+                for _, scenario, record in self._kept(f"{ordered} runs.rowid")
+            ]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path}: {error}") from None
+        except ValidationError:
+            raise StoreError(
+                f"{self.path}: holds runs of another version of this program"
+            ) from None
+
+
+def _sum(*texts: str) -> str:
+    """Return what tells whether one of a run's texts has changed."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _damage(path: Path, database: sqlite3.Connection) -> str | None:
+    """Return what is wrong with a store's file, None where nothing is to be seen."""
+    # SQLite believes most of its header, and the quick check looks at pages only. All that is fixed
+    # in ours is compared: what is left are counters that change no row.
+    with path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+
+    wrong = [
+        name
+        for name, at, allowed in FIXED
+        if header and header[at : at + len(next(iter(allowed)))] not in allowed
+    ]
+    if wrong and header.startswith(MAGIC):
+        return f"header: {wrong[0]}"
+
+    try:
+        (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        return str(error)
+
+    # Of several lines the last one says what.
+    return None if said == "ok" else str(said).splitlines()[-1]
+
+
+def _made_as(database: sqlite3.Connection, schema: str = "") -> set[tuple[str, str]]:
+    """Return how a database's table of runs is made, and its triggers; first by a schema."""
+    database.executescript(schema)
+    rows = database.execute(
+        "SELECT type, sql FROM sqlite_master WHERE name = 'runs' OR type = 'trigger'"
+    )
+    return {(kind, " ".join(sql.split())) for kind, sql in rows}
+
+
+def _opened(path: Path, create: bool) -> sqlite3.Connection:
+    if not create and not path.is_file():
+        raise OSError("no such store of runs")
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    database = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    if damage := _damage(path, database):
+        database.close()
+        raise sqlite3.DatabaseError(f"damaged ({damage}): {REMEDY}")
+
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+    # A new file has version 0 and no tables; one that was being made has its first tables, perhaps.
+    if version not in (0, FORMAT):
+        database.close()
+        raise sqlite3.DatabaseError("not a store of runs of this version")
+
+    if not (tables or create):
+        database.close()
+        raise sqlite3.DatabaseError(EMPTY)
+
+    # A view of that name may have rows without end, and triggers do what they like.
+    with closing(sqlite3.connect(":memory:")) as ours:
+        is_ours = not tables or _made_as(database) == _made_as(ours, SCHEMA)
+
+    if not is_ours:
+        database.close()
+        raise sqlite3.DatabaseError("not a store of runs: its tables are made in another way")
+
+    # Readers do not wait for the writer, and a commit need not reach the disk at once: after a
+    # power failure the last runs may be missing, but the file is whole.
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = NORMAL")
+    if create:
+        # All of it or nothing: whoever is killed on the way leaves an empty file.
+        database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+
+    return database

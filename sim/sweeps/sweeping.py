@@ -1,0 +1,293 @@
+"""Many runs: in this process, in processes on this machine, or on a Dask cluster.
+
+What is finished is kept at once. Only this process writes to the store, so workers need no common
+file system.
+"""
+
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fattree.errors import FabricError
+from fattree.experiment import Scenario
+from fattree.record import Record
+from sim.errors import FailedRunsError, SimulationError, SweepError
+from sim.runs import engine
+from sim.runs.results import Result
+from sim.sweeps.accounts import refuse_impossible
+from sim.sweeps.cluster import connected
+from sim.sweeps.cost import packet_hops
+from sim.sweeps.run_frames import flow_frame
+from sim.sweeps.store import Store, model_version, run_key
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Run: TypeAlias = Callable[[Scenario], Record]
+# Called with how many runs are finished, and of how many.
+Report: TypeAlias = Callable[[int, int], None]
+# Called with how many packet-hops the work has.
+Expect: TypeAlias = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that ended without a record, and why."""
+
+    scenario: Scenario
+    message: str
+    # By what it asked for, not by what happened.
+    is_refused: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.scenario.balancer}, seed {self.scenario.seed}: {self.message}"
+
+
+CHANGED = "a file that it reads has changed since the sweep began: sweep again"
+
+Outcome: TypeAlias = Record | Failure
+Outcomes: TypeAlias = Generator[tuple[str, Outcome], None, None]
+
+
+def simulate(
+    scenario: Scenario,
+    threads: int = 1,
+    flows: Path | None = None,
+    on_progress: engine.OnProgress | None = None,
+) -> Record:
+    """Run one scenario in the simulator; a folder `flows` gets a file with a row for each flow.
+
+    Raises PhysicsError for a run that does not add up.
+    """
+    result = engine.run(scenario, threads=threads, on_progress=on_progress)
+    refuse_impossible(result)
+    return recorded(result, flows)
+
+
+def recorded(result: Result, flows: Path | None) -> Record:
+    """Return a run's record, with its flows kept in a folder if there is one."""
+    if flows:
+        flow_frame(result).write_parquet(flows / flow_file(result.scenario))
+
+    return result.record
+
+
+def flow_file(scenario: Scenario) -> str:
+    """Return the name of the file that keeps a run's flows."""
+    return f"{run_key(scenario)}.parquet"
+
+
+def silent(finished: int, total: int) -> None:
+    """Report nothing."""
+
+
+def unmoved(hops: int) -> None:
+    """Expect nothing."""
+
+
+def sweep(
+    scenarios: Iterable[Scenario],
+    *,
+    store: str | Path | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    run: Run = simulate,
+    kind: type[Record] = Record,
+    report: Report = silent,
+    watch: engine.OnProgress | None = None,
+    expect: Expect = unmoved,
+) -> list[Record]:
+    """Return the record of every scenario, in their order; `store` spares what it holds.
+
+    `jobs` processes on this machine run them (1: this process), or the workers of a Dask
+    `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
+    every run, `watch(share)` with the share of the work that is done, also within a run that this
+    process makes: then `run` takes `on_progress`. `expect(hops)` is told first how many packet-hops
+    the work has, roughly. Runs that fail do not stop the others: SweepError comes at the end. `run`
+    must be importable by name where it runs elsewhere, and return records of `kind`. Raises
+    StoreError.
+    """
+    # Equal but for their names have equal keys: computed once, and named again at the end.
+    wanted = [(run_key(scenario), scenario) for scenario in scenarios]
+    distinct = dict(wanted)
+    failures: list[Failure] = []
+
+    with Store(store, kind=kind) if store else nullcontext() as kept:
+        if kept:
+            kept.want(distinct)
+
+        records = kept.find(distinct) if kept else {}
+        report(len(records), len(distinct))
+        pending = {key: scenario for key, scenario in distinct.items() if key not in records}
+        share = _Share(pending, watch)
+        expect(share.hops)
+
+        # Closed here, not when it is collected: processes end before the store is closed.
+        with (
+            _telling_what_is_kept(store, records, len(distinct)),
+            closing(_outcomes(pending, run, jobs, scheduler, share)) as outcomes,
+        ):
+            for key, outcome in outcomes:
+                share.finish(key)
+                # Nobody knows which of a file's two contents the run has read.
+                if run_key(distinct[key]) != key:
+                    outcome = Failure(distinct[key], CHANGED)
+                if isinstance(outcome, Failure):
+                    failures.append(outcome)
+                else:
+                    records[key] = outcome
+                    if kept:
+                        kept.add(distinct[key], outcome)
+
+                report(len(records) + len(failures), len(distinct))
+
+    _refuse(failures, len(distinct))
+    return [
+        records[key].model_copy(update={"name": scenario.name, "policy": scenario.balancer})
+        for key, scenario in wanted
+    ]
+
+
+@contextmanager
+def _telling_what_is_kept(
+    store: str | Path | None, records: Mapping[str, Record], total: int
+) -> Iterator[None]:
+    """Give a Ctrl-C words: what is finished, and where."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if store is None:
+            raise
+
+        raise KeyboardInterrupt(
+            f"{len(records)} of {total} runs are kept in {store}; the same command goes on"
+        ) from None
+
+
+class _Share:
+    """Tells which share of the pending work is done, by what runs are expected to cost."""
+
+    def __init__(
+        self, pending: Mapping[str, Scenario], watch: engine.OnProgress | None = None
+    ) -> None:
+        self._watch = watch
+        # For whom nobody watches, traffic need not be read.
+        self._costs = {key: packet_hops(each) for key, each in pending.items()} if watch else {}
+        self.hops = sum(self._costs.values())
+        self._total = max(1, self.hops)
+        self._done = 0
+
+    def begin(self) -> None:
+        """Tell that work begins now: what has come before was no work."""
+        if self._watch:
+            self._watch(0.0)
+
+    def finish(self, key: str) -> None:
+        """Tell that a run is done."""
+        if self._watch:
+            self._done += self._costs[key]
+            self._watch(self._done / self._total)
+
+    def watched(self, run: Run, key: str) -> Run:
+        """Return what runs a scenario and tells how far it is."""
+        watch = self._watch
+        if watch is None:
+            return run
+
+        cost = self._costs[key]
+        # Whoever watches gives a run that takes it (`sweep`).
+        telling: Callable[..., Record] = run
+        return partial(
+            telling, on_progress=lambda part: watch((self._done + part * cost) / self._total)
+        )
+
+
+def _refuse(failures: list[Failure], total: int) -> None:
+    if failures and total == 1:
+        raise (SweepError if failures[0].is_refused else FailedRunsError)(failures[0].message)
+    if failures and len(failures) == total and all(each.is_refused for each in failures):
+        raise SweepError(f"all {total} runs are refused; {failures[0]}")
+    if failures:
+        raise FailedRunsError(f"{len(failures)} of {total} runs failed; {failures[0]}")
+
+
+def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
+    """Run a scenario, here or on a worker: return which model ran, and what came of it.
+
+    Failures are results too: a sweep tells all of them at its end.
+    """
+    try:
+        return model_version(), run(scenario)
+    except (FabricError, SimulationError) as error:
+        return model_version(), Failure(
+            scenario, str(error), is_refused=isinstance(error, FabricError)
+        )
+    except Exception as error:  # one defect must not end a sweep of days
+        return model_version(), Failure(
+            scenario, f"{type(error).__name__}: {error} ({_place(error)})"
+        )
+
+
+def _place(error: BaseException) -> str:
+    """Return the file and line on which an unexpected error was raised."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def _outcomes(
+    pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None, share: _Share
+) -> Outcomes:
+    """Yield what comes of every scenario, as it comes."""
+    if scheduler is None and (jobs == 1 or len(pending) <= 1):
+        share.begin()
+        for key, scenario in pending.items():
+            yield key, attempt(share.watched(run, key), scenario)[1]
+    elif pending:
+        with connected(min(jobs, len(pending)), scheduler) as client:
+            share.begin()
+            yield from _distributed(client, pending, run)
+
+
+def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> Outcomes:
+    from distributed import as_completed
+
+    # Not pure: Dask must not take a result that it remembers from another sweep for this one.
+    futures = client.map(attempt, [run] * len(pending), list(pending.values()), pure=False)
+    keys = dict(zip(futures, pending, strict=True))
+    completed = as_completed(futures, loop=client.loop)
+    # A result is let go by the cluster with the last reference to its future, one by one below.
+    del futures
+
+    try:
+        for future in completed:
+            key = keys.pop(future)
+            yield key, _outcome(future, pending[key])
+    finally:
+        # What has not begun never will, and what runs is left to end: nobody waits for it.
+        if keys and client.status == "running":
+            client.cancel(list(keys), force=True)
+
+
+def _outcome(future: Any, scenario: Scenario) -> Outcome:
+    from distributed import KilledWorker
+
+    if future.cancelled():
+        raise FailedRunsError("the scheduler is gone")
+
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        return Failure(scenario, "its worker died several times (out of memory?)")
+    if error is not None:
+        raise error
+
+    # Its result would be kept under our key, as if our model had given it.
+    version, outcome = future.result()
+    if version != model_version():
+        raise SweepError("a worker runs another version of the model; install the same one there")
+
+    assert isinstance(outcome, Record | Failure)
+    return outcome

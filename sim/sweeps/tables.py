@@ -1,0 +1,219 @@
+"""Results of many runs: rows and files, swept keys beside the record, and a table for people."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import polars as pl
+
+from fattree.experiment import Scenario
+from fattree.record import FLOW_TIMES, Record, flat, flow_times
+from fattree.tables import Folding
+from fattree.units import PS_PER_MS, PS_PER_US, time_unit
+from sim.sweeps.store import plain
+
+Runs = Sequence[tuple[Scenario, Record]]
+LEGEND = (
+    "p50 to p99.9: flows' times, each from when it could start. max queue: of any switch port at"
+    " any time, mean queue: over switch ports and time, in packets. drops: at full queues, lost:"
+    " at failed links, both of all seeds. ±: standard deviation over seeds."
+)
+
+# What records are averaged over: swept values, and what balanced the load, like which of ours.
+Group = tuple[tuple[str, ...], str, str]
+# Seeds are what a table averages over, and load balancers have a column of their own.
+NAMING = {"name", "policy", "program", "host_rule", "seed"}
+TOPOLOGY = "fabric.topology"
+
+
+def rows(runs: Runs) -> list[dict[str, Any]]:
+    """Return a row per run: its record, and each key that differs between runs and is not in it."""
+    # Most of what people sweep is in the record under the key's last part: k, message_bytes.
+    keys = [key for key in _differing(runs) if key.rpartition(".")[2] not in Record.model_fields]
+    return [{**record.model_dump(), **_values(scenario, keys)} for scenario, record in runs]
+
+
+def json_rows(runs: Runs) -> list[dict[str, Any]]:
+    """Return the rows as JSON values; an infinite `convergence_rtt` is null."""
+    # JSON has no infinity. pydantic writes null, Python's json would write what others cannot read.
+    return [
+        {**row, **json.loads(record.model_dump_json())}
+        for row, (_, record) in zip(rows(runs), runs, strict=True)
+    ]
+
+
+def _differing(runs: Runs) -> list[str]:
+    """Return the dotted keys in which scenarios differ, but for name, load balancer and seed."""
+    scenarios = [dict(_dotted(plain(scenario, without=NAMING))) for scenario, _ in runs]
+    return [
+        key
+        for key in (scenarios[0] if runs else ())
+        # A whole file is no column; its name is one.
+        if key != "agent_packet.text"
+        and any(other.get(key) != scenarios[0][key] for other in scenarios)
+    ]
+
+
+def _dotted(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
+
+
+def _values(scenario: Scenario, keys: Sequence[str]) -> dict[str, Any]:
+    values = dict(_dotted(plain(scenario)))
+    return {key: values[key] for key in keys}
+
+
+def csv_rows(runs: Runs) -> list[dict[str, Any]]:
+    """Return the rows for CSV."""
+    return [flat(row) for row in rows(runs)]
+
+
+def write_parquet(runs: Runs, path: Path) -> None:
+    """Write the rows as Parquet."""
+    # A column may begin with hundreds of whole numbers, or nulls: types are those of all rows.
+    pl.DataFrame(rows(runs), infer_schema_length=None, strict=False).write_parquet(path)
+
+
+def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, list[str]]:
+    """Return the table, and lines that say what its cases are where swept keys leave no room.
+
+    Keys are repeated in front of every block of columns, so that many of them, or one that is a
+    list of tables, would be all that one sees.
+    """
+    table = results_table(runs, balancers)
+    if table.keys == 1 or table.width_of_keys() <= width // 2:
+        return table, []
+
+    keys = _shown_keys(runs)
+    cases = dict.fromkeys(values for values, _, _ in _groups(runs, keys))
+    lines = [
+        f"case {number}: " + ", ".join(map(" ".join, zip(_headings(keys), values, strict=True)))
+        for number, values in enumerate(cases, start=1)
+    ]
+    return results_table(runs, balancers, numbered=True), lines
+
+
+def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = False) -> Folding:
+    """Return mean ± standard deviation over seeds for every load balancer and swept value.
+
+    Queues are in packets, drops in sum. Rows of equal values have the order of `balancers`: of some
+    runs of a sweep may not be finished. With `numbered`, values are a number (`fitting`).
+    """
+    keys = _shown_keys(runs)
+    unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
+    named = [*(["case"] if numbered else _headings(keys)), "load balancer"]
+    table = Folding(
+        *named,
+        "seeds",
+        f"CCT ({unit})",
+        "over bound (%)",
+        *(f"{name} ({unit})" for name in FLOW_TIMES),
+        "max queue",
+        "mean queue",
+        "drops",
+        "lost",
+        keys=len(named),
+        texts=range(len(named)),
+    )
+
+    groups = _groups(runs, keys)
+    labels = dict.fromkeys([*balancers, *(label for _, label, _ in groups)])
+    rank = {label: number for number, label in enumerate(labels)}
+    cases = dict.fromkeys(values for values, _, _ in groups)
+    places = {values: place for place, values in enumerate(cases)}
+    for group in sorted(groups, key=lambda group: (places[group[0]], rank[group[1]])):
+        (values, label, _), records = group, groups[group]
+        case = (str(places[values] + 1),) if numbered else values
+        table.add_row(*case, label, *_cells(records, unit_ps))
+
+    return table
+
+
+def _headings(keys: Sequence[str]) -> list[str]:
+    return [key.rpartition(".")[2] for key in keys]
+
+
+def _shown_keys(runs: Runs) -> list[str]:
+    """Return the keys that differ, without those of the fabric that a topology file's name says."""
+    keys = _differing(runs)
+    if TOPOLOGY not in keys:
+        return keys
+
+    return [key for key in keys if key == TOPOLOGY or not _is_of_topology(key, runs)]
+
+
+def _is_of_topology(key: str, runs: Runs) -> bool:
+    pairs = {tuple(_values(scenario, [TOPOLOGY, key]).values()) for scenario, _ in runs}
+    return key.startswith("fabric.") and len(pairs) == len({name for name, _ in pairs})
+
+
+def _groups(runs: Runs, keys: Sequence[str]) -> dict[Group, list[Record]]:
+    groups: dict[Group, list[Record]] = {}
+    for scenario, record in runs:
+        values = tuple(_shown(value) for value in _values(scenario, keys).values())
+        groups.setdefault((values, scenario.balancer_label, scenario.policy), []).append(record)
+
+    return groups
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str) and value.startswith("[{"):
+        return "; ".join(_said(table) for table in json.loads(value))
+
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _said(table: dict[str, Any]) -> str:
+    """Return a table of a list as one writes it, without what is not set."""
+    return " ".join(f"{key} = {json.dumps(of)}" for key, of in table.items() if of is not None)
+
+
+def _cells(records: Sequence[Record], unit_ps: int) -> list[str]:
+    return [
+        str(len(records)),
+        _mean([record.cct_ps / unit_ps for record in records], 2),
+        _mean([100 * record.increase for record in records], 2),
+        *flow_times(records, unit_ps),
+        _mean([record.max_queue_packets for record in records], 1),
+        _mean([record.mean_queue_packets or 0 for record in records], 2),
+        f"{sum(record.dropped for record in records):,}",
+        f"{sum(record.lost_to_failure for record in records):,}",
+    ]
+
+
+def _mean(values: Sequence[float], digits: int) -> str:
+    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{deviation}"
+
+
+def workload_lines(runs: Runs) -> list[str]:
+    """Return a line for each run of a training step or of several jobs: what took how long."""
+    lines: list[str] = []
+    # As the table has it, so that one finds the number again.
+    unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
+    for scenario, record in runs:
+        who = f"{scenario.balancer_label}, seed {record.seed}"
+        if record.compute_ps:
+            # Times of the whole step: what was divided is multiplied again, latencies with it.
+            whole_ps = PS_PER_MS / record.scale
+            step, computed = record.cct_ps / whole_ps, record.compute_ps / whole_ps
+            run_cct = f"{record.cct_ps / unit_ps:.2f} {unit}"
+            scaled = f" ({record.scale} times the run's CCT, {run_cct})" if record.scale > 1 else ""
+            lines.append(
+                f"{who}: whole step {step:,.3f} ms{scaled}, computations alone {computed:,.3f} ms, "
+                f"exposed communication {step - computed:,.3f} ms ({1 - computed / step:.1%}); "
+                f"peak memory {record.max_rss_bytes / 1e9:.1f} GB"
+            )
+
+        if record.jobs_ps:
+            times = (one.rpartition("=") for one in record.jobs_ps.split())
+            each = ", ".join(f"{name} {int(time) / PS_PER_US:,.3f} us" for name, _, time in times)
+            lines.append(f"{who}: {each}")
+
+    return lines
