@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 import polars as pl
@@ -44,6 +43,7 @@ from sim.cli import (
     write,
 )
 from sim.runs.engine import prepare
+from sim.sweeps.own_folder import own_folder
 from sim.sweeps.progress import reporting
 from sim.sweeps.sweeping import Run, flow_file, simulate, sweep
 
@@ -253,9 +253,8 @@ def run(
     cdf: Path | None,
 ) -> None:
     """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
-    kept = TemporaryDirectory(prefix="ofan-flows-") if flows or cdf else nullcontext()
-    with one_line_errors(), kept as temporary:
-        folder = Path(temporary) if temporary else None
+    kept = own_folder("ofan-flows-") if flows or cdf else nullcontext()
+    with one_line_errors(), kept as folder:
         for path, kinds in ((flows, TABLES), (cdf, PICTURES)):
             if path and path.suffix not in kinds:
                 raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")

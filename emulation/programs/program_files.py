@@ -1,16 +1,20 @@
 """The files of a user's program, and how they travel to processes that do not see them."""
 
+import atexit
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+from sim.sweeps.own_folder import own_folder
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # Name and content, the program's own first.
 Files = tuple[tuple[str, bytes], ...]
 # Where files have been put, for this process's life: what is compiled is known by its path.
-_folders: list[TemporaryDirectory[str]] = []
+_folders = ExitStack()
+atexit.register(_folders.close)
 
 
 def packed(path: Path) -> Files:
@@ -23,14 +27,13 @@ def packed(path: Path) -> Files:
 @lru_cache
 def unpacked(files: Files) -> Path:
     """Return the path of a program whose files have come from elsewhere."""
-    folder = TemporaryDirectory(prefix="ofan-program-")
-    _folders.append(folder)
+    folder = _folders.enter_context(own_folder("ofan-program-"))
     for name, content in files:
-        file = Path(folder.name) / name
+        file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
 
-    return Path(folder.name) / files[0][0]
+    return folder / files[0][0]
 
 
 def files_of(path: Path) -> Iterator[str]:

@@ -4,10 +4,7 @@ Dask takes a second to import, which most commands do not need, so functions imp
 """
 
 import asyncio
-import fcntl
 import logging
-import os
-import shutil
 import signal
 import socket
 import sys
@@ -15,8 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
-from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -25,6 +20,7 @@ from sim.errors import SweepError
 from sim.kernels.jit import CACHE
 from sim.runs import engine
 from sim.sweeps.main_guard import refuse_unguarded
+from sim.sweeps.own_folder import own_folder
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,8 +30,6 @@ CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.2
 WORKER_SECONDS = 2
 FOLDERS = "ofan-workers-"
-# Whoever has made a folder has locked it long before it is so old.
-MADE_SECONDS = 60
 SCHEMES = ("tcp", "tls", "ws", "wss")
 
 
@@ -70,11 +64,8 @@ def _processes(jobs: int) -> Iterator["Client"]:
 
     with ExitStack() as stack:
         # Dask leaves locks behind where its workers keep what they have no memory for.
-        _remove_leftovers()
-        temporary = TemporaryDirectory(prefix=FOLDERS, ignore_cleanup_errors=True)
-        folder = stack.enter_context(temporary)
-        stack.enter_context(_locked(folder))
-        stack.enter_context(dask.config.set(_own_configuration(folder)))
+        folder = stack.enter_context(own_folder(FOLDERS))
+        stack.enter_context(dask.config.set(_own_configuration(str(folder))))
         with _deaf_children():
             cluster = LocalCluster(host="127.0.0.1", scheduler_kwargs=loopback, **workers, **quiet)
 
@@ -82,31 +73,6 @@ def _processes(jobs: int) -> Iterator["Client"]:
         client = stack.enter_context(Client(cluster, set_as_default=False))
         client.run(say_nothing_of_the_cache)
         yield client
-
-
-@contextmanager
-def _locked(folder: str | Path) -> Iterator[bool]:
-    """Lock a folder as long as this process lives; yield whether nobody else had."""
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(number)
-
-
-def _remove_leftovers() -> None:
-    """Remove folders of processes that were killed: nobody else will."""
-    for folder in Path(gettempdir()).glob(f"{FOLDERS}*"):
-        # Another of ours may be as quick, and what is another user's is no matter of ours.
-        with suppress(OSError):
-            found = folder.lstat()
-            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > MADE_SECONDS:
-                with _locked(folder) as is_nobodys:
-                    if is_nobodys:
-                        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _own_configuration(folder: str) -> dict[str, Any]:

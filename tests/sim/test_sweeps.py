@@ -21,12 +21,13 @@ import dask
 import distributed  # noqa: F401
 import pytest
 
+import ofan
 from fattree.errors import TrafficError
 from fattree.experiment import Collective, Experiment, Fabric, Scenario
 from fattree.record import Record
 from sim.errors import SweepError
 from sim.runs import engine
-from sim.sweeps import cluster
+from sim.sweeps import cluster, own_folder
 from sim.sweeps.cluster import connected
 from sim.sweeps.store import Store
 from sim.sweeps.sweeping import sweep
@@ -303,15 +304,31 @@ def test_processes_remove_what_killed_ones_have_left_and_nothing_else(
     for folder in (killed, running):
         os.utime(folder, (0, 0))
 
-    with cluster._locked(running) as is_ours, cluster.connected(1, None):
+    with own_folder.locked(running) as is_ours, cluster.connected(1, None):
         assert is_ours and not killed.exists()
         (own,) = set(tmp_path.iterdir()) - set(folders)
         os.utime(own, (0, 0))
         # What another process of ours does as it starts leaves this one's folder alone.
-        cluster._remove_leftovers()
+        own_folder.remove_leftovers(cluster.FOLDERS)
         assert own.exists()
 
     assert set(tmp_path.iterdir()) == set(folders) - {killed}
+
+
+def test_a_run_removes_the_flows_that_a_killed_one_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = tmp_path / "ofan-flows-killed"
+    killed.mkdir()
+    (killed / "run.parquet").touch()
+    os.utime(killed, (0, 0))
+    arguments = ["--k", "4", "--message-bytes", "8KiB", "--flows", str(tmp_path / "flows.csv")]
+
+    with pytest.raises(SystemExit) as stopped:
+        ofan.main(["sim", "run", *arguments])
+    assert stopped.value.code == 0
+    assert not list(tmp_path.glob("ofan-flows-*"))
 
 
 @pytest.mark.slow

@@ -1,0 +1,50 @@
+"""A folder for what a process keeps while it runs, which does not outlive it for long.
+
+Who is killed removes nothing. So whoever makes such a folder locks it as long as it lives, and
+removes those of its kind that nobody holds any more.
+"""
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+
+# Whoever has made a folder has locked it long before it is so old.
+MADE_SECONDS = 60
+
+
+@contextmanager
+def own_folder(prefix: str) -> Iterator[Path]:
+    """Make a folder of a kind (its name's beginning), and remove it at the end."""
+    remove_leftovers(prefix)
+    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder, locked(folder):
+        yield Path(folder)
+
+
+@contextmanager
+def locked(folder: str | Path) -> Iterator[bool]:
+    """Lock a folder as long as this process lives; yield whether nobody else had."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(number)
+
+
+def remove_leftovers(prefix: str) -> None:
+    """Remove folders of processes that were killed: nobody else will."""
+    for folder in Path(gettempdir()).glob(f"{prefix}*"):
+        # Another of ours may be as quick, and what is another user's is no matter of ours.
+        with suppress(OSError):
+            found = folder.lstat()
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > MADE_SECONDS:
+                with locked(folder) as is_nobodys:
+                    if is_nobodys:
+                        shutil.rmtree(folder, ignore_errors=True)
