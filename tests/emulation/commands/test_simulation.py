@@ -117,5 +117,5 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], message: 
 
 def test_without_flows_there_is_no_folder_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     # Whoever is killed would leave it behind.
-    monkeypatch.setattr(simulation, "TemporaryDirectory", None)
+    monkeypatch.setattr(simulation, "own_folder", None)
     assert len(run("run", *SMALL)) == 1
